@@ -1,0 +1,2 @@
+//! The `bulla` command.
+fn main() {}

@@ -1,0 +1,60 @@
+//! Unsigned LEB128 integers, in their shortest form only, so that a value has one spelling.
+
+/// The longest encoding of a `u64`, in bytes.
+pub const MAX_LENGTH: usize = 10;
+
+/// Why bytes are not a varint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum VarintError {
+    Truncated,
+    NotMinimal,
+}
+
+/// The length of `value`'s encoding, in bytes.
+#[inline]
+pub const fn length(value: u64) -> usize {
+    (70 - (value | 1).leading_zeros() as usize) / 7
+}
+
+/// Encodes `value`: the bytes and how many of them count.
+#[inline]
+pub const fn encode(mut value: u64) -> ([u8; MAX_LENGTH], usize) {
+    let mut bytes = [0; MAX_LENGTH];
+    let mut length = 0;
+    while value >= 0x80 {
+        bytes[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    bytes[length] = value as u8;
+    (bytes, length + 1)
+}
+
+/// Appends `value`'s encoding.
+#[inline]
+pub fn push(value: u64, out: &mut Vec<u8>) {
+    let (bytes, length) = encode(value);
+    out.extend_from_slice(&bytes[..length]);
+}
+
+/// Takes a varint off the front of `rest`.
+///
+/// # Errors
+/// Where `rest` ends inside it, or where it is not the shortest form of a `u64`.
+#[inline]
+pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
+    let mut value = 0_u64;
+    for (index, &byte) in rest.iter().enumerate().take(MAX_LENGTH) {
+        let bits = u64::from(byte & 0x7f);
+        value |= bits << (7 * index);
+        if byte < 0x80 {
+            if (byte == 0 && index > 0) || (index == MAX_LENGTH - 1 && byte > 1) {
+                return Err(VarintError::NotMinimal);
+            }
+            *rest = &rest[index + 1..];
+            return Ok(value);
+        }
+    }
+    Err(if rest.len() < MAX_LENGTH { VarintError::Truncated } else { VarintError::NotMinimal })
+}

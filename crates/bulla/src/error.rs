@@ -1,0 +1,92 @@
+//! The one public error.
+
+use std::{fmt, io};
+
+/// What the caller can do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The input or an option is wrong: correct it.
+    Invalid,
+    /// The memory for staged entries stayed full for the append timeout: try again, or slow down.
+    Timeout,
+    /// The log is closed, or the handle is in a forked child: open it anew.
+    Closed,
+    /// Another writer holds the log: stop that one first.
+    Locked,
+    /// The environment failed (I/O, disk full, a path is missing): mend it, then open the log again.
+    Unavailable,
+    /// The log is not what was written: run `bulla verify`; it opens for reading only.
+    Tampered,
+    /// The data subject was erased: nobody can read this any more.
+    Erased,
+    /// No key at hand opens this: bring the right identity.
+    NoKey,
+    /// It is not allowed, or not found.
+    Refused,
+}
+
+/// What went wrong, naming the thing. [`Error::kind`] tells what to do.
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<io::Error>,
+}
+
+/// A result with Bulla's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), source: None }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn tampered(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Tampered, message)
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
+    /// An I/O error on `what`, as a person would name it.
+    pub(crate) fn io(what: impl fmt::Display, source: io::Error) -> Self {
+        Error { kind: ErrorKind::Unavailable, message: what.to_string(), source: Some(source) }
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The operating system's error beneath it, if there is one.
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.source.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}

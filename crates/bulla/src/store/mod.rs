@@ -1,0 +1,83 @@
+//! Storage behind one small trait: the only way that the engine reaches files.
+//!
+//! Three implementations: [`FileSystem`], [`Memory`], and [`fault::Faults`], which loses at a crash what was not
+//! synced and fails on request. What the engine assumes of a medium is in `docs/format.md`, "The medium".
+
+mod atomic;
+pub mod fault;
+mod filesystem;
+mod memory;
+
+pub use atomic::{replace, write_new};
+pub use filesystem::FileSystem;
+pub use memory::Memory;
+
+use std::fmt::Debug;
+use std::io::{self, IoSlice};
+
+/// A directory tree of files. Paths are relative, of normal components separated by `/`; the empty path is the root.
+pub trait Store: Debug + Send + Sync {
+    /// Creates a file for reading and writing; `AlreadyExists` where the name is taken.
+    /// The name is durable once its directory is synced.
+    fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
+    /// Opens a file for reading.
+    fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
+    /// Opens an existing file for reading and writing.
+    fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
+    /// Renames a file, replacing what has the new name. Durable once both directories are synced.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, directory: &str) -> io::Result<Vec<Item>>;
+    /// Creates a directory, with those above it; no error where it exists.
+    fn create_directory(&self, path: &str) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_directory(&self, path: &str) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, path: &str) -> io::Result<()>;
+    /// Takes an exclusive lock on a file, creating it; `WouldBlock` where somebody holds it.
+    /// Dropping the guard releases it, and so does the end of the process.
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>>;
+    /// Whether somebody holds the lock on a file.
+    fn is_locked(&self, path: &str) -> io::Result<bool>;
+    /// The path as a person would name it, for messages.
+    fn describe(&self, path: &str) -> String;
+}
+
+/// An open file. Positions are absolute; nothing has a cursor.
+pub trait StoreFile: Debug + Send + Sync {
+    /// The length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Reads up to `buffer.len()` bytes at `offset`; 0 at the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of `buffers`, one after the other, at `offset`. After an error any part may have been written.
+    fn write_at(&self, buffers: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
+    /// Makes the content and the length durable. After an error the content of the cache proves nothing.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Fills `buffer` from `offset`; `UnexpectedEof` where the file ends before.
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, offset)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    buffer = &mut buffer[read..];
+                    offset += read as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Item {
+    /// The last component of the path.
+    pub name: String,
+    /// Whether it is a directory.
+    pub directory: bool,
+}
