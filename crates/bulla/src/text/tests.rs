@@ -1,0 +1,552 @@
+use super::{LineError, LineReader, ParsedEntry, combined, jsonl, lines, time};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+const LINE: &str =
+    r#"192.0.2.7 - ada [17/May/2015:12:05:03 +0200] "GET /a b HTTP/1.1" 200 17 "http://h/\"x" "curl \\""#;
+
+fn json_reason(line: &str) -> String {
+    jsonl::parse_line(line.as_bytes()).unwrap_err().to_string()
+}
+
+fn combined_reason(line: &[u8]) -> String {
+    combined::parse_line(line).unwrap_err().to_string()
+}
+
+fn time_text(nanoseconds: i64) -> String {
+    let mut out = Vec::new();
+    time::format_time(nanoseconds, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_json_line_gives_every_field() {
+    let line = br#" {"time":"2015-05-17T12:05:03.25+02:00","operation":"read","location":"k\u00e9y","subject":["a",""],
+        "controller":"c","processor":"p","purpose":"","actor":"x","client":"::1","stream":"s","status":0,
+        "duration":18446744073709551615,"size":0,"flags":4294967295,"payload":"\u0000"} "#;
+    let text = |text: &str| Some(text.to_owned());
+    let expected = ParsedEntry {
+        time: Some(1_431_857_103_250_000_000),
+        operation: "read".into(),
+        location: Some("kéy".into()),
+        subjects: Some(vec!["a".into(), String::new()]),
+        controller: text("c"),
+        processor: text("p"),
+        purpose: text(""),
+        actor: text("x"),
+        client: text("::1"),
+        stream: text("s"),
+        status: Some(0),
+        duration: Some(u64::MAX),
+        size: Some(0),
+        flags: Some(u32::MAX),
+        payload: Some(vec![0]),
+    };
+    assert_eq!(jsonl::parse_line(line).unwrap(), expected);
+}
+
+#[test]
+fn absent_null_and_empty_are_told_apart() {
+    let parse = |line: &str| jsonl::parse_line(line.as_bytes()).unwrap();
+    let bare = parse(r#"{"operation":"read"}"#);
+    assert_eq!(bare, ParsedEntry { operation: "read".into(), ..ParsedEntry::default() });
+    let null = r#"{"operation":"read","time":null,"location":null,"location_base64":null,"subject":null,"size":null,
+        "actor":null,"payload":null,"payload_base64":null}"#;
+    assert_eq!(parse(null), bare);
+    assert_eq!(parse("{\"operation\":\"read\",\"subject\":[]}\r").subjects, Some(vec![]));
+    assert_eq!(parse(r#"{"operation":"read","payload_base64":""}"#).payload, Some(vec![]));
+    assert_eq!(
+        parse(r#"{"operation":"read","payload":null,"payload_base64":"/w=="}"#).payload,
+        Some(vec![255])
+    );
+}
+
+#[test]
+fn a_json_line_is_refused_with_the_field_and_what_it_takes() {
+    let many = format!(r#"{{"operation":"r","subject":[{}""]}}"#, r#""s","#.repeat(64));
+    let long = format!(r#"{{"operation":"r","actor":"{}"}}"#, "a".repeat(65537));
+    let cases = [
+        ("", "the line is empty"),
+        (" \t\r", "the line is empty"),
+        ("[]", "the line is not a JSON object"),
+        (r#""secret""#, "the line is not a JSON object"),
+        (r#"{"operation":"r"} secret"#, "the line is not JSON at column 19: trailing characters"),
+        (
+            r#"{"operation":"r","size":1e999}"#,
+            "the line is not JSON at column 29, in `size`: number out of range",
+        ),
+        (
+            r#"{"operation":"r"#,
+            "the line is not JSON at column 15, in `operation`: EOF while parsing a string",
+        ),
+        ("{}", "`operation` is missing or empty"),
+        (r#"{"operation":null}"#, "`operation` is missing or empty"),
+        (r#"{"operation":""}"#, "`operation` is missing or empty"),
+        (r#"{"operation":"r","operation":"r"}"#, "`operation` is given twice"),
+        (r#"{"operation":"r","size":null,"size":1}"#, "`size` is given twice"),
+        (r#"{"operation":"r","entry":1}"#, "`entry` is assigned by the log and cannot be given"),
+        (r#"{"operation":["secret"]}"#, "`operation` must be a string"),
+        (r#"{"operation":"r","actor":7654321}"#, "`actor` must be a string"),
+        (r#"{"operation":"r","payload":{"secret":1}}"#, "`payload` must be a string"),
+        (r#"{"operation":"r","status":"secret"}"#, "`status` must be a whole number from 0 to 4294967295"),
+        (r#"{"operation":"r","status":4294967296}"#, "`status` must be a whole number from 0 to 4294967295"),
+        (r#"{"operation":"r","flags":-1}"#, "`flags` must be a whole number from 0 to 4294967295"),
+        (r#"{"operation":"r","size":1.5}"#, "`size` must be a whole number from 0 to 18446744073709551615"),
+        (
+            r#"{"operation":"r","duration":18446744073709551616}"#,
+            "`duration` must be a whole number from 0 to 18446744073709551615",
+        ),
+        (r#"{"operation":"r","subject":"a","subject":"b"}"#, "`subject` is given twice"),
+        (r#"{"operation":"r","subject":7}"#, "`subject` must be a string or a list of at most 64 strings"),
+        (
+            r#"{"operation":"r","subject":[null]}"#,
+            "`subject` must be a string or a list of at most 64 strings",
+        ),
+        (&many, "`subject` must be a string or a list of at most 64 strings"),
+        (&long, "`actor` is longer than 65536 bytes"),
+        (
+            r#"{"operation":"r","payload":"a","payload_base64":"YQ=="}"#,
+            "`payload` and `payload_base64` are both given",
+        ),
+        (
+            r#"{"operation":"r","location_base64":"YQ==","location":""}"#,
+            "`location` and `location_base64` are both given",
+        ),
+        (
+            r#"{"operation":"r","payload_base64":"YQ"}"#,
+            "`payload_base64` must be a string of standard base64 with padding",
+        ),
+        (
+            r#"{"operation":"r","location_base64":"YR=="}"#,
+            "`location_base64` must be a string of standard base64 with padding",
+        ),
+        (
+            r#"{"operation":"r","time":"yesterday"}"#,
+            "`time` must be an RFC 3339 time such as 2015-05-17T10:05:03.25Z, to the nanosecond, \
+             between the years 1677 and 2262",
+        ),
+    ];
+    for (line, reason) in cases {
+        assert_eq!(json_reason(line), reason, "{}", &line[..line.len().min(80)]);
+    }
+    let not_text = jsonl::parse_line(b"{\"operation\":\"r\",\"location\":\"\xff\"}").unwrap_err().to_string();
+    assert_eq!(not_text, "the line is not JSON at column 30, in `location`: invalid unicode code point");
+    assert!(json_reason(r#"{"operation":"r","payload":"\ud800"}"#).contains("in `payload`"));
+}
+
+#[test]
+fn an_unknown_name_is_shown_only_when_it_looks_like_one() {
+    let reason = json_reason(r#"{"operation":"r","colour":1}"#);
+    assert!(
+        reason.starts_with("`colour` is not a field; the fields are time, operation, location, "),
+        "{reason}"
+    );
+    for name in ["ada@example.com", "", "\u{1b}[31m", &"a".repeat(33)] {
+        let name = serde_json::to_string(name).unwrap();
+        let reason = json_reason(&format!("{{{name}:1}}"));
+        let start = format!("the name that ends at column {} is not a field", 1 + name.len());
+        assert!(reason.starts_with(&start), "{reason}");
+    }
+}
+
+#[test]
+fn a_payload_at_its_limit_is_taken_and_one_byte_more_is_not() {
+    let line = |length: usize| format!(r#"{{"operation":"r","payload":"{}"}}"#, "p".repeat(length));
+    assert_eq!(jsonl::parse_line(line(16 << 20).as_bytes()).unwrap().payload.unwrap().len(), 16 << 20);
+    assert_eq!(json_reason(&line((16 << 20) + 1)), "`payload` is longer than 16777216 bytes");
+}
+
+#[test]
+fn an_entry_is_written_in_the_order_of_its_fields() {
+    let entry = bulla_proof::Entry::new("re\u{1}ad\"\\\n", b"\xff\x00")
+        .time(1_431_857_103_000_000_000)
+        .subject("s")
+        .controller("c")
+        .processor("p")
+        .purpose("why")
+        .actor("a")
+        .client("::1")
+        .stream("é\u{7f}")
+        .status(0)
+        .duration(u64::MAX)
+        .size(10)
+        .flags(3)
+        .payload("");
+    let mut line = Vec::new();
+    jsonl::write_entry(&entry, 42, &mut line);
+    let expected = concat!(
+        r#"{"entry":42,"time":"2015-05-17T10:05:03Z","operation":"re\u0001ad\"\\\n","location_base64":"/wA=","#,
+        r#""subject":"s","controller":"c","processor":"p","purpose":"why","actor":"a","client":"::1","#,
+        "\"stream\":\"é\u{7f}\",\"status\":0,\"duration\":18446744073709551615,\"size\":10,\"flags\":3,\"payload\":\"\"}\n"
+    );
+    assert_eq!(String::from_utf8(line).unwrap(), expected);
+
+    let empty =
+        bulla_proof::Entry { operation: "r", subjects: Some([].into_iter().collect()), ..Default::default() };
+    let mut line = Vec::new();
+    jsonl::write_entry(&empty, u64::MAX, &mut line);
+    assert_eq!(line, b"{\"entry\":18446744073709551615,\"operation\":\"r\",\"subject\":[]}\n");
+}
+
+#[test]
+fn an_access_log_line_is_mapped_and_kept_as_written() {
+    let payload = r#"{"protocol":"HTTP/1.1","referer":"http://h/\\\"x","agent":"curl \\\\"}"#;
+    let expected = ParsedEntry {
+        time: Some(1_431_857_103_000_000_000),
+        operation: "GET".into(),
+        location: Some("/a b".into()),
+        actor: Some("ada".into()),
+        client: Some("192.0.2.7".into()),
+        status: Some(200),
+        size: Some(17),
+        payload: Some(payload.into()),
+        ..ParsedEntry::default()
+    };
+    assert_eq!(combined::parse_line(LINE.as_bytes()).unwrap(), expected);
+    assert_eq!(combined::parse_line(format!("{LINE}\r").as_bytes()).unwrap(), expected);
+
+    let line = b"h id - [29/Feb/2016:23:59:59 -0030] \"GET /\xff \xfe HTTP/2\" 304 - \"-\" \"\"";
+    let payload = r#"{"protocol":"HTTP/2","referer":"-","agent":"","identity":"id"}"#;
+    let expected = ParsedEntry {
+        time: Some(1_456_792_199_000_000_000),
+        operation: "GET".into(),
+        location: Some(b"/\xff \xfe".to_vec()),
+        client: Some("h".into()),
+        status: Some(304),
+        payload: Some(payload.into()),
+        ..ParsedEntry::default()
+    };
+    assert_eq!(combined::parse_line(line).unwrap(), expected);
+}
+
+#[test]
+fn an_access_log_line_is_refused_with_the_part_that_is_wrong() {
+    let (head, tail) = ("1.2.3.4 - - [17/May/2015:10:05:03 +0000] ", " 200 1 \"-\" \"-\"");
+    let bad_time = "the time is not DD/Mon/YYYY:HH:MM:SS ±HHMM";
+    let bad_request = "the request is not METHOD TARGET PROTOCOL";
+    let cases = [
+        (String::new(), "the line is empty"),
+        ("  \r".into(), "the line is empty"),
+        (" - - ".into(), "the client address is missing"),
+        ("1.2.3.4".into(), "the identity is missing"),
+        ("1.2.3.4 -  [".into(), "the user is missing"),
+        ("1.2.3.4 - - ".into(), bad_time),
+        ("host:80 1.2.3.4 - - [17/May/2015:10:05:03 +0000] ".into(), bad_time),
+        ("1.2.3.4 - - [17/may/2015:10:05:03 +0000] ".into(), bad_time),
+        ("1.2.3.4 - - [31/Apr/2015:10:05:03 +0000] ".into(), bad_time),
+        ("1.2.3.4 - - [17/May/2015:10:05:60 +0000] ".into(), bad_time),
+        ("1.2.3.4 - - [17/May/2015:10:05:03 +2400] ".into(), bad_time),
+        ("1.2.3.4 - - [17/May/2015:10:05:03 +0000]".into(), bad_time),
+        (
+            "1.2.3.4 - - [17/May/2300:10:05:03 +0000] ".into(),
+            "the time is not between the years 1677 and 2262",
+        ),
+        (head.into(), "the request is missing"),
+        (format!("{head}\"GET / HTTP/1.1\\\" 200 1 "), "the request has no closing quote"),
+        (format!("{head}\"GET / HTTP/1.1\"{}", &tail[1..]), "there is no space after the request"),
+        (format!("{head}\"-\"{tail}"), bad_request),
+        (format!("{head}\"GET /\"{tail}"), bad_request),
+        (format!("{head}\"GET HTTP/1.1\"{tail}"), bad_request),
+        (format!("{head}\"GET  HTTP/1.1\"{tail}"), bad_request),
+        (format!("{head}\" / HTTP/1.1\"{tail}"), bad_request),
+        (format!("{head}\"GET / http/1.1\"{tail}"), bad_request),
+        (
+            format!("{head}\"GET / HTTP/1.1\" - 1 \"-\" \"-\""),
+            "the status is not a whole number from 0 to 4294967295",
+        ),
+        (
+            format!("{head}\"GET / HTTP/1.1\" 200 +1 \"-\" \"-\""),
+            "the size is neither - nor a whole number of at most 64 bits",
+        ),
+        (
+            format!("{head}\"GET / HTTP/1.1\" 200 18446744073709551616 \"-\" \"-\""),
+            "the size is neither - nor a whole number of at most 64 bits",
+        ),
+        (format!("{head}\"GET / HTTP/1.1\" 200 1"), "the referer is missing"),
+        (format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\""), "there is no space after the referer"),
+        (format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\" -"), "the user agent is missing"),
+        (
+            format!("{head}\"GET / HTTP/1.1\" 200 1 \"-\" \"Mozilla/5.0"),
+            "the user agent has no closing quote",
+        ),
+        (format!("{head}\"GET / HTTP/1.1\"{tail} "), "there are bytes after the user agent"),
+        (
+            format!("{head}\"GET /{} HTTP/1.1\"{tail}", "a".repeat(65536)),
+            "`location` is longer than 65536 bytes",
+        ),
+    ];
+    for (line, reason) in cases {
+        assert_eq!(combined_reason(line.as_bytes()), reason, "{}", &line[..line.len().min(120)]);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_refused_but_in_the_target() {
+    let parts = ["client address", "identity", "user", "method", "protocol", "referer", "user agent"];
+    let template = b"1 2 3 [17/May/2015:10:05:03 +0000] \"4 / HTTP/5\" 200 1 \"6\" \"7\"";
+    for (place, part) in (b'1'..=b'7').zip(parts) {
+        let mut line = template.to_vec();
+        let start = if place < b'4' { 0 } else { 35 };
+        let place = start + line[start..].iter().position(|&byte| byte == place).unwrap();
+        line[place] = 0xff;
+        assert_eq!(combined_reason(&line), format!("the {part} is not UTF-8"));
+    }
+}
+
+/// The log that `shared/data/README.md` describes, named by `BULLA_ACCESS_LOG`.
+#[test]
+#[ignore = "needs the access log"]
+fn the_real_access_log_has_one_line_that_is_cut_short() {
+    let file = std::fs::File::open(std::env::var("BULLA_ACCESS_LOG").unwrap()).unwrap();
+    let mut lines = LineReader::new(file);
+    let mut refused = Vec::new();
+    let mut accepted = 0;
+    while let Some(line) = lines.next_line().unwrap() {
+        match combined::parse_line(line.text.unwrap()) {
+            Ok(_) => accepted += 1,
+            Err(error) => refused.push((line.number, error.to_string())),
+        }
+    }
+    assert_eq!(refused, [(8899, "the user agent has no closing quote".to_owned())]);
+    assert_eq!(accepted, 9999);
+}
+
+#[test]
+fn times_are_rfc_3339_with_any_offset_to_the_nanosecond() {
+    let cases = [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2015-05-17t10:05:03.25z", 1_431_857_103_250_000_000),
+        ("2015-05-17T12:05:03.250000000+02:00", 1_431_857_103_250_000_000),
+        ("2015-05-16T10:06:03-23:59", 1_431_857_103_000_000_000),
+        ("1969-12-31T23:59:59.999999999-00:00", -1),
+        ("2262-04-11T23:47:16.854775807Z", i64::MAX),
+        ("1677-09-21T00:12:43.145224192Z", i64::MIN),
+        ("1677-09-21T00:13:43.145224192+00:01", i64::MIN),
+    ];
+    for (text, nanoseconds) in cases {
+        assert_eq!(time::parse_time(text), Ok(nanoseconds), "{text}");
+    }
+    for text in [
+        "",
+        "2015-05-17",
+        "2015-05-17T10:05:03",
+        "2015-05-17 10:05:03Z",
+        "2015-05-17T10:05Z",
+        "2015-05-17T10:05:03.Z",
+        "2015-05-17T10:05:03,5Z",
+        "2015-05-17T10:05:03.1234567890Z",
+        "2015-05-17T10:05:60Z",
+        "2015-05-17T24:00:00Z",
+        "2015-02-29T10:05:03Z",
+        "2015-05-17T10:05:03+0200",
+        "2015-05-17T10:05:03+02:60",
+        "2015-05-17T10:05:03+24:00",
+        "2015-05-17T10:05:03Z[UTC]",
+        "20150517T100503Z",
+        "+002015-05-17T10:05:03Z",
+        "２015-05-17T10:05:03Z",
+    ] {
+        assert_eq!(time::parse_time(text), Err(time::TimeError::Malformed), "{text}");
+    }
+    for text in ["2262-04-11T23:47:16.854775808Z", "1677-09-21T00:12:43.145224191Z", "0000-01-01T00:00:00Z"] {
+        assert_eq!(time::parse_time(text), Err(time::TimeError::OutOfRange), "{text}");
+    }
+}
+
+#[test]
+fn a_filter_takes_a_plain_date_too() {
+    assert_eq!(time::parse_time_or_date("2015-05-18"), Ok(1_431_907_200_000_000_000));
+    assert_eq!(time::parse_time_or_date("2015-05-17T10:05:03Z"), Ok(1_431_857_103_000_000_000));
+    assert_eq!(time::parse_time_or_date("2015-02-29"), Err(time::TimeError::Malformed));
+    assert_eq!(time::parse_time_or_date("2015-05-18Z"), Err(time::TimeError::Malformed));
+    assert_eq!(time::parse_time_or_date("2300-01-01"), Err(time::TimeError::OutOfRange));
+}
+
+#[test]
+fn times_are_written_no_longer_than_they_must_be() {
+    assert_eq!(time_text(0), "1970-01-01T00:00:00Z");
+    assert_eq!(time_text(-1), "1969-12-31T23:59:59.999999999Z");
+    assert_eq!(time_text(10_020_000_000), "1970-01-01T00:00:10.02Z");
+    assert_eq!(time_text(i64::MIN), "1677-09-21T00:12:43.145224192Z");
+    assert_eq!(time_text(i64::MAX), "2262-04-11T23:47:16.854775807Z");
+}
+
+/// A source that gives what it is told, in the pieces that it is told.
+struct Pieces(VecDeque<io::Result<Vec<u8>>>);
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(piece) = self.0.pop_front() else { return Ok(0) };
+        let mut piece = piece?;
+        let length = piece.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&piece[..length]);
+        if piece.len() > length {
+            self.0.push_front(Ok(piece.split_off(length)));
+        }
+        Ok(length)
+    }
+}
+
+/// Every line of a source, `None` for one that is too long, going on after each interruption.
+fn read_all(source: impl Read, limit: usize) -> (Vec<Option<Vec<u8>>>, usize) {
+    let mut lines = LineReader::with_limit(source, limit);
+    let (mut all, mut interruptions) = (Vec::new(), 0);
+    loop {
+        match lines.next_line() {
+            Ok(None) => return (all, interruptions),
+            Ok(Some(line)) => {
+                assert_eq!(line.number, all.len() as u64 + 1);
+                if let Err(error) = &line.text {
+                    assert_eq!(*error, LineError::TooLong { limit });
+                }
+                all.push(line.text.ok().map(<[u8]>::to_vec));
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+                interruptions += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_holds_a_line_at_the_limit_and_skips_one_over_it() {
+    let some = |text: &str| Some(text.as_bytes().to_vec());
+    let read = |text: &str| read_all(text.as_bytes(), 4).0;
+    assert_eq!(read(""), []);
+    assert_eq!(read("\n"), [some("")]);
+    assert_eq!(read("abcd\nabcde\n\r\nab"), [some("abcd"), None, some("\r"), some("ab")]);
+    assert_eq!(read("abcdefghi"), [None]);
+    assert_eq!(read("abcdefghi\n"), [None]);
+}
+
+#[test]
+fn a_line_over_the_limit_is_not_held() {
+    let mut lines = LineReader::with_limit(io::repeat(b'a').take(1 << 30).chain(&b"\nb"[..]), 1 << 20);
+    assert!(lines.next_line().unwrap().unwrap().text.is_err());
+    assert_eq!(lines.next_line().unwrap().unwrap().text.unwrap(), b"b");
+    assert!(lines.next_line().unwrap().is_none());
+    assert!(lines.held() <= (1 << 20) + (1 << 18));
+    assert!(LineReader::new(io::empty()).held() < lines::MAX_LINE);
+}
+
+fn entries() -> impl Strategy<Value = ParsedEntry> {
+    let text = || option::of("\\PC{0,12}|(?s:.{0,12})");
+    let bytes =
+        || option::of(prop_oneof![vec(any::<u8>(), 0..24), "(?s:.{0,12})".prop_map(String::into_bytes)]);
+    let numbers = (any::<Option<u32>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u32>>());
+    let strings = (text(), text(), text(), text(), text(), text());
+    let subjects = option::of(vec("(?s:.{0,6})", 0..4));
+    let head = (any::<Option<i64>>(), "(?s:.{1,8})", bytes(), subjects);
+    (head, strings, numbers, bytes()).prop_map(|(head, strings, numbers, payload)| {
+        let (time, operation, location, subjects) = head;
+        let (controller, processor, purpose, actor, client, stream) = strings;
+        let (status, duration, size, flags) = numbers;
+        ParsedEntry {
+            time,
+            operation,
+            location,
+            subjects,
+            controller,
+            processor,
+            purpose,
+            actor,
+            client,
+            stream,
+            status,
+            duration,
+            size,
+            flags,
+            payload,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(entry in entries(), number: u64) {
+        let mut line = Vec::new();
+        jsonl::write_entry(&entry.entry(), number, &mut line);
+        prop_assert_eq!(line.pop(), Some(b'\n'));
+        prop_assert!(!line.contains(&b'\n'));
+        let parsed: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        prop_assert_eq!(&parsed["entry"], number);
+        let head = format!("{{\"entry\":{number},");
+        let line = [b"{", line.strip_prefix(head.as_bytes()).unwrap()].concat();
+        prop_assert_eq!(jsonl::parse_line(&line).unwrap(), entry);
+    }
+
+    #[test]
+    fn a_time_is_read_back(nanoseconds: i64, unit in 0_u32..10) {
+        let nanoseconds = nanoseconds / 10_i64.pow(unit) * 10_i64.pow(unit);
+        prop_assert_eq!(time::parse_time(&time_text(nanoseconds)), Ok(nanoseconds));
+    }
+
+    #[test]
+    fn random_bytes_are_refused_quietly(bytes in vec(any::<u8>(), 0..200)) {
+        let _ = combined::parse_line(&bytes);
+        let _ = jsonl::parse_line(&bytes).map_err(|error| error.to_string());
+        let text = String::from_utf8_lossy(&bytes);
+        let _ = time::parse_time_or_date(&text);
+    }
+
+    #[test]
+    fn a_damaged_line_is_an_entry_or_refused(
+        entry in entries(), json: bool, start: prop::sample::Index, end: prop::sample::Index, patch in vec(any::<u8>(), 0..4),
+    ) {
+        let mut line = Vec::new();
+        jsonl::write_entry(&entry.entry(), 0, &mut line);
+        let line = if json { [b"{", &line[b"{\"entry\":0,".len()..]].concat() } else { LINE.as_bytes().to_vec() };
+        let (start, end) = (start.index(line.len()), end.index(line.len()));
+        let mut damaged = line.clone();
+        damaged.splice(start.min(end)..start.max(end).min(start.min(end) + 4), patch);
+        let parsed = if json { jsonl::parse_line(&damaged) } else { combined::parse_line(&damaged) };
+        if let Ok(entry) = parsed {
+            prop_assert!(entry.entry().measure().is_ok());
+        }
+    }
+
+    #[test]
+    fn a_refusal_does_not_repeat_a_value(field in 0_usize..17, value in prop_oneof![
+        Just(r#""5ecret""#), Just(r#"["5ecret",5]"#), Just(r#"{"5ecret":1}"#), Just("5.123456"), Just("-51234"), Just(r#""5ecret"#),
+    ]) {
+        let names = super::jsonl::field_names();
+        let name = names.split(", ").nth(field).unwrap();
+        if let Err(error) = jsonl::parse_line(format!("{{\"{name}\":{value}}}").as_bytes()) {
+            let reason = error.to_string();
+            prop_assert!(!reason.contains("5ecret") && !reason.contains("5123") && !reason.contains("5.12"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn lines_do_not_depend_on_how_they_arrive(
+        text in vec(prop_oneof![3 => Just(b'a'), 1 => Just(b'\n'), 1 => Just(b'\r')], 0..80),
+        cuts in vec((0_usize..8, any::<bool>()), 0..40),
+    ) {
+        let mut pieces = VecDeque::new();
+        let (mut rest, mut expected_interruptions) = (&text[..], 0);
+        for (length, interrupted) in cuts {
+            if interrupted {
+                pieces.push_back(Err(io::ErrorKind::Interrupted.into()));
+                expected_interruptions += 1;
+            }
+            let (piece, tail) = rest.split_at(length.min(rest.len()));
+            rest = tail;
+            if !piece.is_empty() {
+                pieces.push_back(Ok(piece.to_vec()));
+            }
+        }
+        pieces.push_back(Ok(rest.to_vec()));
+        let mut expected: Vec<_> =
+            text.split(|&byte| byte == b'\n').map(|line| (line.len() <= 6).then(|| line.to_vec())).collect();
+        if text.is_empty() || text.ends_with(b"\n") {
+            expected.pop();
+        }
+        let (lines, interruptions) = read_all(Pieces(pieces), 6);
+        prop_assert_eq!(lines, expected);
+        prop_assert_eq!(interruptions, expected_interruptions);
+    }
+}
