@@ -1,1 +1,1 @@
-//! Placeholder until written.
+//! Written on its own branch.

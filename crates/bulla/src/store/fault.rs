@@ -1,1 +1,1 @@
-//! placeholder
+//! Written on its own branch.

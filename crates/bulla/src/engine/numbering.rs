@@ -1,0 +1,110 @@
+//! The numbering: frame and entry numbers, without holes, in the order in which work leaves the hand-over.
+
+use crate::environment::Random;
+use crate::error::Result;
+use crate::event::Event;
+use crate::keys::epoch::{EpochKeys, EpochSecret};
+use crate::seal::Numbers;
+use crate::stage::handover::Numbering;
+use bulla_proof::commitment::LogId;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a sealer needs to know of a frame.
+pub(crate) struct Ticket {
+    pub(crate) numbers: Numbers,
+    pub(crate) keys: Arc<EpochKeys>,
+    pub(crate) control: Option<Control>,
+}
+
+/// A frame that is no block.
+pub(crate) enum Control {
+    Epoch(EpochSecret),
+    Event(Event),
+}
+
+enum Request {
+    Epoch(EpochSecret, [u8; 32]),
+    Event(Event),
+}
+
+/// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
+pub(crate) struct Counter {
+    log: LogId,
+    next_frame: u64,
+    next_entry: u64,
+    keys: Option<Arc<EpochKeys>>,
+    requests: VecDeque<Request>,
+    /// Bytes of rows numbered and not yet committed, and their bound.
+    in_flight: usize,
+    limit: usize,
+}
+
+impl Counter {
+    /// The numbering of a log that goes on at these numbers, in a new epoch.
+    pub(crate) fn new(
+        log: LogId,
+        next_frame: u64,
+        next_entry: u64,
+        in_flight: usize,
+        random: &dyn Random,
+    ) -> Result<Self> {
+        let requests = VecDeque::new();
+        let mut counter = Counter { log, next_frame, next_entry, keys: None, requests, in_flight: 0, limit: in_flight };
+        counter.request_epoch(random)?;
+        Ok(counter)
+    }
+
+    /// Begins a new epoch, and with it a new segment, before the next block.
+    pub(crate) fn request_epoch(&mut self, random: &dyn Random) -> Result<()> {
+        let secret = EpochSecret::generate(random)?;
+        let mut salt = [0; 32];
+        random.fill(&mut salt)?;
+        self.requests.push_back(Request::Epoch(secret, salt));
+        Ok(())
+    }
+
+    /// Records an event before the next block.
+    pub(crate) fn request_event(&mut self, event: Event) {
+        self.requests.push_back(Request::Event(event));
+    }
+
+    /// Rows of so many bytes were committed, or lost.
+    pub(crate) fn committed(&mut self, bytes: usize) {
+        self.in_flight -= bytes;
+    }
+
+    fn ticket(&mut self, entries: u64, keys: Arc<EpochKeys>, control: Option<Control>) -> Ticket {
+        let numbers = Numbers { frame: self.next_frame, first_entry: self.next_entry, epoch: keys.number() };
+        self.next_frame += 1;
+        self.next_entry += entries;
+        Ticket { numbers, keys, control }
+    }
+}
+
+impl Numbering for Counter {
+    type Ticket = Ticket;
+
+    fn control(&mut self) -> Option<Ticket> {
+        let control = match self.requests.pop_front()? {
+            Request::Epoch(secret, random) => {
+                let keys = EpochKeys::derive(&secret, random, self.log, self.next_frame);
+                self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
+                Control::Epoch(secret)
+            }
+            Request::Event(event) => Control::Event(event),
+        };
+        let keys = self.keys.clone().expect("an epoch comes first");
+        Some(self.ticket(0, keys, Some(control)))
+    }
+
+    fn admits(&self) -> bool {
+        self.in_flight < self.limit
+    }
+
+    fn block(&mut self, entries: u64, bytes: usize) -> Ticket {
+        self.in_flight += bytes;
+        let keys = self.keys.clone().expect("an epoch comes first");
+        self.ticket(entries, keys, None)
+    }
+}

@@ -1,0 +1,62 @@
+//! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The longest event that is read, in bytes.
+pub(crate) const MAX_EVENT: u64 = 1 << 20;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Event {
+    /// A segment is trusted up to `offset` only, where frame `next_frame` would be: what follows was torn by a
+    /// crash, or was written again elsewhere. It was looked at: `length` bytes with this SHA-256.
+    Recovered {
+        /// The segment's file name.
+        segment: String,
+        /// The first frame that is read from a later segment.
+        next_frame: u64,
+        /// Where the trusted bytes end.
+        offset: u64,
+        /// How many bytes follow.
+        length: u64,
+        /// Their SHA-256, in hexadecimal.
+        sha256: String,
+        /// How many of them were frames that are in the log all the same.
+        adopted: u64,
+    },
+    /// A segment could not be written or synced any more: what it holds from `offset` on counts for nothing.
+    Abandoned {
+        /// The segment's file name.
+        segment: String,
+        /// The first frame that is read from a later segment.
+        next_frame: u64,
+        /// Where the trusted bytes end.
+        offset: u64,
+        /// What failed.
+        reason: String,
+    },
+}
+
+impl Event {
+    /// The body of its frame.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an event has nothing that JSON cannot hold")
+    }
+
+    /// Reads the body of an event frame.
+    ///
+    /// # Errors
+    /// `Invalid` where it is not an event of this version.
+    pub fn decode(body: &[u8]) -> Result<Self> {
+        serde_json::from_slice(body).map_err(|error| Error::invalid(format!("the event is not one: {error}")))
+    }
+
+    /// The segment whose end it explains, and where that is.
+    pub(crate) fn explains(&self) -> (&str, u64) {
+        match self {
+            Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => (segment, *offset),
+        }
+    }
+}

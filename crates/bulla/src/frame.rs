@@ -1,0 +1,187 @@
+//! A frame as it lies in a segment: header ‖ commitment ‖ body ‖ seal.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  "Bulf"
+//!      4     1  format version, 1
+//!      5     1  kind, as in the commitment
+//!      6     2  length of the commitment, 152
+//!      8     4  length of the body
+//!     12     8  the group's first frame: frames that share it were made durable by one sync
+//!     20     4  CRC-32C of bytes 0 to 19
+//!     24   152  commitment
+//!    176     …  body
+//!      …    32  seal
+//! ```
+
+use crate::keys::seal_chain::Seal;
+use crate::store::StoreFile;
+use bulla_proof::commitment::{Commitment, CommitmentError};
+use bulla_proof::hash::{Hash, Sha256};
+use std::{fmt, io};
+
+/// Bytes before the commitment.
+pub(crate) const HEADER: usize = 24;
+/// Bytes before the body.
+pub(crate) const HEAD: usize = HEADER + Commitment::LENGTH;
+/// Bytes of a seal.
+pub(crate) const SEAL: usize = 32;
+/// The longest body, in bytes.
+pub(crate) const MAX_BODY: u64 = bulla_proof::commitment::MAX_BODY;
+
+const MAGIC: &[u8; 4] = b"Bulf";
+const VERSION: u8 = 1;
+
+/// Writes the part of a frame before its body.
+pub(crate) fn encode_head(commitment: &[u8; Commitment::LENGTH], body: usize, group: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(MAGIC);
+    head[4] = VERSION;
+    head[5] = commitment[1];
+    head[6..8].copy_from_slice(&(Commitment::LENGTH as u16).to_le_bytes());
+    head[8..12].copy_from_slice(&u32::try_from(body).expect("a body is under 4 GiB").to_le_bytes());
+    head[12..20].copy_from_slice(&group.to_le_bytes());
+    let crc = crc32c::crc32c(&head[..20]);
+    head[20..24].copy_from_slice(&crc.to_le_bytes());
+    head[HEADER..].copy_from_slice(commitment);
+    head
+}
+
+/// What stands before a frame's body, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) offset: u64,
+    pub(crate) group: u64,
+    pub(crate) commitment: Commitment,
+    pub(crate) encoded: [u8; Commitment::LENGTH],
+}
+
+impl Head {
+    /// Bytes of the whole frame.
+    pub(crate) fn length(&self) -> u64 {
+        frame_length(&self.commitment)
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.length()
+    }
+
+    pub(crate) fn body_offset(&self) -> u64 {
+        self.offset + HEAD as u64
+    }
+}
+
+/// Bytes of the frame that `commitment` describes.
+pub(crate) fn frame_length(commitment: &Commitment) -> u64 {
+    (HEAD + SEAL) as u64 + commitment.body_length
+}
+
+/// Why bytes are not a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The file ends inside it.
+    Truncated,
+    /// The header's mark or checksum is wrong.
+    Header,
+    /// It is of a newer format version.
+    NewerVersion(u8),
+    /// The commitment is not one.
+    Commitment(CommitmentError),
+    /// Header and commitment disagree.
+    Disagree,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => write!(f, "the segment ends inside the frame"),
+            Self::Header => write!(f, "the frame's header is damaged"),
+            Self::NewerVersion(version) => write!(f, "the frame is of format version {version}"),
+            Self::Commitment(error) => write!(f, "the commitment is damaged: {error}"),
+            Self::Disagree => write!(f, "the frame's header disagrees with its commitment"),
+        }
+    }
+}
+
+/// Parses the part of a frame before its body; `offset` is where in its segment it begins.
+///
+/// # Errors
+/// Where it is not one.
+pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Result<Head, FrameError> {
+    let head: &[u8; HEAD] = bytes.get(..HEAD).and_then(|head| head.try_into().ok()).ok_or(FrameError::Truncated)?;
+    let (header, commitment) = head.split_at(HEADER);
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default());
+    if &header[..4] != MAGIC || word(20) != crc32c::crc32c(&header[..20]) {
+        return Err(FrameError::Header);
+    }
+    if header[4] != VERSION {
+        return Err(FrameError::NewerVersion(header[4]));
+    }
+    if u16::from_le_bytes([header[6], header[7]]) as usize != Commitment::LENGTH {
+        return Err(FrameError::Disagree);
+    }
+    let encoded = commitment.try_into().map_err(|_| FrameError::Truncated)?;
+    let commitment = Commitment::decode(commitment).map_err(FrameError::Commitment)?;
+    if u64::from(word(8)) != commitment.body_length || header[5] != commitment.kind as u8 {
+        return Err(FrameError::Disagree);
+    }
+    let group = u64::from_le_bytes(header[12..20].try_into().unwrap_or_default());
+    if group > commitment.frame {
+        return Err(FrameError::Disagree);
+    }
+    Ok(Head { offset, group, commitment, encoded })
+}
+
+/// Why a frame could not be read.
+pub(crate) enum ReadError {
+    Frame(FrameError),
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => ReadError::Frame(FrameError::Truncated),
+            _ => ReadError::Io(error),
+        }
+    }
+}
+
+/// Reads the head of the frame at `offset` of a file of `length` bytes, and checks that the file has all of it.
+pub(crate) fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Head, ReadError> {
+    let mut bytes = [0; HEAD];
+    file.read_exact_at(&mut bytes, offset)?;
+    let head = parse_head(&bytes, offset).map_err(ReadError::Frame)?;
+    if head.end() > length {
+        return Err(ReadError::Frame(FrameError::Truncated));
+    }
+    Ok(head)
+}
+
+/// Reads a frame's seal.
+pub(crate) fn read_seal(file: &dyn StoreFile, frame_end: u64) -> io::Result<Seal> {
+    let mut seal = [0; SEAL];
+    file.read_exact_at(&mut seal, frame_end - SEAL as u64)?;
+    Ok(seal)
+}
+
+/// Reads a frame's body, whose length its commitment bounds.
+pub(crate) fn read_body(file: &dyn StoreFile, offset: u64, commitment: &Commitment) -> io::Result<Vec<u8>> {
+    let mut body = vec![0; usize::try_from(commitment.body_length).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut body, offset + HEAD as u64)?;
+    Ok(body)
+}
+
+/// SHA-256 of a stretch of a file, read in pieces.
+pub(crate) fn digest(file: &dyn StoreFile, mut offset: u64, mut length: u64) -> io::Result<Hash> {
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 256 << 10];
+    while length > 0 {
+        let take = piece.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        hasher.update(&piece[..take]);
+        offset += take as u64;
+        length -= take as u64;
+    }
+    Ok(hasher.finish())
+}

@@ -1,0 +1,104 @@
+//! The key of an epoch, and what is derived from it.
+//!
+//! PRK = HKDF-Extract(salt = the epoch frame's 32 random bytes, key = the epoch key), then HKDF-Expand with the
+//! label, the log's id and the epoch's number (RFC 5869, SHA-256). The epoch frame holds the third output, a
+//! commitment to the key: AES-GCM alone does not bind a ciphertext to one key.
+
+use crate::environment::Random;
+use crate::error::{Error, Result};
+use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::iv::FixedLength;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::Hash;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// The keys of one epoch.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct EpochKeys {
+    body: [u8; 32],
+    salt: [u8; 32],
+    #[zeroize(skip)]
+    number: u64,
+    #[zeroize(skip)]
+    random: [u8; 32],
+    #[zeroize(skip)]
+    commitment: Hash,
+}
+
+/// The fresh random key of an epoch: what the recipients are given.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct EpochSecret(pub(crate) [u8; 32]);
+
+impl EpochSecret {
+    /// A fresh one.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub(crate) fn generate(random: &dyn Random) -> Result<Self> {
+        let mut secret = EpochSecret([0; 32]);
+        random.fill(&mut secret.0)?;
+        Ok(secret)
+    }
+}
+
+impl EpochKeys {
+    /// Derives the keys of epoch `number` of `log`.
+    ///
+    /// # Errors
+    /// None in practice: the lengths are fixed.
+    pub fn derive(secret: &EpochSecret, random: [u8; 32], log: LogId, number: u64) -> Result<Self> {
+        let hkdf = Hkdf::<Sha256>::new(Some(&random), &secret.0);
+        let expand = |label: &str| -> Result<[u8; 32]> {
+            let mut output = [0; 32];
+            hkdf.expand_multi_info(&[label.as_bytes(), &log.0, &number.to_le_bytes()], &mut output)
+                .map_err(|_| Error::unavailable("HKDF refused its length"))?;
+            Ok(output)
+        };
+        Ok(EpochKeys {
+            body: expand("bulla body key v1")?,
+            salt: expand("bulla salt key v1")?,
+            number,
+            random,
+            commitment: Hash(expand("bulla key commitment v1")?),
+        })
+    }
+
+    /// The epoch's number: its frame's.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The random bytes that the epoch frame shows.
+    pub fn random(&self) -> &[u8; 32] {
+        &self.random
+    }
+
+    /// The commitment to the key.
+    pub fn commitment(&self) -> Hash {
+        self.commitment
+    }
+
+    /// The key of bodies.
+    pub(crate) fn body(&self) -> &[u8; 32] {
+        &self.body
+    }
+
+    /// Fills `salts` with the salts of a frame's units, 16 bytes each: salt i is AES-256 under the salt key of
+    /// the frame number (64-bit little-endian) and i (64-bit big-endian), that is, a stretch of CTR keystream.
+    ///
+    /// # Errors
+    /// Where the cipher refuses.
+    pub(crate) fn salts(&self, frame: u64, units: usize, salts: &mut Vec<u8>) -> Result<()> {
+        salts.clear();
+        salts.resize(units * 16, 0);
+        let mut counter = [0; 16];
+        counter[..8].copy_from_slice(&frame.to_le_bytes());
+        let refused = |_| Error::unavailable("AES-256 refused the salt key");
+        let key = UnboundCipherKey::new(&AES_256, &self.salt).and_then(EncryptingKey::ctr).map_err(refused)?;
+        let context = EncryptionContext::Iv128(FixedLength::from(counter));
+        key.less_safe_encrypt(salts, context).map_err(refused)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! Options, as a caller or `[settings]` of `bulla.toml` gives them, and [`Tuning`], what they come to once checked.
+
+use crate::error::{Error, Result};
+use bulla_proof::entry::MAX_ROW;
+use serde::{Deserialize, Deserializer, de};
+use std::fmt;
+use std::time::Duration;
+
+/// How an acknowledgement relates to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Every group of blocks is synced before it is acknowledged.
+    #[default]
+    Group,
+    /// Synced at this interval; acknowledged after the sync.
+    Interval(Duration),
+    /// Synced and signed at rotation, at an explicit flush or checkpoint, and at close only; acknowledged once
+    /// the operating system has the bytes, which a power cut can still take.
+    Os,
+}
+
+/// What a caller may choose. Anything left out comes from `[settings]`, then from the defaults.
+///
+/// ```
+/// use bulla::{Durability, Options};
+/// let options = Options::default().memory(128 << 20).writers(2).durability(Durability::Group);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    #[serde(default, deserialize_with = "size")]
+    memory: Option<usize>,
+    #[serde(default, deserialize_with = "size")]
+    block_size: Option<usize>,
+    #[serde(default, deserialize_with = "size")]
+    segment_size: Option<usize>,
+    writers: Option<usize>,
+    compression: Option<i32>,
+    #[serde(default, deserialize_with = "duration")]
+    linger: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    append_timeout: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    checkpoint_interval: Option<Duration>,
+    retries: Option<u32>,
+    #[serde(default, deserialize_with = "duration")]
+    retry_delay: Option<Duration>,
+    #[serde(default, deserialize_with = "durability")]
+    durability: Option<Durability>,
+}
+
+impl Options {
+    /// Bytes of memory for staging, sealing and blocks in flight together (default 256 MiB, at least 64 MiB).
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Bytes of rows that make a full block (default 1 MiB, 4 KiB to 16 MiB).
+    pub fn block_size(mut self, bytes: usize) -> Self {
+        self.block_size = Some(bytes);
+        self
+    }
+
+    /// Bytes after which a segment is closed and the next begun (default 1 GiB).
+    pub fn segment_size(mut self, bytes: usize) -> Self {
+        self.segment_size = Some(bytes);
+        self
+    }
+
+    /// Threads that seal blocks (default: the processors there are, at most 16).
+    pub fn writers(mut self, writers: usize) -> Self {
+        self.writers = Some(writers);
+        self
+    }
+
+    /// Compression level: 0 none, 1 (default) to 19 as zstd's.
+    pub fn compression(mut self, level: i32) -> Self {
+        self.compression = Some(level);
+        self
+    }
+
+    /// How long an entry may stay in its producer's buffer while others come (default 5 ms). A log to which
+    /// little comes waits up to 40 times as long, so as not to pay a block for a handful of entries.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = Some(linger);
+        self
+    }
+
+    /// How long `append` waits for memory before it returns `Timeout` (default 10 s).
+    pub fn append_timeout(mut self, timeout: Duration) -> Self {
+        self.append_timeout = Some(timeout);
+        self
+    }
+
+    /// The time between checkpoints while the log grows (default 1 s).
+    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.checkpoint_interval = Some(interval);
+        self
+    }
+
+    /// How often a failed write is tried again before its file is abandoned (default 3).
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
+    /// The wait before the first retry; it doubles with each (default 20 ms).
+    pub fn retry_delay(mut self, delay: Duration) -> Self {
+        self.retry_delay = Some(delay);
+        self
+    }
+
+    /// What an acknowledgement promises (default [`Durability::Group`]).
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// These options, with what they leave out taken from `other`.
+    pub(crate) fn or(self, other: Options) -> Options {
+        Options {
+            memory: self.memory.or(other.memory),
+            block_size: self.block_size.or(other.block_size),
+            segment_size: self.segment_size.or(other.segment_size),
+            writers: self.writers.or(other.writers),
+            compression: self.compression.or(other.compression),
+            linger: self.linger.or(other.linger),
+            append_timeout: self.append_timeout.or(other.append_timeout),
+            checkpoint_interval: self.checkpoint_interval.or(other.checkpoint_interval),
+            retries: self.retries.or(other.retries),
+            retry_delay: self.retry_delay.or(other.retry_delay),
+            durability: self.durability.or(other.durability),
+        }
+    }
+}
+
+/// Options that were checked: what the engine runs with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tuning {
+    /// Buffers that producers stage into: how many, and their size.
+    pub(crate) buffers: usize,
+    pub(crate) buffer_size: usize,
+    /// Bytes of rows too large for a buffer that may be staged at once.
+    pub(crate) large_rows: usize,
+    /// Bytes of rows that may be numbered and not yet committed.
+    pub(crate) in_flight: usize,
+    pub(crate) block_size: usize,
+    pub(crate) segment_size: u64,
+    pub(crate) writers: usize,
+    pub(crate) compression: crate::seal::columns::Compression,
+    pub(crate) linger: Duration,
+    pub(crate) append_timeout: Duration,
+    pub(crate) checkpoint_interval: Duration,
+    pub(crate) retries: u32,
+    pub(crate) retry_delay: Duration,
+    pub(crate) durability: Durability,
+}
+
+impl TryFrom<Options> for Tuning {
+    type Error = Error;
+
+    fn try_from(options: Options) -> Result<Self> {
+        let memory = within("memory", options.memory.unwrap_or(256 << 20), 64 << 20, 1 << 44)?;
+        let block_size = within("block_size", options.block_size.unwrap_or(1 << 20), 4 << 10, 16 << 20)?;
+        let processors = std::thread::available_parallelism().map_or(2, usize::from).min(16);
+        let writers = within("writers", options.writers.unwrap_or(processors), 1, 256)?;
+        // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
+        // about four times the rows at hand.
+        let quarter = memory / 4;
+        if writers.saturating_mul(block_size).saturating_mul(4) > quarter && options.writers.is_some() {
+            return Err(Error::invalid(format!(
+                "`memory` of {memory} bytes is too little for {writers} writers with blocks of {block_size} bytes: \
+                 raise it to {} or lower the others",
+                writers * block_size * 16
+            )));
+        }
+        let writers = writers.min(quarter / (4 * block_size)).max(1);
+        let buffer_size = (64 << 10).min(block_size);
+        let level = within("compression", options.compression.unwrap_or(1), 0, 19)?;
+        let longest = Duration::from_secs(3600);
+        let interval = options.checkpoint_interval.unwrap_or(Duration::from_secs(1));
+        Ok(Tuning {
+            buffers: quarter / buffer_size,
+            buffer_size,
+            large_rows: quarter.max(MAX_ROW + 4),
+            in_flight: quarter,
+            block_size,
+            segment_size: within("segment_size", options.segment_size.unwrap_or(1 << 30), 64 << 10, 1 << 46)? as u64,
+            writers,
+            compression: crate::seal::columns::Compression::new(level)
+                .ok_or_else(|| Error::invalid(format!("`compression` is {level}, not a level")))?,
+            linger: within("linger", options.linger.unwrap_or(Duration::from_millis(5)), Duration::ZERO, longest)?,
+            append_timeout: options.append_timeout.unwrap_or(Duration::from_secs(10)),
+            checkpoint_interval: within("checkpoint_interval", interval, Duration::from_millis(1), longest)?,
+            retries: within("retries", options.retries.unwrap_or(3), 0, 1000)?,
+            retry_delay: within(
+                "retry_delay",
+                options.retry_delay.unwrap_or(Duration::from_millis(20)),
+                Duration::ZERO,
+                longest,
+            )?,
+            durability: options.durability.unwrap_or_default(),
+        })
+    }
+}
+
+fn within<T: PartialOrd + Copy + fmt::Debug>(name: &str, value: T, least: T, most: T) -> Result<T> {
+    if value < least || value > most {
+        return Err(Error::invalid(format!("`{name}` is {value:?}; it may be from {least:?} to {most:?}")));
+    }
+    Ok(value)
+}
+
+/// `"64 MiB"`, `"4KiB"` or a plain number of bytes.
+pub(crate) fn parse_size(text: &str) -> Option<usize> {
+    let (number, shift) = split_unit(text, &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("", 0)])?;
+    usize::try_from(number).ok()?.checked_mul(1 << shift)
+}
+
+/// `"5 ms"`, `"1s"`, `"250 us"`, `"2 min"`.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    let (number, nanos) =
+        split_unit(text, &[("ns", 1), ("us", 1000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)])?;
+    number.checked_mul(nanos).map(Duration::from_nanos)
+}
+
+fn split_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = text[digits..].trim();
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    Some((text[..digits].parse().ok()?, *factor))
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(usize),
+    Text(String),
+}
+
+fn size<'de, D: Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error> {
+    match NumberOrText::deserialize(source)? {
+        NumberOrText::Number(bytes) => Ok(Some(bytes)),
+        NumberOrText::Text(text) => {
+            let bytes = parse_size(&text);
+            bytes.map(Some).ok_or_else(|| de::Error::custom(format!("`{text}` is not a size such as \"64 MiB\"")))
+        }
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(source)?;
+    let duration = parse_duration(&text);
+    duration.map(Some).ok_or_else(|| de::Error::custom(format!("`{text}` is not a duration such as \"5 ms\"")))
+}
+
+fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>, D::Error> {
+    let text = String::deserialize(source)?;
+    let durability = match text.as_str() {
+        "group" => Some(Durability::Group),
+        "os" => Some(Durability::Os),
+        other => other.strip_prefix("interval ").and_then(parse_duration).map(Durability::Interval),
+    };
+    durability
+        .map(Some)
+        .ok_or_else(|| de::Error::custom(format!("`{text}` is none of \"group\", \"interval 100 ms\", \"os\"")))
+}

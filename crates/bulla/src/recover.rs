@@ -1,0 +1,394 @@
+//! Recovery: what opening a log for writing finds out, adopts, and leaves behind.
+//!
+//! Invariants:
+//! - a frame above the checkpoint is adopted only if its seal holds, and only once it was written, byte for byte,
+//!   into a new segment and synced: the page cache after a failed sync proves nothing;
+//! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
+//!   tampered with;
+//! - groups were synced in order, so damage before a frame of a later group is no torn tail;
+//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, and an event tells its
+//!   place, length and digest.
+//!
+//! A clean log takes the same way: it merely finds nothing to adopt.
+
+use crate::checkpoint;
+use crate::commit::Start;
+use crate::config::LogConfig;
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::{Event, MAX_EVENT};
+use crate::frame::{self, FrameError, Head, ReadError};
+use crate::keys::seal_chain::{SealChain, SealState};
+use crate::segment::{self, SegmentName};
+use crate::store::{Store, StoreFile};
+use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::tile::TileBuilder;
+use bulla_proof::tree;
+use std::io::{self, IoSlice};
+
+/// What a log that may be written to goes on with.
+pub(crate) struct Recovered {
+    pub(crate) next_frame: u64,
+    pub(crate) next_entry: u64,
+    pub(crate) chain: SealChain,
+    pub(crate) tiles: TileBuilder,
+    pub(crate) bundle: Vec<u8>,
+    /// Durable frames that no checkpoint covers yet.
+    pub(crate) adopted: Vec<[u8; Commitment::LENGTH]>,
+    pub(crate) start: Start,
+    pub(crate) events: Vec<Event>,
+    pub(crate) report: Recovery,
+}
+
+/// What opening a log found beyond its last checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Frames that were durable and sealed, and were adopted.
+    pub frames: u64,
+    /// The entries in them.
+    pub entries: u64,
+    /// Bytes of a torn tail, which were not: nobody had been told that they were durable.
+    pub torn_bytes: u64,
+}
+
+/// A segment as the scan found it.
+struct Scanned {
+    name: SegmentName,
+    file: Box<dyn StoreFile>,
+    length: u64,
+    /// Where the last sound frame ends.
+    end: u64,
+    /// The frames above the checkpoint.
+    above: Vec<Head>,
+    /// The epoch frame that those continue, if it stands before them.
+    epoch: Option<(u64, u64)>,
+}
+
+/// The scan's state: what the next frame has to be.
+struct Scan<'a> {
+    store: &'a dyn Store,
+    config: &'a LogConfig,
+    state: &'a SealState,
+    checkpoint: &'a Checkpoint,
+    next: u64,
+    next_entry: u64,
+    chain: SealChain,
+    tree: tree::Frontier,
+    explained: Vec<(String, u64)>,
+}
+
+/// Recovers the log in `log`, whose host state is in `keys`.
+///
+/// # Errors
+/// `Tampered` where the log is not what was written, `Refused` where log and keys do not belong together,
+/// `Unavailable` where a file cannot be read or written.
+pub(crate) fn recover(log: &dyn Store, keys: &dyn Store, config: &LogConfig, segment_size: u64) -> Result<Recovered> {
+    let checkpoint = read_checkpoint(log, config)?;
+    let state = read_state(keys, config)?;
+    let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
+    let segments = sound_names(log)?;
+    let mut scan = Scan {
+        store: log,
+        config,
+        state: &state,
+        checkpoint: &checkpoint,
+        next: 0,
+        next_entry: 0,
+        chain: state.chain.clone(),
+        tree: tiles.frontier(),
+        explained: Vec::new(),
+    };
+    let scanned = scan.run(&segments)?;
+    scan.check_anchors()?;
+    scan.refuse_later_groups(scanned.last())?;
+    let Scan { next, next_entry, chain, explained, .. } = scan;
+
+    let torn = scanned.last().map_or(0, |last| last.length - last.end);
+    let above = || scanned.iter().flat_map(|segment| &segment.above);
+    let report = Recovery {
+        frames: above().count() as u64,
+        entries: above().map(|head| head.commitment.entries).sum(),
+        torn_bytes: torn,
+    };
+    let adopted = above().map(|head| head.encoded).collect();
+    let events = rewrite(log, &scanned, next, &explained)?;
+    let start = match scanned.last() {
+        Some(last) if report == Recovery::default() && last.end < segment_size && last.end == last.length => {
+            Start::Extend(last.name, last.end)
+        }
+        _ => Start::NewSegment,
+    };
+    Ok(Recovered { next_frame: next, next_entry, chain, tiles, bundle, adopted, start, events, report })
+}
+
+/// Reads the published checkpoint and checks its signature.
+pub(crate) fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
+    let name = log.describe(checkpoint::FILE);
+    let bytes = crate::keys::read_small(log, checkpoint::FILE, 1 << 20).map_err(|error| {
+        match error.io_error().map(io::Error::kind) {
+            Some(io::ErrorKind::NotFound) => Error::tampered(format!("{name} is missing")),
+            _ => error,
+        }
+    })?;
+    open_checkpoint(&bytes, &config.verifier_key).map_err(|error| Error::tampered(format!("{name}: {error}")))
+}
+
+fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
+    let state = SealState::load(keys)?;
+    let refused = |message: String| Err(Error::new(ErrorKind::Refused, message));
+    if state.log != config.id {
+        return refused(format!("{} belongs to another log, {}", keys.describe(""), state.log));
+    }
+    if state.config != config.digest {
+        return refused(format!(
+            "the [log] part of {} was edited; put it back as it was ([settings] may be changed)",
+            crate::config::FILE
+        ));
+    }
+    Ok(state)
+}
+
+/// The segments, after what a crash inside an earlier recovery left is removed.
+fn sound_names(log: &dyn Store) -> Result<Vec<SegmentName>> {
+    let (segments, others) = segment::list(log)?;
+    for other in others.iter().filter(|name| name.ends_with(".seg.tmp")) {
+        let path = format!("{}/{other}", segment::DIRECTORY);
+        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    Ok(segments)
+}
+
+impl Scan<'_> {
+    /// Walks the segments from the one that holds the last frame below all anchors.
+    fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
+        let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
+        let begin = segments.partition_point(|name| name.first <= below).saturating_sub(1);
+        let mut scanned = Vec::new();
+        self.next = segments.get(begin).map_or(0, |name| name.first);
+        for (index, name) in segments.iter().enumerate().skip(begin) {
+            if name.first != self.next {
+                return Err(self.missing(*name));
+            }
+            let limit = segments.get(index + 1).map(|next| next.first);
+            scanned.push(self.segment(*name, limit, below)?);
+        }
+        Ok(scanned)
+    }
+
+    /// Reads one segment, up to frame `limit` or the first byte that is not a sound frame.
+    fn segment(&mut self, name: SegmentName, limit: Option<u64>, below: u64) -> Result<Scanned> {
+        let path = name.path();
+        let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
+        let file = self.store.open(&path).map_err(failed)?;
+        let length = file.length().map_err(failed)?;
+        let mut scanned = Scanned { name, file, length, end: 0, above: Vec::new(), epoch: None };
+        while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
+            let head = match frame::read_head(&*scanned.file, scanned.end, length) {
+                Ok(head) => head,
+                Err(ReadError::Io(error)) => return Err(failed(error)),
+                Err(ReadError::Frame(FrameError::NewerVersion(version))) => {
+                    return Err(Error::unavailable(format!(
+                        "{} holds frames of format version {version}; use a newer program",
+                        self.store.describe(&path)
+                    )));
+                }
+                Err(ReadError::Frame(_)) => break,
+            };
+            let copy = scanned.end == 0 && head.commitment.kind == FrameKind::Epoch && head.commitment.frame < name.first;
+            if !copy && (head.commitment.frame != self.next || head.commitment.log_id != self.config.id) {
+                break;
+            }
+            let wanted = head.commitment.frame >= below;
+            if (copy || wanted) && !self.is_sound(&*scanned.file, &head).map_err(failed)? {
+                break;
+            }
+            if !copy && !self.accept(&*scanned.file, &head).map_err(failed)? {
+                break;
+            }
+            scanned.end = head.end();
+            let above = !copy && head.commitment.frame >= self.checkpoint.size;
+            if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
+                scanned.epoch = (!above).then_some((head.offset, head.length()));
+            }
+            if above {
+                scanned.above.push(head);
+            }
+        }
+        Ok(scanned)
+    }
+
+    /// Whether the body is the one that the commitment says.
+    fn is_sound(&self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
+        let digest = frame::digest(file, head.body_offset(), head.commitment.body_length)?;
+        Ok(digest == head.commitment.body_digest)
+    }
+
+    /// Takes the next frame, unless its seal or its place in the numbering is wrong.
+    fn accept(&mut self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
+        let Commitment { frame, first_entry, entries, kind, body_length, .. } = head.commitment;
+        if frame >= self.state.chain.next_frame() {
+            let mut chain = self.chain.clone();
+            let seal = chain.seal(head.group, &head.encoded);
+            if seal != frame::read_seal(file, head.end())? || first_entry != self.next_entry {
+                return Ok(false);
+            }
+            self.chain = chain;
+        }
+        if frame >= self.checkpoint.size {
+            self.tree.push(tree::leaf_hash(&head.encoded));
+        }
+        if kind == FrameKind::Event && body_length <= MAX_EVENT {
+            let body = frame::read_body(file, head.offset, &head.commitment)?;
+            if let Ok(event) = Event::decode(&body) {
+                let (segment, offset) = event.explains();
+                self.explained.push((segment.to_owned(), offset));
+            }
+        }
+        self.next = frame + 1;
+        self.next_entry = first_entry + entries;
+        Ok(true)
+    }
+
+    /// Nothing below an anchor may be missing, and what is there must be what the anchor saw.
+    fn check_anchors(&self) -> Result<()> {
+        let directory = self.store.describe("");
+        for (what, size) in [("seal state", self.state.chain.next_frame()), ("checkpoint", self.checkpoint.size)] {
+            if self.next < size {
+                return Err(Error::tampered(format!(
+                    "{directory} ends after {} frames, but its {what} covers {size}: frames are missing or damaged, \
+                     or an older copy was restored; run `bulla verify`",
+                    self.next
+                )));
+            }
+        }
+        let root = match self.state.chain.next_frame() {
+            size if size == self.checkpoint.size => Some(self.checkpoint.root),
+            size if size == self.tree.size() => Some(self.tree.root()),
+            _ => None,
+        };
+        if root.is_some_and(|root| root != self.state.root) {
+            return Err(Error::tampered(format!(
+                "{directory} is not the log that its seal state describes; run `bulla verify`"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Damage followed by anything of a later group cannot have been left by a crash.
+    fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
+        let Some(last) = last else { return Ok(()) };
+        let failed = |error| Error::io(format!("reading {}", self.store.describe(&last.name.path())), error);
+        match later_group(&*last.file, last.end, last.length, self.next, self.config).map_err(failed)? {
+            None => Ok(()),
+            Some(offset) => Err(Error::tampered(format!(
+                "{} is damaged at offset {}, where frame {} should be, yet frames that were written after it was \
+                 durable follow at offset {offset}; run `bulla verify`",
+                self.store.describe(&last.name.path()),
+                last.end,
+                self.next
+            ))),
+        }
+    }
+
+    fn missing(&self, name: SegmentName) -> Error {
+        Error::tampered(format!(
+            "frames {} to {} are missing or damaged before {}; run `bulla verify`",
+            self.next,
+            name.first.saturating_sub(1),
+            self.store.describe(&name.path())
+        ))
+    }
+}
+
+/// Where, from `offset` on, a frame stands whose group began after frame `next`.
+pub(crate) fn later_group(
+    file: &dyn StoreFile,
+    mut offset: u64,
+    length: u64,
+    next: u64,
+    config: &LogConfig,
+) -> io::Result<Option<u64>> {
+    const PIECE: usize = 1 << 20;
+    let mut piece = vec![0; PIECE + frame::HEAD];
+    while offset < length {
+        let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        for start in 0..take.min(PIECE) {
+            if piece[start] != b'B' {
+                continue;
+            }
+            if let Ok(head) = frame::parse_head(&piece[start..take], offset + start as u64)
+                && head.commitment.log_id == config.id
+                && head.group > next
+            {
+                return Ok(Some(head.offset));
+            }
+        }
+        offset += take.min(PIECE) as u64;
+    }
+    Ok(None)
+}
+
+/// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.
+fn rewrite(log: &dyn Store, scanned: &[Scanned], next: u64, explained: &[(String, u64)]) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    let mut copies = Vec::new();
+    for (index, segment) in scanned.iter().enumerate() {
+        let failed = |error| Error::io(format!("recovering {}", log.describe(&segment.name.path())), error);
+        let offset = segment.above.first().map_or(segment.end, |head| head.offset);
+        if let Some(first) = segment.above.first() {
+            write_copy(log, segment, first.commitment.frame).map_err(failed)?;
+        }
+        if segment.length == offset {
+            continue;
+        }
+        let whole = offset == segment.epoch.map_or(0, |(offset, length)| offset + length);
+        if whole && segment.end == segment.length && !segment.above.is_empty() {
+            copies.push(segment.name);
+            continue;
+        }
+        let name = segment.name.to_string();
+        if explained.iter().any(|(segment, at)| *segment == name && *at == offset) {
+            continue;
+        }
+        let next_frame = match segment.above.first() {
+            Some(head) => head.commitment.frame,
+            None => scanned.get(index + 1).map_or(next, |following| following.name.first),
+        };
+        let length = segment.length - offset;
+        let sha256 = frame::digest(&*segment.file, offset, length).map_err(failed)?.to_string();
+        let adopted = segment.above.len() as u64;
+        events.push(Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted });
+    }
+    for name in copies {
+        let path = name.path();
+        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    Ok(events)
+}
+
+/// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
+/// durable.
+fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
+    let (taken, _) = segment::list(log).map_err(|error| io::Error::other(error.to_string()))?;
+    let generation = taken.iter().filter(|name| name.first == first).map(|name| name.generation + 1).max();
+    let path = SegmentName { first, generation: generation.unwrap_or(0) }.path();
+    let temporary = format!("{path}.tmp");
+    let file = log.create(&temporary)?;
+    let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
+    let mut end = 0;
+    for (offset, length) in segment.epoch.into_iter().chain(adopted) {
+        let mut copied = 0;
+        while copied < length {
+            let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
+            segment.file.read_exact_at(&mut piece, offset + copied)?;
+            file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
+            copied += piece.len() as u64;
+        }
+        end += length;
+    }
+    file.sync()?;
+    log.rename(&temporary, &path)?;
+    log.sync_directory(segment::DIRECTORY)
+}
+

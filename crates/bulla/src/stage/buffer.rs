@@ -1,0 +1,143 @@
+//! A buffer of rows with one writer and any number of readers behind it.
+//!
+//! Invariants, which this file alone upholds:
+//! - there is at most one [`Writer`]: making one takes the only reference to the buffer;
+//! - the writer changes bytes only at or above the published mark;
+//! - a [`Slice`] reads bytes only below a mark that it loaded;
+//! - the mark only grows while a writer or slice lives: resetting it takes the only reference.
+#![allow(unsafe_code)]
+
+use super::sync::{Arc, AtomicU64, Cells, Ordering};
+use std::ops::Range;
+
+/// Before each row in a buffer: its length, 32-bit little-endian.
+pub(crate) const ROW_PREFIX: usize = 4;
+
+/// How much of a buffer was published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) bytes: u32,
+    pub(crate) entries: u32,
+}
+
+impl Mark {
+    fn pack(self) -> u64 {
+        u64::from(self.entries) << 32 | u64::from(self.bytes)
+    }
+
+    fn unpack(packed: u64) -> Self {
+        Mark { bytes: (packed & 0xffff_ffff) as u32, entries: (packed >> 32) as u32 }
+    }
+}
+
+/// Bytes, and the mark below which they stand.
+pub(crate) struct Buffer {
+    cells: Cells,
+    mark: AtomicU64,
+}
+
+impl Buffer {
+    pub(crate) fn new(length: usize) -> Self {
+        Buffer { cells: Cells::new(length), mark: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.cells.length()
+    }
+
+    /// What was published so far.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::unpack(self.mark.load(Ordering::Acquire))
+    }
+
+    /// Makes the buffer empty again. `&mut` says that nobody else holds it.
+    pub(crate) fn reset(&mut self) {
+        self.mark.store(0, Ordering::Relaxed);
+    }
+
+    /// The bytes of a range below the mark.
+    ///
+    /// # Safety
+    /// `range` lies below a mark that was loaded from this buffer since it was last reset.
+    #[inline]
+    unsafe fn published(&self, range: Range<usize>) -> &[u8] {
+        // SAFETY: the writer writes at or above the mark only, and `&self` keeps `reset` away.
+        unsafe { self.cells.read(range) }
+    }
+}
+
+/// The one who may write to a buffer.
+pub(crate) struct Writer {
+    buffer: Arc<Buffer>,
+    mark: Mark,
+}
+
+impl Writer {
+    /// The writer of an empty buffer to which `buffer` is the only reference; else `None`.
+    pub(crate) fn new(buffer: &mut Arc<Buffer>) -> Option<Self> {
+        Arc::get_mut(buffer)?.reset();
+        Some(Writer { buffer: buffer.clone(), mark: Mark::default() })
+    }
+
+    /// Writes a row of `length` bytes with `encode` and publishes it; false where it does not fit.
+    #[inline]
+    pub(crate) fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
+        let start = self.mark.bytes as usize;
+        let end = start + ROW_PREFIX + length;
+        if end > self.buffer.length() {
+            return false;
+        }
+        let write = |space: &mut [u8]| {
+            let (prefix, row) = space.split_at_mut(ROW_PREFIX);
+            prefix.copy_from_slice(&(length as u32).to_le_bytes());
+            encode(row);
+        };
+        // SAFETY: this is the one writer, and the range begins at the mark: nobody reads there.
+        unsafe { self.buffer.cells.write(start..end, write) };
+        self.mark = Mark { bytes: end as u32, entries: self.mark.entries + 1 };
+        self.buffer.mark.store(self.mark.pack(), Ordering::Release);
+        true
+    }
+}
+
+/// A stretch of published rows of one producer.
+pub(crate) struct Slice {
+    buffer: Arc<Buffer>,
+    start: usize,
+    end: usize,
+    entries: u32,
+}
+
+impl Slice {
+    /// What `buffer` has published beyond `taken`, a mark loaded from it before.
+    pub(crate) fn beyond(buffer: &Arc<Buffer>, taken: Mark) -> (Self, Mark) {
+        let mark = buffer.mark();
+        assert!(taken.bytes <= mark.bytes && taken.entries <= mark.entries, "a mark of another buffer");
+        let (start, end) = (taken.bytes as usize, mark.bytes as usize);
+        (Slice { buffer: buffer.clone(), start, end, entries: mark.entries - taken.entries }, mark)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// The rows, in the order in which they were appended.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        // SAFETY: `beyond` loaded `end` from this buffer, which cannot be reset while this slice holds it.
+        let mut rest = unsafe { self.buffer.published(self.start..self.end) };
+        std::iter::from_fn(move || {
+            let (prefix, tail) = rest.split_first_chunk::<ROW_PREFIX>()?;
+            let (row, tail) = tail.split_at_checked(u32::from_le_bytes(*prefix) as usize)?;
+            rest = tail;
+            Some(row)
+        })
+    }
+
+    pub(crate) fn into_buffer(self) -> Arc<Buffer> {
+        self.buffer
+    }
+}

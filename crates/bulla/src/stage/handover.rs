@@ -1,0 +1,397 @@
+//! The hand-over: the pool of buffers, the queue of published rows, and the numbering of what leaves it.
+//!
+//! Invariants:
+//! - slices leave the queue in the order in which they entered it, and get their numbers as they leave, under the
+//!   same mutex: a producer's entries keep their order, and numbers have no holes;
+//! - at most half of the buffers belong to producers, so that a waiting producer always gets one in the end;
+//! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
+//!   returns the buffer to the pool.
+
+use super::buffer::{Buffer, Mark, Slice, Writer};
+use super::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// Gives numbers to blocks, and has frames of its own to number.
+pub(crate) trait Numbering {
+    /// What a sealer needs to know of a frame.
+    type Ticket;
+    /// A frame other than a block that waits for its number.
+    fn control(&mut self) -> Option<Self::Ticket>;
+    /// Whether another block may be numbered now.
+    fn admits(&self) -> bool;
+    /// The number of a block of so many entries and bytes of rows.
+    fn block(&mut self, entries: u64, bytes: usize) -> Self::Ticket;
+}
+
+/// Bounds on what is staged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) buffers: usize,
+    pub(crate) buffer_size: usize,
+    pub(crate) large_rows: usize,
+    pub(crate) block_size: usize,
+}
+
+/// Why a producer gets no space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoSpace {
+    Timeout,
+    Closed,
+    Failed,
+}
+
+/// How long to wait for space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    Never,
+    Until(Instant),
+}
+
+/// Names a producer of this hand-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProducerId(usize);
+
+/// A slice's place in the queue, counted from 1: what receipts wait for.
+pub(crate) type Sequence = u64;
+
+/// The slices of one block.
+pub(crate) struct Batch {
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) bytes: usize,
+    pub(crate) entries: u64,
+    /// The place of the last slice.
+    pub(crate) last: Sequence,
+}
+
+/// What a writer is given to do.
+pub(crate) enum Work<T> {
+    Control(T),
+    Block(T, Batch),
+}
+
+struct Held {
+    buffer: Arc<Buffer>,
+    taken: Mark,
+}
+
+struct State<N> {
+    numbering: N,
+    free: Vec<Arc<Buffer>>,
+    /// Buffers made so far.
+    made: usize,
+    large: usize,
+    producers: Vec<Option<Held>>,
+    vacant: Vec<usize>,
+    queue: VecDeque<Slice>,
+    queued: usize,
+    pushed: Sequence,
+    /// Take what there is without waiting for a full block.
+    urgent: bool,
+    waiting: usize,
+    closed: bool,
+    failed: bool,
+}
+
+/// See the module.
+pub(crate) struct Handover<N> {
+    bounds: Bounds,
+    state: Mutex<State<N>>,
+    /// Signalled when a writer may find work.
+    ripe: Condvar,
+    /// Signalled when a producer may find a buffer.
+    freed: Condvar,
+}
+
+impl<N: Numbering> Handover<N> {
+    pub(crate) fn new(bounds: Bounds, numbering: N) -> Self {
+        let state = State {
+            numbering,
+            free: Vec::new(),
+            made: 0,
+            large: 0,
+            producers: Vec::new(),
+            vacant: Vec::new(),
+            queue: VecDeque::new(),
+            queued: 0,
+            pushed: 0,
+            urgent: false,
+            waiting: 0,
+            closed: false,
+            failed: false,
+        };
+        Handover { bounds, state: Mutex::new(state), ripe: Condvar::new(), freed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<N>> {
+        // Nothing under this mutex panics half-way; a poisoned one still holds its invariants.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A place for a new producer, or `None` where half of the buffers are taken already.
+    pub(crate) fn register(&self) -> Option<ProducerId> {
+        let mut state = self.lock();
+        if state.producers.len() - state.vacant.len() >= (self.bounds.buffers / 2).max(1) {
+            return None;
+        }
+        Some(ProducerId(state.vacant.pop().unwrap_or_else(|| {
+            state.producers.push(None);
+            state.producers.len() - 1
+        })))
+    }
+
+    /// Hands over what a producer has published and ends it.
+    pub(crate) fn retire(&self, id: ProducerId, writer: Option<Writer>) {
+        let mut state = self.lock();
+        drop(writer);
+        self.push_published(&mut state, id.0);
+        self.give_up(&mut state, id.0);
+        state.vacant.push(id.0);
+        self.ripe.notify_one();
+    }
+
+    /// Hands over what a producer has published, and gives it an empty buffer.
+    ///
+    /// # Errors
+    /// Where no buffer comes free in time, or the log takes no more. What was published is handed over all the same.
+    pub(crate) fn exchange(&self, id: ProducerId, full: Option<Writer>, wait: Wait) -> Result<Writer, NoSpace> {
+        let mut state = self.lock();
+        drop(full);
+        self.push_published(&mut state, id.0);
+        self.give_up(&mut state, id.0);
+        self.wake(&state);
+        let mut state = self.wait_for(state, wait, |state| !state.free.is_empty() || state.made < self.bounds.buffers)?;
+        let mut buffer = state.free.pop().unwrap_or_else(|| {
+            state.made += 1;
+            Arc::new(Buffer::new(self.bounds.buffer_size))
+        });
+        let writer = Writer::new(&mut buffer).expect("a pooled buffer has one holder");
+        state.producers[id.0] = Some(Held { buffer, taken: Mark::default() });
+        Ok(writer)
+    }
+
+    /// Hands over one row that is larger than a buffer, after what the producer has published.
+    ///
+    /// # Errors
+    /// As [`Handover::exchange`]; the row is then not taken.
+    pub(crate) fn push_large(
+        &self,
+        id: ProducerId,
+        length: usize,
+        encode: impl FnOnce(&mut [u8]),
+        wait: Wait,
+    ) -> Result<(), NoSpace> {
+        let size = length + super::buffer::ROW_PREFIX;
+        let state = self.lock();
+        let mut state = self.wait_for(state, wait, |state| {
+            state.large == 0 || state.large + size <= self.bounds.large_rows
+        })?;
+        state.large += size;
+        drop(state);
+        let mut buffer = Arc::new(Buffer::new(size));
+        Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, encode);
+        let mut state = self.lock();
+        self.push_published(&mut state, id.0);
+        let (slice, _) = Slice::beyond(&buffer, Mark::default());
+        drop(buffer);
+        self.push(&mut state, slice);
+        self.wake(&state);
+        Ok(())
+    }
+
+    /// Hands over what a producer has published; everything in the queue is sealed without waiting for more.
+    /// Returns the place of the last slice of the queue, which covers it.
+    pub(crate) fn flush(&self, id: ProducerId) -> Sequence {
+        let mut state = self.lock();
+        self.push_published(&mut state, id.0);
+        self.hurry(&mut state);
+        state.pushed
+    }
+
+    /// Hands over what every producer has published: what `linger` and closing do. Returns how many entries
+    /// that was, and the place of the last slice.
+    pub(crate) fn take_all(&self) -> (u64, Sequence) {
+        let mut state = self.lock();
+        let mut entries = 0;
+        for index in 0..state.producers.len() {
+            entries += self.push_published(&mut state, index);
+        }
+        if !state.queue.is_empty() {
+            self.hurry(&mut state);
+        }
+        (entries, state.pushed)
+    }
+
+    /// Refuses what is appended from now on and lets the writers run dry.
+    pub(crate) fn close(&self) {
+        self.take_all();
+        let mut state = self.lock();
+        state.closed = true;
+        self.ripe.notify_all();
+        self.freed.notify_all();
+    }
+
+    /// Refuses what is appended from now on, because nothing can be committed any more.
+    pub(crate) fn fail(&self) {
+        let mut state = self.lock();
+        state.failed = true;
+        self.ripe.notify_all();
+        self.freed.notify_all();
+    }
+
+    /// Whether appends are refused.
+    pub(crate) fn refuses(&self) -> Option<NoSpace> {
+        self.lock().refuses()
+    }
+
+    /// Changes the numbering, then lets the writers look again.
+    pub(crate) fn with_numbering<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state.numbering);
+        self.ripe.notify_all();
+        result
+    }
+
+    /// The next piece of work: waits for it when `block`; `None` when there is none (now, or ever again).
+    pub(crate) fn take(&self, block: bool) -> Option<Work<N::Ticket>> {
+        let mut state = self.lock();
+        loop {
+            if state.failed {
+                return None;
+            }
+            if let Some(ticket) = state.numbering.control() {
+                return Some(Work::Control(ticket));
+            }
+            if self.is_ripe(&state) && state.numbering.admits() {
+                return Some(self.take_block(&mut state));
+            }
+            if !block || (state.closed && state.queue.is_empty()) {
+                return None;
+            }
+            state = self.ripe.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Gives the buffers of a sealed block back.
+    pub(crate) fn release(&self, batch: Batch) {
+        let mut state = self.lock();
+        for slice in batch.slices {
+            self.put_back(&mut state, slice.into_buffer());
+        }
+        if state.waiting > 0 {
+            self.freed.notify_all();
+        }
+    }
+
+    fn is_ripe(&self, state: &State<N>) -> bool {
+        let pressed = state.urgent || state.closed || state.waiting > 0;
+        !state.queue.is_empty() && (pressed || state.queued >= self.bounds.block_size)
+    }
+
+    fn take_block(&self, state: &mut State<N>) -> Work<N::Ticket> {
+        let mut batch = Batch { slices: Vec::new(), bytes: 0, entries: 0, last: 0 };
+        while let Some(slice) = state.queue.front() {
+            let full = batch.bytes + slice.bytes() > self.bounds.block_size + self.bounds.buffer_size;
+            if !batch.slices.is_empty() && (full || batch.bytes >= self.bounds.block_size) {
+                break;
+            }
+            batch.bytes += slice.bytes();
+            batch.entries += u64::from(slice.entries());
+            batch.slices.extend(state.queue.pop_front());
+        }
+        state.queued -= batch.bytes;
+        batch.last = state.pushed - state.queue.len() as u64;
+        if state.queue.is_empty() {
+            state.urgent = false;
+        } else {
+            self.ripe.notify_one();
+        }
+        Work::Block(state.numbering.block(batch.entries, batch.bytes), batch)
+    }
+
+    /// Queues what a producer published since it was last asked; returns how many entries.
+    fn push_published(&self, state: &mut State<N>, index: usize) -> u64 {
+        let Some(held) = &mut state.producers[index] else { return 0 };
+        if held.buffer.mark() == held.taken {
+            return 0;
+        }
+        let slice;
+        (slice, held.taken) = Slice::beyond(&held.buffer, held.taken);
+        let entries = slice.entries();
+        self.push(state, slice);
+        u64::from(entries)
+    }
+
+    fn push(&self, state: &mut State<N>, slice: Slice) {
+        state.queued += slice.bytes();
+        state.pushed += 1;
+        state.queue.push_back(slice);
+    }
+
+    fn hurry(&self, state: &mut State<N>) {
+        state.urgent = !state.queue.is_empty();
+        self.ripe.notify_one();
+    }
+
+    fn wake(&self, state: &State<N>) {
+        if self.is_ripe(state) {
+            self.ripe.notify_one();
+        }
+    }
+
+    /// A producer lets go of its buffer.
+    fn give_up(&self, state: &mut State<N>, index: usize) {
+        if let Some(held) = state.producers[index].take() {
+            self.put_back(state, held.buffer);
+        }
+    }
+
+    /// One holder lets go of a buffer; the last one returns it to the pool.
+    fn put_back(&self, state: &mut State<N>, mut buffer: Arc<Buffer>) {
+        if Arc::get_mut(&mut buffer).is_none() {
+            return;
+        }
+        if buffer.length() == self.bounds.buffer_size {
+            state.free.push(buffer);
+        } else {
+            state.large -= buffer.length();
+        }
+    }
+
+    fn wait_for<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<N>>,
+        wait: Wait,
+        ready: impl Fn(&State<N>) -> bool,
+    ) -> Result<MutexGuard<'a, State<N>>, NoSpace> {
+        loop {
+            if let Some(refusal) = state.refuses() {
+                return Err(refusal);
+            }
+            if ready(&state) {
+                return Ok(state);
+            }
+            let Wait::Until(deadline) = wait else { return Err(NoSpace::Timeout) };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NoSpace::Timeout);
+            }
+            state.waiting += 1;
+            self.ripe.notify_one();
+            let (guard, _) =
+                self.freed.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = guard;
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl<N> State<N> {
+    fn refuses(&self) -> Option<NoSpace> {
+        match (self.failed, self.closed) {
+            (true, _) => Some(NoSpace::Failed),
+            (_, true) => Some(NoSpace::Closed),
+            _ => None,
+        }
+    }
+}
