@@ -81,6 +81,8 @@ fn other_rows_are_refused() {
         (row(1, &[0xff; 9]), EntryError::Truncated),
         (row(1, &[0xff; 10]), EntryError::NotMinimal),
         (row(1, &[&[0xff; 9][..], &[1]].concat()), EntryError::Truncated),
+        (row(1, &[&[0xff; 9][..], &[2]].concat()), EntryError::NotMinimal),
+        (row(1, &[&[0xff; 9][..], &[3]].concat()), EntryError::NotMinimal),
         (row(1 << 3, &[0x80, 0x80, 0x80, 0x80, 0x10]), EntryError::TooLarge { field: "status" }),
         (row(1 << 6, &[0x80, 0x80, 0x80, 0x80, 0x10]), EntryError::TooLarge { field: "flags" }),
         (row(1 << 12, &[65]), EntryError::TooManySubjects),
