@@ -14,7 +14,7 @@ pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
 /// The most data subjects one entry names.
 pub const MAX_SUBJECTS: usize = 64;
 /// The longest row, in bytes: every field at its limit.
-pub const MAX_ROW: usize = MAX_PAYLOAD + (MAX_SUBJECTS + 7) * (MAX_STRING + 3) + 64;
+pub const MAX_ROW: usize = MAX_PAYLOAD + (MAX_SUBJECTS + 8) * (MAX_STRING + 3) + 64;
 
 /// A field's place in the presence bits. Fields that are shared within a block come first,
 /// fields that may be personal after them, in the order of their bytes in a row.
@@ -292,7 +292,9 @@ impl<'a> Entry<'a> {
             subjects: fields
                 .subjects
                 .map(|subjects| {
-                    subjects.map(|subject| text("subject", Some(subject)).map(Option::unwrap_or_default)).collect()
+                    subjects
+                        .map(|subject| text("subject", Some(subject)).map(Option::unwrap_or_default))
+                        .collect()
                 })
                 .transpose()?,
             controller: text("controller", fields.controller)?,

@@ -4,7 +4,22 @@
 //! `docs/format.md` is the specification of every byte here.
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
+pub mod commitment;
 pub mod entry;
+pub mod hash;
+mod hex;
+pub mod note;
+pub mod tile;
+pub mod tree;
+pub mod unit;
 pub mod varint;
 
+pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
+pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
 pub use entry::{Entry, EntryError};
+pub use hash::{Hash, HashId, Sha256, sha256};
+pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
+pub use tile::{TileBuilder, TileError, TileId, TilePath};
+pub use tree::Frontier;
+pub use unit::{block_root, row_unit};

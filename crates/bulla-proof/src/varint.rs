@@ -23,11 +23,11 @@ pub const fn encode(mut value: u64) -> ([u8; MAX_LENGTH], usize) {
     let mut bytes = [0; MAX_LENGTH];
     let mut length = 0;
     while value >= 0x80 {
-        bytes[length] = value as u8 | 0x80;
+        bytes[length] = (value & 0x7f) as u8 | 0x80;
         value >>= 7;
         length += 1;
     }
-    bytes[length] = value as u8;
+    bytes[length] = (value & 0x7f) as u8;
     (bytes, length + 1)
 }
 

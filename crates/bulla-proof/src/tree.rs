@@ -1,0 +1,118 @@
+//! The log's tree: RFC 6962, section 2.1, over the commitments, always SHA-256. It is also the tree of
+//! [C2SP tlog-tiles](https://c2sp.org/tlog-tiles).
+
+use crate::hash::{Hash, sha256};
+
+/// The most leaves of a tree that this crate grows. No log gets there; sizes past it come only from bad input.
+pub const MAX_SIZE: u64 = 1 << 62;
+
+/// The hash of a leaf: SHA-256(0x00 ‖ data).
+pub fn leaf_hash(data: &[u8]) -> Hash {
+    sha256(&[&[0x00], data])
+}
+
+/// The hash of an inner node: SHA-256(0x01 ‖ left ‖ right).
+pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
+    sha256(&[&node_input(left, right)])
+}
+
+/// The root of the tree without leaves: SHA-256 of nothing.
+pub fn empty_root() -> Hash {
+    sha256(&[])
+}
+
+/// The right edge of a growing tree: the roots of the perfect subtrees it falls into, left to right, largest first.
+/// It is all that is needed to append leaves and to name the root.
+///
+/// **Invariant:** there is one node for each bit set in the size.
+///
+/// ```
+/// use bulla_proof::tree::{Frontier, leaf_hash, node_hash};
+///
+/// let mut frontier = Frontier::new();
+/// frontier.push(leaf_hash(b"first"));
+/// frontier.push(leaf_hash(b"second"));
+/// assert_eq!(frontier.root(), node_hash(&leaf_hash(b"first"), &leaf_hash(b"second")));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frontier {
+    size: u64,
+    nodes: Vec<Hash>,
+}
+
+impl Frontier {
+    /// The tree without leaves.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The right edge of a tree of `size` leaves, from its nodes. `None` where `nodes` does not hold one for each bit
+    /// set in `size`, or `size` is past [`MAX_SIZE`].
+    pub fn from_nodes(size: u64, nodes: Vec<Hash>) -> Option<Self> {
+        let count = usize::try_from(size.count_ones()).ok()?;
+        (size <= MAX_SIZE && nodes.len() == count).then_some(Frontier { size, nodes })
+    }
+
+    /// As [`Frontier::from_nodes`], for nodes that are known to be as many as they must.
+    pub(crate) fn from_edge(size: u64, nodes: Vec<Hash>) -> Self {
+        debug_assert_eq!(size.count_ones() as usize, nodes.len());
+        Frontier { size, nodes }
+    }
+
+    /// Appends a leaf, given its hash ([`leaf_hash`]).
+    pub fn push(&mut self, leaf: Hash) {
+        let mut node = leaf;
+        for _ in 0..self.size.trailing_ones() {
+            if let Some(left) = self.nodes.pop() {
+                node = node_hash(&left, &node);
+            }
+        }
+        self.nodes.push(node);
+        self.size += 1;
+    }
+
+    /// The number of leaves.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The roots of the perfect subtrees, left to right.
+    pub fn nodes(&self) -> &[Hash] {
+        &self.nodes
+    }
+
+    /// The root of the tree.
+    pub fn root(&self) -> Hash {
+        let fold = |right: Hash, left: &Hash| node_hash(left, &right);
+        let mut nodes = self.nodes.iter().rev();
+        nodes.next().map_or_else(empty_root, |&last| nodes.fold(last, fold))
+    }
+}
+
+/// What a node hashes: 0x01 ‖ left ‖ right.
+#[inline]
+pub(crate) fn node_input(left: &Hash, right: &Hash) -> [u8; 65] {
+    let mut input = [0x01; 65];
+    input[1..33].copy_from_slice(&left.0);
+    input[33..].copy_from_slice(&right.0);
+    input
+}
+
+/// Replaces hashes by the root of the RFC 6962 tree over them, level by level, and returns it; `None` of none.
+///
+/// Pairing neighbours and promoting an odd last one gives the tree of RFC 6962: every node stands for a perfect
+/// subtree of the level's width but the last, which stands for the rest, so that the last pairing of all is at the
+/// largest power of two below the number of leaves, and likewise inside the rest.
+pub(crate) fn reduce(hashes: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> Option<Hash> {
+    let mut width = hashes.len();
+    while width > 1 {
+        for pair in 0..width / 2 {
+            hashes[pair] = node(&hashes[2 * pair], &hashes[2 * pair + 1]);
+        }
+        if width % 2 == 1 {
+            hashes[width / 2] = hashes[width - 1];
+        }
+        width = width.div_ceil(2);
+    }
+    hashes.first().copied()
+}

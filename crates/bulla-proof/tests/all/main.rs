@@ -1,0 +1,14 @@
+//! What must hold of the crate's public parts: known answers from `vectors/proof` (made by the independent
+//! `make.py`) and from elsewhere, properties, and hostile input.
+// The helpers of tests are tests too, which Clippy's own exception does not see.
+#![allow(clippy::unwrap_used)]
+
+mod checkpoint;
+mod commitment;
+mod entry;
+mod hash;
+mod note;
+mod tile;
+mod tree;
+mod unit;
+mod vectors;

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Makes the vectors of bulla-proof: a second implementation, of the standard library alone.
+
+    python3 vectors/proof/make.py            writes the .json files beside it
+    python3 vectors/proof/make.py --check    fails where they differ
+"""
+
+import hashlib
+import json
+import pathlib
+import struct
+import sys
+
+HASHES = {"sha256": (1, hashlib.sha256), "sha3-256": (2, hashlib.sha3_256)}
+KINDS = {"block": 1, "epoch": 2, "event": 3, "gap": 4}
+
+
+# Commitments.
+
+def encode(c):
+    return b"".join([
+        struct.pack("<BBBBB3x", 1, KINDS[c["kind"]], c["codec"], HASHES[c["hash"]][0], c["content_log2"]),
+        bytes.fromhex(c["log_id"]),
+        struct.pack("<QQQqqQQ", c["frame"], c["first_entry"], c["entries"], c["earliest"], c["latest"], c["epoch"],
+                    c["units"]),
+        bytes.fromhex(c["root"]),
+        struct.pack("<Q", c["body_length"]),
+        bytes.fromhex(c["body_digest"]),
+    ])
+
+
+def commitment(name, kind, **fields):
+    c = dict(kind=kind, codec=0, hash="sha256", content_log2=0, log_id=bytes(range(16)).hex(), frame=7,
+             first_entry=1000, entries=0, earliest=1700000000, latest=1700000000, epoch=5, units=0,
+             root="00" * 32, body_length=0, body_digest=hashlib.sha256(b"").hexdigest())
+    if kind == "block":
+        c.update(codec=1, content_log2=20, entries=300, latest=1700000060, units=300, root="11" * 32,
+                 body_length=4096, body_digest=hashlib.sha256(b"body").hexdigest())
+    if kind == "epoch":
+        c.update(epoch=7, body_length=1234, body_digest=hashlib.sha256(b"epoch").hexdigest())
+    if kind == "event":
+        c.update(body_length=5, body_digest=hashlib.sha256(b"event").hexdigest())
+    if kind == "gap":
+        c.update(entries=41)
+    c.update(fields)
+    return dict(name=name, **c)
+
+
+def accepted_commitments():
+    top = 2**64 - 1
+    for c in [
+        commitment("a block", "block"),
+        commitment("a block hashed by SHA3-256, with fewer units than entries", "block", hash="sha3-256", units=3),
+        commitment("an epoch", "epoch"),
+        commitment("the first frame of a log", "epoch", frame=0, epoch=0, first_entry=0),
+        commitment("an event", "event"),
+        commitment("a gap", "gap"),
+        commitment("times before 1970", "block", earliest=-(2**63), latest=-1),
+        commitment("the limits", "block", content_log2=28, entries=2**24, units=2**24, body_length=2**29,
+                   frame=top - 1, epoch=top - 2, first_entry=top - 2**24, latest=2**63 - 1),
+        commitment("the smallest block", "block", content_log2=4, entries=1, units=1),
+        commitment("a gap up to the last entry number", "gap", first_entry=0, entries=top),
+    ]:
+        encoding = encode(c)
+        leaf = hashlib.sha256(b"\0" + encoding).hexdigest()
+        yield dict(c, encoding=encoding.hex(), leaf=leaf)
+
+
+def refused_commitments():
+    top = 2**64 - 1
+    block, epoch = encode(commitment("", "block")), encode(commitment("", "epoch"))
+
+    def patched(encoding, offset, value):
+        return encoding[:offset] + bytes([value]) + encoding[offset + 1:]
+
+    yield "nothing", b"", "Length(0)"
+    yield "one byte short", block[:-1], "Length(151)"
+    yield "one byte long", block + b"\0", "Length(153)"
+    yield "version 0", patched(block, 0, 0), "NoVersion"
+    yield "version 2", patched(block, 0, 2), "NewerVersion(2)"
+    yield "a later version of another length", b"\xff", "NewerVersion(255)"
+    yield "kind 0", patched(block, 1, 0), "Kind(0)"
+    yield "kind 5", patched(block, 1, 5), "Kind(5)"
+    yield "hash 0", patched(block, 3, 0), "HashId(0)"
+    yield "hash 3", patched(block, 3, 3), "HashId(3)"
+    for offset in (5, 6, 7):
+        yield f"reserved byte {offset}", patched(block, offset, 1), "Reserved"
+    yield "an epoch's reserved byte", patched(epoch, 5, 0x80), "Reserved"
+    for kind, name, error, fields in [
+        ("block", "a block with a plain body", "Codec(0)", dict(codec=0)),
+        ("block", "an unknown codec", "Codec(2)", dict(codec=2)),
+        ("epoch", "an epoch with columns", "Codec(1)", dict(codec=1)),
+        ("event", "an event with columns", "Codec(1)", dict(codec=1)),
+        ("gap", "a gap with columns", "Codec(1)", dict(codec=1)),
+        ("block", "content past the limit", "ContentSize(29)", dict(content_log2=29)),
+        ("block", "content past any integer", "ContentSize(255)", dict(content_log2=255)),
+        ("event", "an event with content", "ContentSize(1)", dict(content_log2=1)),
+        ("block", "the last frame number", "FrameOverflow", dict(frame=top)),
+        ("block", "a block without entries", "Entries(0)", dict(entries=0, units=0)),
+        ("block", "more entries than the content can hold", "Entries(17)", dict(content_log2=8, entries=17, units=17)),
+        ("block", "entries but no content", "Entries(300)", dict(content_log2=0)),
+        ("epoch", "an epoch with entries", "Entries(1)", dict(entries=1)),
+        ("event", "an event with entries", "Entries(1)", dict(entries=1)),
+        ("gap", "a gap of nothing", "Entries(0)", dict(entries=0)),
+        ("block", "entries past the last number", "EntryOverflow", dict(first_entry=top - 299)),
+        ("gap", "a gap past the last number", "EntryOverflow", dict(first_entry=1, entries=top)),
+        ("block", "times in the wrong order", "Times", dict(earliest=1, latest=0)),
+        ("event", "signed times in the wrong order", "Times", dict(earliest=0, latest=-1)),
+        ("block", "a block as its own epoch", "Epoch", dict(epoch=7)),
+        ("block", "an epoch yet to come", "Epoch", dict(epoch=8)),
+        ("event", "an event as its own epoch", "Epoch", dict(epoch=7)),
+        ("gap", "a gap as its own epoch", "Epoch", dict(epoch=7)),
+        ("epoch", "an epoch of another's", "Epoch", dict(epoch=6)),
+        ("block", "a block without units", "Units(0)", dict(units=0)),
+        ("block", "more units than entries", "Units(301)", dict(units=301)),
+        ("epoch", "an epoch with units", "Units(1)", dict(units=1)),
+        ("gap", "a gap with units", "Units(1)", dict(units=1)),
+        ("event", "an event with a root", "Root", dict(root="00" * 31 + "01")),
+        ("gap", "a gap with a root", "Root", dict(root="80" + "00" * 31)),
+        ("block", "a body past the limit", f"BodyLength({2**29 + 1})", dict(body_length=2**29 + 1)),
+        ("event", "an event's body past the limit", f"BodyLength({top})", dict(body_length=top)),
+    ]:
+        yield name, encode(commitment("", kind, **fields)), error
+
+
+# Trees.
+
+def tree(digest, leaves):
+    """RFC 6962, section 2.1, by its recursive definition, over leaf hashes."""
+    if not leaves:
+        return digest(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    return digest(b"\1" + tree(digest, leaves[:split]) + tree(digest, leaves[split:])).digest()
+
+
+def units():
+    salt = bytes(range(0x30, 0x40))
+    for name, (_, digest) in HASHES.items():
+        for codec, entry, content in [(1, 0, b""), (1, 1000, b"a row"), (0, 2**64 - 1, bytes(200))]:
+            unit = digest(b"\0" + salt + b"\0" + bytes([codec]) + struct.pack("<Q", entry) + content)
+            yield dict(hash=name, salt=salt.hex(), codec=codec, entry=entry, content=content.hex(),
+                       unit=unit.hexdigest())
+
+
+def block_roots():
+    for name, (_, digest) in HASHES.items():
+        for count in [*range(1, 9), 13, 64, 100]:
+            leaves = [digest(bytes([index])).digest() for index in range(count)]
+            root = digest(b"\2" + struct.pack("<Q", count) + tree(digest, leaves)).hexdigest()
+            yield dict(hash=name, units=[leaf.hex() for leaf in leaves], root=root)
+
+
+def log_roots():
+    """Roots of trees whose leaf number i is the decimal text of i."""
+    leaves = [hashlib.sha256(b"\0" + str(index).encode()).digest() for index in range(66000)]
+    for size in [0, 1, 2, 3, 7, 8, 255, 256, 257, 511, 512, 513, 1000, 65535, 65536, 65537, 66000]:
+        yield dict(size=size, root=tree(hashlib.sha256, leaves[:size]).hex())
+
+
+# Tiles.
+
+def path(place, index, width):
+    digits = str(index)
+    digits = digits.zfill((len(digits) + 2) // 3 * 3)
+    groups = [digits[at:at + 3] for at in range(0, len(digits), 3)]
+    return f"tile/{place}/" + "/".join(["x" + group for group in groups[:-1]] + groups[-1:]) + (
+        f".p/{width}" if width < 256 else "")
+
+
+def tile_paths():
+    for level, index, width in [
+        (0, 0, 256), (0, 0, 1), (0, 999, 256), (0, 1000, 255), (1, 1234067, 256), (0, 1234067, 17), (2, 10**6, 10),
+        (3, 123456789, 100), (0, 2**56 - 1, 256), (6, 255, 3), (7, 0, 256), (7, 0, 9), ("entries", 0, 256),
+        ("entries", 273, 112), ("entries", 2**56 - 1, 255), ("entries", 1000000000, 256),
+    ]:
+        yield dict(level=level, index=index, width=width, path=path(level, index, width))
+
+
+REFUSED_PATHS = [
+    "", "tile", "tile/", "tile/0", "tile/0/", "tile/0/0", "tile/0/00", "tile/0/0000", "tile/0/x000", "tile/0/000/",
+    "tile//000", "/tile/0/000", "tile/00/000", "tile/01/000", "tile/8/000", "tile/+1/000", "tile/-1/000",
+    "tile/64/000", "tile/0/x000/001", "tile/0/001/002", "tile/0/x001/x002", "tile/0/x001/2", "tile/0/X001/002",
+    "tile/0/x01/002", "tile/0/x0001/002", "tile/0/x001//002", "tile/0/000.p/", "tile/0/000.p/0", "tile/0/000.p/256",
+    "tile/0/000.p/01", "tile/0/000.p/+1", "tile/0/000.p/1/", "tile/0/000.p/1.p/1", "tile/0/000.p", "tile/0/+00",
+    "tile/0/0 0", "tile/0/00\u0660", "tile/entries/0", "tile/Entries/000", "tile/data/000", "tile/entries/000.p/999",
+    "tile/7/001", "tile/6/256", "tile/0/x072/x057/x594/x037/x927/936", "tile/0/x018/x446/x744/x073/x709/x551/616",
+    "tile/0/x999/x999/x999/x999/x999/x999/x999/999", "tile/0/000\n", " tile/0/000",
+]
+
+
+def partial_paths():
+    for size in [0, 1, 255, 256, 257, 70000, 2**24, 2**24 + 2**16 + 2**8 + 1, 2**64 - 1]:
+        tiles = [(level, size // 256**(level + 1), size // 256**level % 256) for level in range(8)]
+        yield dict(size=size, paths=[path(*tile) for tile in tiles if tile[2]])
+
+
+def full_paths():
+    for old, new in [(0, 0), (0, 255), (0, 256), (255, 256), (256, 256), (200, 800), (65535, 65536),
+                     (65536 - 257, 65536 + 256), (2**40 - 1, 2**40), (10, 5)]:
+        paths = [path(level, index, 256) for level in range(8)
+                 for index in range(old // 256**(level + 1), new // 256**(level + 1))]
+        yield dict(old=old, new=new, paths=paths)
+
+
+# Rows.
+
+FIELDS = ["controller", "processor", "purpose", "status", "duration", "size", "flags", "location", "client", "actor",
+          "stream", "payload", "subjects"]
+
+
+def varint(value):
+    low, rest = value % 128, value // 128
+    return bytes([low + 128]) + varint(rest) if rest else bytes([low])
+
+
+def row(entry):
+    def string(value):
+        value = value if isinstance(value, bytes) else value.encode()
+        return varint(len(value)) + value
+
+    presence = sum(1 << bit for bit, field in enumerate(FIELDS) if field in entry)
+    out = struct.pack("<Hq", presence, entry["time"]) + string(entry["operation"])
+    for field in FIELDS:
+        if field not in entry:
+            continue
+        value = entry[field]
+        if field in ("location", "payload"):
+            out += string(bytes.fromhex(value))
+        elif field == "subjects":
+            out += varint(len(value)) + b"".join(string(subject) for subject in value)
+        else:
+            out += varint(value) if isinstance(value, int) else string(value)
+    return out
+
+
+def rows():
+    for entry in [
+        dict(time=0, operation="x"),
+        dict(time=-1, operation="read", location=b"user_42/email".hex(), subjects=["user_42"], purpose="support"),
+        dict(time=2**63 - 1, operation="löschen", controller="", processor="", purpose="", status=0, duration=0,
+             size=0, flags=0, location="", client="", actor="", stream="", payload="", subjects=[]),
+        dict(time=1700000000123456789, operation="update", controller="hospital", processor="lab", purpose="care",
+             status=2**32 - 1, duration=2**64 - 1, size=128, flags=127, location="00ff", client="192.0.2.7",
+             actor="nurse", stream="ward", payload="80" * 130, subjects=["", "anna", "böb"]),
+    ]:
+        yield dict(entry, row=row(entry).hex())
+
+
+FILES = {
+    "commitments.json": lambda: list(accepted_commitments()),
+    "commitments-refused.json": lambda: [dict(name=name, encoding=encoding.hex(), error=error)
+                                         for name, encoding, error in refused_commitments()],
+    "units.json": lambda: dict(units=list(units()), roots=list(block_roots())),
+    "tree.json": lambda: list(log_roots()),
+    "tiles.json": lambda: dict(paths=list(tile_paths()), refused=REFUSED_PATHS, partial=list(partial_paths()),
+                               full=list(full_paths())),
+    "rows.json": lambda: list(rows()),
+}
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    stale = []
+    for name, make in FILES.items():
+        text = json.dumps(make(), indent=1) + "\n"
+        if "--check" in sys.argv[1:]:
+            if (here / name).read_text() != text:
+                stale.append(name)
+        else:
+            (here / name).write_text(text)
+    if stale:
+        sys.exit("differ: " + ", ".join(stale))
+
+
+main()
