@@ -376,3 +376,31 @@ fn a_crash_keeps_the_directory_of_a_store() {
     machine.store("a/log").create_directory("d").unwrap();
     assert!(machine.crash(0).store("a/log").list("").unwrap().is_empty());
 }
+
+#[test]
+fn what_other_losses_made_impossible_is_skipped() {
+    let last_change_only = 5;
+    let (machine, store, _) = machine_with(b"old");
+    store.remove("file").unwrap();
+    store.create("file").unwrap();
+    assert_eq!(machine.crash(last_change_only).read("log/file").unwrap(), b"old", "the name was never free");
+
+    store.create_directory("d").unwrap();
+    store.create("d/file").unwrap();
+    store.sync_directory("").unwrap();
+    store.sync_directory("d").unwrap();
+    store.remove("d/file").unwrap();
+    store.remove_directory("d").unwrap();
+    assert!(machine.crash(last_change_only).read("log/d/file").is_some(), "the directory was never empty");
+}
+
+#[test]
+fn synced_names_stay_whatever_they_were_before() {
+    let (machine, store, _) = machine_with(b"content");
+    store.rename("file", "other").unwrap();
+    store.sync_directory("").unwrap();
+    store.rename("other", "file").unwrap();
+    store.sync_directory("").unwrap();
+    assert_eq!(images(&machine, "log/file"), only(b"content"));
+    assert_eq!(images(&machine, "log/other"), BTreeSet::from([None]));
+}
