@@ -356,7 +356,7 @@ fn everything(store: &dyn Store) -> Vec<(String, Option<Vec<u8>>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn stores_behave_alike(steps in prop::collection::vec(step(), 1..40)) {
