@@ -99,11 +99,13 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// A committer that goes on after `chain`, with `adopted` commitments that are durable but not signed yet.
+    /// A committer that goes on after `chain`. `adopted` are commitments that are durable but not signed yet: the
+    /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         policy: Policy,
+        signed: SealChain,
         chain: SealChain,
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
@@ -126,8 +128,8 @@ impl Committer {
             epoch_frame: Vec::new(),
             unsynced: Vec::new(),
             unsynced_bytes: 0,
-            written: Vec::new(),
-            durable: Durable { commitments: adopted, chain: chain.clone() },
+            written: adopted,
+            durable: Durable { commitments: Vec::new(), chain: signed },
             chain,
             events: Vec::new(),
         })

@@ -22,6 +22,7 @@ use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use std::io::{self, IoSlice};
@@ -60,8 +61,10 @@ struct Scanned {
     end: u64,
     /// The frames above the checkpoint.
     above: Vec<Head>,
-    /// The epoch frame that those continue, if it stands before them.
+    /// The epoch frame that those continue, if it stands before them: offset and length.
     epoch: Option<(u64, u64)>,
+    /// Bytes of the copied epoch frame at the file's beginning, if it has one.
+    copy: u64,
 }
 
 /// The scan's state: what the next frame has to be.
@@ -74,6 +77,8 @@ struct Scan<'a> {
     next_entry: u64,
     chain: SealChain,
     tree: tree::Frontier,
+    /// The tree's root where the seal state ends, once that is known.
+    root: Option<Hash>,
     explained: Vec<(String, u64)>,
 }
 
@@ -96,6 +101,7 @@ pub(crate) fn recover(log: &dyn Store, keys: &dyn Store, config: &LogConfig, seg
         next_entry: 0,
         chain: state.chain.clone(),
         tree: tiles.frontier(),
+        root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
         explained: Vec::new(),
     };
     let scanned = scan.run(&segments)?;
@@ -181,7 +187,7 @@ impl Scan<'_> {
         let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
         let file = self.store.open(&path).map_err(failed)?;
         let length = file.length().map_err(failed)?;
-        let mut scanned = Scanned { name, file, length, end: 0, above: Vec::new(), epoch: None };
+        let mut scanned = Scanned { name, file, length, end: 0, above: Vec::new(), epoch: None, copy: 0 };
         while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
             let head = match frame::read_head(&*scanned.file, scanned.end, length) {
                 Ok(head) => head,
@@ -206,6 +212,9 @@ impl Scan<'_> {
                 break;
             }
             scanned.end = head.end();
+            if copy {
+                scanned.copy = head.length();
+            }
             let above = !copy && head.commitment.frame >= self.checkpoint.size;
             if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
                 scanned.epoch = (!above).then_some((head.offset, head.length()));
@@ -236,6 +245,9 @@ impl Scan<'_> {
         }
         if frame >= self.checkpoint.size {
             self.tree.push(tree::leaf_hash(&head.encoded));
+            if self.tree.size() == self.state.chain.next_frame() {
+                self.root = Some(self.tree.root());
+            }
         }
         if kind == FrameKind::Event && body_length <= MAX_EVENT {
             let body = frame::read_body(file, head.offset, &head.commitment)?;
@@ -261,12 +273,7 @@ impl Scan<'_> {
                 )));
             }
         }
-        let root = match self.state.chain.next_frame() {
-            size if size == self.checkpoint.size => Some(self.checkpoint.root),
-            size if size == self.tree.size() => Some(self.tree.root()),
-            _ => None,
-        };
-        if root.is_some_and(|root| root != self.state.root) {
+        if self.root.is_some_and(|root| root != self.state.root) {
             return Err(Error::tampered(format!(
                 "{directory} is not the log that its seal state describes; run `bulla verify`"
             )));
@@ -342,8 +349,7 @@ fn rewrite(log: &dyn Store, scanned: &[Scanned], next: u64, explained: &[(String
         if segment.length == offset {
             continue;
         }
-        let whole = offset == segment.epoch.map_or(0, |(offset, length)| offset + length);
-        if whole && segment.end == segment.length && !segment.above.is_empty() {
+        if offset == segment.copy && segment.end == segment.length && !segment.above.is_empty() {
             copies.push(segment.name);
             continue;
         }
@@ -360,9 +366,13 @@ fn rewrite(log: &dyn Store, scanned: &[Scanned], next: u64, explained: &[(String
         let adopted = segment.above.len() as u64;
         events.push(Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted });
     }
-    for name in copies {
+    for name in &copies {
         let path = name.path();
         log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    if !copies.is_empty() {
+        let synced = log.sync_directory(segment::DIRECTORY);
+        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
     }
     Ok(events)
 }

@@ -1,1 +1,241 @@
-//! Written on its own branch.
+//! A store in a directory of the operating system.
+//!
+//! Files are created with mode 0600 and directories with mode 0700. Nothing here is written but on request, so a log
+//! on a read-only mount can be read. Errors of the system are passed on as they are; who calls names the path.
+
+use std::fmt::Debug;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::path::{check, check_below_root};
+use super::{Item, Store, StoreFile, content};
+
+/// Files below a directory of the file system.
+#[derive(Clone, Debug)]
+pub struct FileSystem {
+    root: PathBuf,
+}
+
+impl FileSystem {
+    /// A store in `root`, which need not exist yet: `create_directory("")` makes it.
+    pub fn new(root: impl Into<PathBuf>) -> FileSystem {
+        FileSystem { root: root.into() }
+    }
+
+    fn file(&self, path: &str) -> io::Result<PathBuf> {
+        check_below_root(path)?;
+        Ok(self.root.join(path))
+    }
+
+    fn directory(&self, path: &str) -> io::Result<PathBuf> {
+        check(path)?;
+        // Joining an empty path would add a trailing slash.
+        Ok(if path.is_empty() { self.root.clone() } else { self.root.join(path) })
+    }
+
+    /// Creates the root and makes its name durable: what is above the root cannot be reached through the store.
+    fn create_root(&self) -> io::Result<()> {
+        let missing = self.root.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let missing: Vec<&Path> = missing.collect();
+        create_directories(&self.root)?;
+        for path in missing.iter().rev() {
+            sync_parent(path)?;
+        }
+        match missing.is_empty() {
+            // Whoever made it may not have synced it, but may also have kept what is above it from us.
+            true => sync_parent(&self.root).or_else(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => Ok(()),
+                _ => Err(error),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for FileSystem {
+    fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        let path = self.file(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+        Ok(Box::new(SystemFile { file }))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        let file = open_regular(&self.file(path)?, OpenOptions::new().read(true))?;
+        Ok(Box::new(SystemFile { file }))
+    }
+
+    fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        let file = open_regular(&self.file(path)?, OpenOptions::new().read(true).write(true))?;
+        Ok(Box::new(SystemFile { file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.file(from)?, self.file(to)?)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(self.file(path)?)
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
+        let path = self.directory(directory)?;
+        let mut items = Vec::new();
+        for entry in fs::read_dir(&path)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|name| {
+                let message = format!("{} has a name that is not UTF-8: {name:?}", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            })?;
+            items.push(Item { name, directory: entry.file_type()?.is_dir() });
+        }
+        items.sort();
+        Ok(items)
+    }
+
+    fn create_directory(&self, path: &str) -> io::Result<()> {
+        let directory = self.directory(path)?;
+        if path.is_empty() || !self.root.exists() {
+            self.create_root()?;
+        }
+        create_directories(&directory)
+    }
+
+    fn remove_directory(&self, path: &str) -> io::Result<()> {
+        fs::remove_dir(self.file(path)?)
+    }
+
+    fn sync_directory(&self, path: &str) -> io::Result<()> {
+        sync_directory(&self.directory(path)?)
+    }
+
+    /// The guard holds the open file. A child forked meanwhile shares the lock until it, too, has closed the file.
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        let path = self.file(path)?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+        for _ in 0..LOCK_ATTEMPTS {
+            if try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+                return Ok(Box::new(file));
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn is_locked(&self, path: &str) -> io::Result<bool> {
+        match open_regular(&self.file(path)?, OpenOptions::new().read(true)) {
+            Ok(file) => Ok(!try_lock(&file, FlockOperation::NonBlockingLockShared)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn describe(&self, path: &str) -> String {
+        if path.is_empty() {
+            return self.root.display().to_string();
+        }
+        self.root.join(path).display().to_string()
+    }
+}
+
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// `is_locked` takes the lock for an instant; `lock` must not take that for a holder.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
+
+/// What one vectored write takes at most: `IOV_MAX` of Linux and macOS.
+const MAX_VECTORS: usize = 1024;
+
+#[derive(Debug)]
+struct SystemFile {
+    file: File,
+}
+
+impl StoreFile for SystemFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        loop {
+            match self.file.read_at(buffer, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn write_at(&self, mut buffers: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        // Drops leading empty buffers, so that a write of 0 bytes means that the medium takes no more.
+        IoSlice::advance_slices(&mut buffers, 0);
+        while !buffers.is_empty() {
+            let vectors = &buffers[..buffers.len().min(MAX_VECTORS)];
+            let written = retry_on_intr(|| rustix::io::pwritev(&self.file, vectors, offset))?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut buffers, written);
+            offset = content::end(offset, written)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+}
+
+/// Opens a regular file. Somebody may have put a pipe or a device there: that neither blocks nor is read.
+fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() {
+        let message = format!("{} is not a regular file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(file)
+}
+
+/// Whether the lock was free.
+fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
+    match retry_on_intr(|| rustix::fs::flock(file, operation)) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn create_directories(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync_directory(Path::new(".")),
+        Some(parent) => sync_directory(parent),
+        None => Ok(()),
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
+    Ok(retry_on_intr(|| rustix::fs::fsync(&directory))?)
+}

@@ -4,13 +4,18 @@
 //! synced and fails on request. What the engine assumes of a medium is in `docs/format.md`, "The medium".
 
 mod atomic;
+mod content;
 pub mod fault;
 mod filesystem;
 mod memory;
+mod path;
+#[cfg(test)]
+mod tests;
 
 pub use atomic::{replace, write_new};
 pub use filesystem::FileSystem;
 pub use memory::Memory;
+pub use path::parent;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
