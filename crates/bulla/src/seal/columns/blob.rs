@@ -1,0 +1,149 @@
+//! Byte strings through a general codec: `tag | bytes`, the length being known from elsewhere.
+//!
+//! | tag | codec | bytes |
+//! |---|---|---|
+//! | 0 | raw | as they are |
+//! | 1 | LZ4 block | varint length, then that many bytes |
+//! | 2 | one zstd frame | varint length, then that many bytes |
+//!
+//! An empty string takes no bytes at all, not even a tag. What is chosen depends on a sample of at most
+//! [`SAMPLE`] bytes from the middle: raw unless zstd saves 3 %; LZ4 in place of zstd up to level
+//! [`LZ4_LEVELS`] when at most 8 % larger.
+
+use super::error::Fault;
+use super::input::Input;
+use super::Compression;
+use bulla_proof::varint;
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size};
+
+pub(super) const RAW: u8 = 0;
+pub(super) const LZ4: u8 = 1;
+pub(super) const ZSTD: u8 = 2;
+
+const SMALLEST: usize = 64;
+const SAMPLE: usize = 16 * 1024;
+const LZ4_LEVELS: i32 = 3;
+
+pub(super) struct BlobEncoder {
+    level: i32,
+    /// `None` at level 0, and where zstd has no memory.
+    zstd: Option<Compressor<'static>>,
+    /// One table for each size class: what LZ4 makes of a blob must not depend on the blobs before it.
+    small: CompressTable,
+    large: CompressTable,
+    scratch: Vec<u8>,
+}
+
+impl BlobEncoder {
+    pub(super) fn new(compression: Compression) -> Self {
+        let zstd = || {
+            let mut zstd = Compressor::new(compression.level()).ok()?;
+            // The seal authenticates, the lengths are ours, and there are no dictionaries.
+            for parameter in [CParameter::ChecksumFlag(false), CParameter::ContentSizeFlag(false)] {
+                zstd.set_parameter(parameter).ok()?;
+            }
+            Some(zstd)
+        };
+        BlobEncoder {
+            level: compression.level(),
+            zstd: if compression.level() == 0 { None } else { zstd() },
+            small: CompressTable::small(),
+            large: CompressTable::large(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether blobs are compressed at all.
+    pub(super) fn compresses(&self) -> bool {
+        self.zstd.is_some()
+    }
+
+    /// Appends `blob`.
+    pub(super) fn encode(&mut self, blob: &[u8], out: &mut Vec<u8>) {
+        if blob.is_empty() {
+            return;
+        }
+        let tag = self.choose(blob);
+        let saves = |stored: usize| stored + stored / 32 < blob.len();
+        if tag != RAW && self.compress(tag, blob).is_some_and(saves) {
+            out.push(tag);
+            varint::push(self.scratch.len() as u64, out);
+            out.extend_from_slice(&self.scratch);
+        } else {
+            out.push(RAW);
+            out.extend_from_slice(blob);
+        }
+    }
+
+    fn choose(&mut self, blob: &[u8]) -> u8 {
+        if self.zstd.is_none() || blob.len() < SMALLEST {
+            return RAW;
+        }
+        let start = blob.len().saturating_sub(SAMPLE) / 2;
+        let sample = &blob[start..blob.len().min(start + SAMPLE)];
+        let Some(zstd) = self.compress(ZSTD, sample) else { return RAW };
+        if zstd + zstd / 32 >= sample.len() {
+            return RAW;
+        }
+        let stands_in = |lz4: usize| lz4 <= zstd + zstd * 8 / 100;
+        if self.level <= LZ4_LEVELS && self.compress(LZ4, sample).is_some_and(stands_in) { LZ4 } else { ZSTD }
+    }
+
+    /// Compresses into `scratch`; the length, or `None` when it cannot.
+    fn compress(&mut self, tag: u8, bytes: &[u8]) -> Option<usize> {
+        let length = if tag == LZ4 {
+            self.scratch.resize(get_maximum_output_size(bytes.len()), 0);
+            let table = if bytes.len() < usize::from(u16::MAX) { &mut self.small } else { &mut self.large };
+            compress_into_with_table(bytes, &mut self.scratch, table).ok()?
+        } else {
+            self.scratch.resize(compress_bound(bytes.len()), 0);
+            self.zstd.as_mut()?.compress_to_buffer(bytes, self.scratch.as_mut_slice()).ok()?
+        };
+        self.scratch.truncate(length);
+        Some(length)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct BlobDecoder {
+    zstd: Option<Decompressor<'static>>,
+}
+
+impl BlobDecoder {
+    /// Reads a blob that is exactly as long as `target`.
+    pub(super) fn decode(&mut self, input: &mut Input<'_>, target: &mut [u8]) -> Result<(), Fault> {
+        if target.is_empty() {
+            return Ok(());
+        }
+        let length = match input.byte()? {
+            RAW => {
+                target.copy_from_slice(input.bytes(target.len())?);
+                return Ok(());
+            }
+            LZ4 => {
+                let stored = Self::stored(input)?;
+                decompress_into(stored, target).map_err(|_| Fault::Codec)?
+            }
+            ZSTD => {
+                let stored = Self::stored(input)?;
+                if find_frame_compressed_size(stored) != Ok(stored.len()) {
+                    return Err(Fault::Codec);
+                }
+                if self.zstd.is_none() {
+                    self.zstd = Decompressor::new().ok();
+                }
+                let zstd = self.zstd.as_mut().ok_or(Fault::Codec)?;
+                zstd.decompress_to_buffer(stored, target).map_err(|_| Fault::Codec)?
+            }
+            _ => return Err(Fault::Form),
+        };
+        if length == target.len() { Ok(()) } else { Err(Fault::Codec) }
+    }
+
+    fn stored<'a>(input: &mut Input<'a>) -> Result<&'a [u8], Fault> {
+        let length = input.count(1, usize::MAX)?;
+        input.bytes(length)
+    }
+}

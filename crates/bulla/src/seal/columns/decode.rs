@@ -1,0 +1,244 @@
+//! Columns to rows. Columns are read and checked one by one; when all are there, the rows' length is known, and only
+//! then are the rows written.
+
+use super::error::{DecodeError, Fault};
+use super::input::{Budget, Input};
+use super::rows::Rows;
+use super::strings::{Span, StringDecoder};
+use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION, padme};
+use bulla_proof::entry::MAX_SUBJECTS;
+use bulla_proof::varint;
+
+/// Short strings are copied as this many bytes, whatever their length: behind what is copied from and to, there are
+/// that many to spare.
+const STRIDE: usize = 32;
+/// The least that a row's presence bits, time and operation count towards the content limit.
+const LEAST_ROW: usize = 2 + 8 + 2 + ROW_OVERHEAD;
+
+/// Decodes blocks. Keeps its memory between them.
+#[derive(Default)]
+pub struct Decoder {
+    columns: Columns,
+    bitmap: Vec<u8>,
+    strings: StringDecoder,
+}
+
+#[derive(Default)]
+struct Columns {
+    presence: Vec<u16>,
+    times: Vec<u64>,
+    operations: Vec<Span>,
+    /// By field: the integers, or the counts of a list.
+    numbers: [Vec<u64>; FIELDS.len()],
+    /// By field: the strings, as places in the pool.
+    strings: [Vec<Span>; FIELDS.len()],
+    pool: Vec<u8>,
+}
+
+impl Decoder {
+    /// A decoder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decodes a padded plaintext into `rows`, replacing what was there.
+    ///
+    /// `entries` is how many rows there have to be, `content_limit` the most that their lengths, with
+    /// [`ROW_OVERHEAD`] for each, may add up to: both as the frame's commitment says.
+    ///
+    /// # Errors
+    /// Where the plaintext is not exactly an encoded and padded block of that many rows. `rows` is then empty.
+    pub fn decode(
+        &mut self,
+        plaintext: &[u8],
+        entries: usize,
+        content_limit: usize,
+        rows: &mut Rows,
+    ) -> Result<(), DecodeError> {
+        rows.ends.clear();
+        self.read(plaintext, entries, content_limit)?;
+        let length = self.columns.length();
+        if length.saturating_add((entries * ROW_OVERHEAD) as u64) > content_limit as u64 {
+            return Err(Fault::TooLarge.within("block"));
+        }
+        let length = usize::try_from(length).map_err(|_| Fault::TooLarge.within("block"))?;
+        self.columns.pool.resize(self.columns.pool.len() + STRIDE, 0);
+        rows.bytes.resize(length + STRIDE, 0);
+        self.columns.write(&mut rows.bytes, &mut rows.ends);
+        Ok(())
+    }
+
+    fn read(&mut self, plaintext: &[u8], entries: usize, content_limit: usize) -> Result<(), DecodeError> {
+        let mut input = Input { rest: plaintext };
+        let mut budget = Budget { left: content_limit };
+        let Decoder { columns, strings, .. } = self;
+        read_head(&mut input, entries, &mut budget).map_err(|fault| fault.within("block"))?;
+        columns.pool.clear();
+        columns.presence.clear();
+        columns.presence.resize(entries, 0);
+        strings
+            .numbers
+            .decode(&mut input, entries, &mut strings.blobs, &mut columns.times)
+            .map_err(|fault| fault.within("time"))?;
+        strings
+            .decode(&mut input, entries, OPERATION, &mut budget, &mut columns.pool, &mut columns.operations)
+            .map_err(|fault| fault.within("operation"))?;
+        for (index, (_, name, _)) in FIELDS.iter().enumerate() {
+            self.column(index, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
+        }
+        read_tail(&mut input, plaintext.len()).map_err(|fault| fault.within("block"))
+    }
+
+    fn column(&mut self, index: usize, input: &mut Input<'_>, budget: &mut Budget) -> Result<(), Fault> {
+        let present = self.presence(index, input)?;
+        // A value, a string's length and a list's count are each a byte of the row or more.
+        budget.take(present)?;
+        let Decoder { columns, strings, .. } = self;
+        let Columns { numbers, strings: spans, pool, .. } = columns;
+        let (numbers, spans) = (&mut numbers[index], &mut spans[index]);
+        match FIELDS[index].2 {
+            Kind::Number { most } => {
+                strings.numbers.decode(input, present, &mut strings.blobs, numbers)?;
+                if numbers.iter().any(|&value| value > most) {
+                    return Err(Fault::Range);
+                }
+            }
+            Kind::String(limits) => strings.decode(input, present, limits, budget, pool, spans)?,
+            Kind::List(limits) => {
+                strings.numbers.decode(input, present, &mut strings.blobs, numbers)?;
+                if numbers.iter().any(|&count| count > MAX_SUBJECTS as u64) {
+                    return Err(Fault::Range);
+                }
+                let total = usize::try_from(numbers.iter().sum::<u64>()).map_err(|_| Fault::TooLarge)?;
+                budget.take(total)?;
+                strings.decode(input, total, limits, budget, pool, spans)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads which rows have the field: how many do.
+    fn presence(&mut self, index: usize, input: &mut Input<'_>) -> Result<usize, Fault> {
+        let bit = FIELDS[index].0.bit();
+        let presence = &mut self.columns.presence;
+        match input.byte()? {
+            ABSENT => Ok(0),
+            PRESENT => {
+                presence.iter_mut().for_each(|presence| *presence |= bit);
+                Ok(presence.len())
+            }
+            BITMAP => {
+                self.bitmap.clear();
+                self.bitmap.resize(presence.len().div_ceil(8), 0);
+                self.strings.blobs.decode(input, &mut self.bitmap)?;
+                for (rows, &bits) in presence.chunks_mut(8).zip(&self.bitmap) {
+                    if u32::from(bits) >> rows.len() != 0 {
+                        return Err(Fault::Unused);
+                    }
+                    for (row, presence) in rows.iter_mut().enumerate() {
+                        *presence |= bit * u16::from(bits >> row & 1);
+                    }
+                }
+                Ok(self.bitmap.iter().map(|bits| bits.count_ones() as usize).sum())
+            }
+            _ => Err(Fault::Form),
+        }
+    }
+}
+
+fn read_head(input: &mut Input<'_>, entries: usize, budget: &mut Budget) -> Result<(), Fault> {
+    if input.byte()? != VERSION {
+        return Err(Fault::Version);
+    }
+    if input.varint()? != entries as u64 {
+        return Err(Fault::Entries);
+    }
+    budget.take(entries.checked_mul(LEAST_ROW).ok_or(Fault::TooLarge)?)
+}
+
+fn read_tail(input: &mut Input<'_>, length: usize) -> Result<(), Fault> {
+    if input.varint()? != 0 {
+        return Err(Fault::PersonalGroups);
+    }
+    let unpadded = length - input.rest.len();
+    if padme(unpadded) != length || input.rest.iter().any(|&byte| byte != 0) {
+        return Err(Fault::Padding);
+    }
+    Ok(())
+}
+
+impl Columns {
+    /// The length of all rows.
+    fn length(&self) -> u64 {
+        let string = |span: &Span| u64::from(span.length) + varint::length(u64::from(span.length)) as u64;
+        let number = |&value: &u64| varint::length(value) as u64;
+        let mut length = self.presence.len() as u64 * (2 + 8);
+        length += self.operations.iter().map(string).sum::<u64>();
+        length += self.numbers.iter().flatten().map(number).sum::<u64>();
+        length += self.strings.iter().flatten().map(string).sum::<u64>();
+        length
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>, ends: &mut Vec<usize>) {
+        let mut numbers = self.numbers.each_ref().map(|numbers| numbers.iter());
+        let mut strings = self.strings.each_ref().map(|strings| strings.iter());
+        let mut writer = Writer { bytes, pool: &self.pool, end: 0 };
+        ends.reserve(self.presence.len());
+        for ((&presence, &time), &operation) in self.presence.iter().zip(&self.times).zip(&self.operations) {
+            writer.fixed(presence.to_le_bytes());
+            writer.fixed(time.to_le_bytes());
+            writer.string(operation);
+            for (index, (field, _, kind)) in FIELDS.iter().enumerate() {
+                if presence & field.bit() == 0 {
+                    continue;
+                }
+                match kind {
+                    Kind::Number { .. } => numbers[index].next().into_iter().for_each(|&value| writer.varint(value)),
+                    Kind::String(_) => strings[index].next().into_iter().for_each(|&span| writer.string(span)),
+                    Kind::List(_) => {
+                        let count = numbers[index].next().map_or(0, |&count| count);
+                        writer.varint(count);
+                        (0..count).zip(strings[index].by_ref()).for_each(|(_, &span)| writer.string(span));
+                    }
+                }
+            }
+            ends.push(writer.end);
+        }
+        let end = writer.end;
+        bytes.truncate(end);
+    }
+}
+
+/// Writes rows into bytes that are there already, [`STRIDE`] more than needed.
+struct Writer<'a> {
+    bytes: &'a mut [u8],
+    pool: &'a [u8],
+    end: usize,
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn fixed<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.end..self.end + N].copy_from_slice(&bytes);
+        self.end += N;
+    }
+
+    #[inline]
+    fn varint(&mut self, value: u64) {
+        let (bytes, length) = varint::encode(value);
+        self.bytes[self.end..self.end + bytes.len()].copy_from_slice(&bytes);
+        self.end += length;
+    }
+
+    #[inline]
+    fn string(&mut self, span: Span) {
+        let (start, length) = (span.start as usize, span.length as usize);
+        self.varint(u64::from(span.length));
+        if length <= STRIDE {
+            self.bytes[self.end..self.end + STRIDE].copy_from_slice(&self.pool[start..start + STRIDE]);
+        } else {
+            self.bytes[self.end..self.end + length].copy_from_slice(&self.pool[start..start + length]);
+        }
+        self.end += length;
+    }
+}

@@ -1,0 +1,45 @@
+//! What is left of a plaintext, and what is left of its content limit. Neither can be overdrawn.
+
+use super::error::Fault;
+use bulla_proof::varint;
+
+/// Bytes still to be read.
+pub(super) struct Input<'a> {
+    pub(super) rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn byte(&mut self) -> Result<u8, Fault> {
+        let (&byte, rest) = self.rest.split_first().ok_or(Fault::Truncated)?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Fault> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Fault::Truncated)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Fault> {
+        Ok(varint::take(&mut self.rest)?)
+    }
+
+    /// A varint of at least `least` and at most `most`.
+    pub(super) fn count(&mut self, least: usize, most: usize) -> Result<usize, Fault> {
+        let count = usize::try_from(self.varint()?).map_err(|_| Fault::Range)?;
+        if (least..=most).contains(&count) { Ok(count) } else { Err(Fault::Range) }
+    }
+}
+
+/// Bytes of content that may still come: each part of a row is paid for before memory is taken for it.
+pub(super) struct Budget {
+    pub(super) left: usize,
+}
+
+impl Budget {
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(bytes).ok_or(Fault::TooLarge)?;
+        Ok(())
+    }
+}

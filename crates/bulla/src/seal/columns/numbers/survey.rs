@@ -1,0 +1,145 @@
+//! What a column of integers is like, and so what each form of it would cost.
+
+use super::super::bitpack::{packed_length, width_of};
+use super::CHUNK;
+use bulla_proof::varint;
+
+/// A divisor of every difference to the least value: a power of two times an odd number.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    shift: u32,
+    odd: u64,
+}
+
+impl Scale {
+    fn of(values: &[u64], least: u64) -> Self {
+        let bits = values.iter().fold(0, |bits, value| bits | value.wrapping_sub(least));
+        let shift = if bits == 0 { 0 } else { bits.trailing_zeros() };
+        let mut odd = 0;
+        for &value in values {
+            let rest = (value - least) >> shift;
+            if odd == 0 || rest % odd != 0 {
+                odd = gcd(odd, rest);
+                if odd == 1 {
+                    break;
+                }
+            }
+        }
+        // The powers of two are in `shift`, but for those that some value lacks.
+        Scale { shift, odd: odd.max(1) }
+    }
+
+    pub(super) fn factor(self) -> u64 {
+        self.odd << self.shift
+    }
+
+    #[inline]
+    pub(super) fn divide(self, difference: u64) -> u64 {
+        let shifted = difference >> self.shift;
+        if self.odd == 1 { shifted } else { shifted / self.odd }
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The facts about a column of at least one value.
+pub(super) struct Survey {
+    pub(super) least: u64,
+    pub(super) most: u64,
+    pub(super) runs: usize,
+    pub(super) scale: Scale,
+    /// The exact length of the packed form, in bytes.
+    pub(super) packed: usize,
+}
+
+impl Survey {
+    pub(super) fn of(values: &[u64]) -> Self {
+        let (least, most) = bounds(values);
+        let runs = 1 + values.windows(2).map(|pair| usize::from(pair[0] != pair[1])).sum::<usize>();
+        let scale = Scale::of(values, least);
+        let head = 1 + varint::length(least) + varint::length(scale.factor());
+        let chunks = values.chunks(CHUNK).map(|chunk| {
+            let (low, high) = bounds(chunk);
+            let low = scale.divide(low - least);
+            let width = width_of(scale.divide(high - least) - low);
+            varint::length(low) + 1 + packed_length(chunk.len(), width)
+        });
+        Survey { least, most, runs, scale, packed: head + chunks.sum::<usize>() }
+    }
+
+    /// The bits of a value, were all packed alike.
+    pub(super) fn width(&self) -> u32 {
+        width_of(self.scale.divide(self.most - self.least))
+    }
+
+    /// About how long the runs form is.
+    pub(super) fn runs_cost(&self, count: usize) -> usize {
+        let run = self.width() + width_of((count / self.runs) as u64) + 1;
+        12 + packed_length(self.runs, run)
+    }
+
+    /// About how long the dictionary form is.
+    pub(super) fn dictionary_cost(&self, count: usize, distinct: usize) -> usize {
+        let index = width_of((distinct - 1) as u64);
+        16 + packed_length(distinct, self.width()) + packed_length(count, index) + count / 256
+    }
+
+    /// About how long the best form is that needs no closer look.
+    pub(super) fn cost(&self, count: usize) -> usize {
+        if self.least == self.most { 1 + varint::length(self.least) } else { self.packed.min(self.runs_cost(count)) }
+    }
+}
+
+fn bounds(values: &[u64]) -> (u64, u64) {
+    values.iter().fold((u64::MAX, 0), |(least, most), &value| (least.min(value), most.max(value)))
+}
+
+/// Whether differences look smaller than values do, on a sample.
+pub(super) fn delta_looks_smaller(values: &[u64], least: u64) -> bool {
+    let step = (values.len() / 64).max(1);
+    let (mut plain, mut delta) = (0, 0);
+    for pair in values.windows(2).step_by(step) {
+        plain += width_of(pair[1] - least);
+        delta += width_of(super::zigzag(pair[0], pair[1]));
+    }
+    delta * 10 < plain * 9
+}
+
+/// Whether a general compressor would do better than `bits` a value, on a sample of the values, each of `width`
+/// bytes: the bytes are unevenly distributed, or foretold by those before them.
+pub(super) fn compresses(values: impl Iterator<Item = u64>, width: usize, bits: u64) -> bool {
+    let mut counts = [[0_u32; 256]; 8];
+    let mut follows = [[0_u8; 256]; 8];
+    let mut before = [0; 8];
+    let (mut total, mut foretold) = (0_u32, 0_u32);
+    for value in values {
+        let bytes = value.to_le_bytes();
+        for plane in 0..width {
+            let byte = bytes[plane];
+            counts[plane][usize::from(byte)] += 1;
+            let guess = &mut follows[plane][usize::from(before[plane])];
+            foretold += u32::from(*guess == byte);
+            *guess = byte;
+        }
+        before = bytes;
+        total += 1;
+    }
+    // Order-0 entropy, in sixteenths of a bit.
+    let all = u64::from(total) * log2_sixteenths(total) * width as u64;
+    let own = counts.iter().flatten().map(|&count| u64::from(count) * log2_sixteenths(count)).sum::<u64>();
+    (all - own) * 10 < bits * u64::from(total) * 16 * 9 || u64::from(foretold) * 2 > u64::from(total) * width as u64
+}
+
+/// log2 in sixteenths, the same on every machine; at most 9 % of a bit too low.
+fn log2_sixteenths(value: u32) -> u64 {
+    if value < 2 {
+        return 0;
+    }
+    let exponent = value.ilog2();
+    u64::from(exponent) * 16 + ((u64::from(value) << 4 >> exponent) - 16)
+}

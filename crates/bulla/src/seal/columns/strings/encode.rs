@@ -1,0 +1,100 @@
+//! Chooses a string column's form and writes it. The choice depends on the strings alone.
+
+use super::super::blob::BlobEncoder;
+use super::super::numbers::NumberEncoder;
+use super::super::table::{Table, is_hopeless};
+use super::{CONSTANT, DICTIONARY, PLAIN};
+use bulla_proof::varint;
+use foldhash::fast::FixedState;
+use std::hash::{BuildHasher, Hasher};
+
+/// Writes columns of strings. Holds only memory to be used again.
+#[derive(Default)]
+pub(in super::super) struct StringEncoder {
+    table: Table,
+    /// Where each distinct string is met first.
+    firsts: Vec<usize>,
+    indexes: Vec<u64>,
+    lengths: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl StringEncoder {
+    /// Appends a column of `strings`.
+    pub(in super::super) fn encode(
+        &mut self,
+        strings: &[&[u8]],
+        numbers: &mut NumberEncoder,
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(&first) = strings.first() else { return };
+        if strings.iter().all(|&string| string == first) {
+            out.push(CONSTANT);
+            varint::push(first.len() as u64, out);
+            blobs.encode(first, out);
+        } else if self.number(strings) && self.dictionary_is_smaller(strings) {
+            out.push(DICTIONARY);
+            varint::push(self.firsts.len() as u64, out);
+            let firsts = std::mem::take(&mut self.firsts);
+            self.plain(firsts.iter().map(|&index| strings[index]), numbers, blobs, out);
+            self.firsts = firsts;
+            numbers.encode_indexes(&self.indexes, blobs, out);
+        } else {
+            out.push(PLAIN);
+            self.plain(strings.iter().copied(), numbers, blobs, out);
+        }
+    }
+
+    fn plain<'a>(
+        &mut self,
+        strings: impl Iterator<Item = &'a [u8]>,
+        numbers: &mut NumberEncoder,
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) {
+        self.lengths.clear();
+        self.bytes.clear();
+        for string in strings {
+            self.lengths.push(string.len() as u64);
+            self.bytes.extend_from_slice(string);
+        }
+        numbers.encode(&self.lengths, blobs, out);
+        blobs.encode(&self.bytes, out);
+    }
+
+    /// Numbers the distinct strings; false where there are too many.
+    fn number(&mut self, strings: &[&[u8]]) -> bool {
+        const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
+        self.table.clear();
+        self.firsts.clear();
+        self.indexes.clear();
+        for (place, &string) in strings.iter().enumerate() {
+            let mut hasher = HASH.build_hasher();
+            hasher.write(string);
+            // The table wants its high bits as good as its low ones.
+            let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let firsts = &self.firsts;
+            let Some(index) = self.table.number(hash, |index| strings[firsts[index]] == string) else {
+                return false;
+            };
+            if index == self.firsts.len() {
+                self.firsts.push(place);
+            }
+            self.indexes.push(index as u64);
+            if is_hopeless(place + 1, self.firsts.len()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the distinct strings and the indexes are well below all strings, before compression. Repeats cost a
+    /// compressor little too, so what is left must be worth it.
+    fn dictionary_is_smaller(&self, strings: &[&[u8]]) -> bool {
+        let all: usize = strings.iter().map(|string| string.len() + 1).sum();
+        let distinct: usize = self.firsts.iter().map(|&index| strings[index].len() + 1).sum();
+        let width = (self.firsts.len() - 1).ilog2() as usize + 1;
+        distinct + strings.len() * width / 8 < all - all / 8
+    }
+}
