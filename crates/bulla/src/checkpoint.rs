@@ -34,6 +34,8 @@ pub(crate) struct Checkpointer {
     /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
     superseded: Vec<String>,
     directories: HashSet<String>,
+    /// The seal chain after the last frame of the tree, where that has grown.
+    chain: Option<SealChain>,
     published: u64,
 }
 
@@ -58,6 +60,7 @@ impl Checkpointer {
             full: Vec::new(),
             superseded: Vec::new(),
             directories: HashSet::new(),
+            chain: None,
             published,
         }
     }
@@ -67,33 +70,36 @@ impl Checkpointer {
         self.published
     }
 
-    /// Adds durable frames to the tree.
-    pub(crate) fn add(&mut self, commitments: &[[u8; Commitment::LENGTH]]) {
+    /// Adds durable frames to the tree; `chain` is the seal chain after the last of them.
+    pub(crate) fn add(&mut self, commitments: &[[u8; Commitment::LENGTH]], chain: SealChain) {
         for commitment in commitments {
             tile::push_bundle_entry(&mut self.bundle, commitment);
             let full = &mut self.full;
             self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
                 full.push((id.path(), tile::encode_tile(hashes)));
             });
-            if self.tiles.size() % u64::from(tile::WIDTH) == 0 {
-                let index = self.tiles.size() / u64::from(tile::WIDTH) - 1;
-                let path = tile::entries_path(index, tile::WIDTH);
+            if self.tiles.size() % u64::from(tile::FULL_WIDTH) == 0 {
+                let index = self.tiles.size() / u64::from(tile::FULL_WIDTH) - 1;
+                let path = tile::entries_path(index, tile::FULL_WIDTH);
                 self.full.push((path, std::mem::take(&mut self.bundle)));
             }
         }
+        assert_eq!(
+            chain.next_frame(),
+            self.tiles.size(),
+            "the seal chain and the tree cover the same frames"
+        );
+        self.chain = Some(chain);
     }
 
-    /// Publishes a checkpoint over all that was added; `chain` is the seal chain after the last frame of it.
+    /// Publishes a checkpoint over all that was added.
     /// Returns whether there was anything new.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
-    pub(crate) fn publish(&mut self, chain: &SealChain) -> Result<bool> {
+    pub(crate) fn publish(&mut self) -> Result<bool> {
         let size = self.tiles.size();
-        assert_eq!(chain.next_frame(), size, "the seal chain and the tree cover the same frames");
-        if size == self.published {
-            return Ok(false);
-        }
+        let Some(chain) = self.chain.clone() else { return Ok(false) };
         while let Some((path, content)) = self.full.last() {
             self.write(&path.clone(), &content.clone())?;
             self.superseded.extend(self.full.pop().map(|(path, _)| path));
@@ -101,17 +107,18 @@ impl Checkpointer {
         for (id, hashes) in self.tiles.partials() {
             self.write(&id.path(), &tile::encode_tile(&hashes))?;
         }
-        let width = (size % u64::from(tile::WIDTH)) as u16;
+        let width = (size % u64::from(tile::FULL_WIDTH)) as u16;
         if width > 0 {
-            let path = tile::entries_path(size / u64::from(tile::WIDTH), width);
+            let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
             let bundle = self.bundle.clone();
             self.write(&path, &bundle)?;
         }
         let root = self.tiles.root();
         let (log, config) = (self.config.id, self.config.digest);
-        SealState { log, config, chain: chain.clone(), root }.save(&*self.keys)?;
+        SealState { log, config, chain, root }.save(&*self.keys)?;
         self.sign(size, root)?;
         self.published = size;
+        self.chain = None;
         self.remove_superseded();
         Ok(true)
     }
@@ -153,7 +160,12 @@ impl Checkpointer {
 }
 
 /// A checkpoint as a signed note.
-pub(crate) fn signed_note(origin: &str, size: u64, root: bulla_proof::hash::Hash, key: &SigningKey) -> String {
+pub(crate) fn signed_note(
+    origin: &str,
+    size: u64,
+    root: bulla_proof::hash::Hash,
+    key: &SigningKey,
+) -> String {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
     sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
 }
@@ -165,21 +177,23 @@ pub(crate) fn signed_note(origin: &str, size: u64, root: bulla_proof::hash::Hash
 pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
     let size = checkpoint.size;
     let read = |path: String| -> Result<Vec<u8>> {
-        let missing = |error| Error::tampered(format!("{}: {error}; run `bulla verify`", log.describe(&path)));
+        let missing =
+            |error| Error::tampered(format!("{}: {error}; run `bulla verify`", log.describe(&path)));
         crate::keys::read_small(log, &path, 1 << 20).map_err(missing)
     };
-    let damaged = |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
+    let damaged =
+        |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
     let mut levels = Vec::new();
     for level in 0.. {
         let at_level = size >> (8 * u32::from(level));
         if at_level == 0 {
             break;
         }
-        let width = (at_level % u64::from(tile::WIDTH)) as u16;
+        let width = (at_level % u64::from(tile::FULL_WIDTH)) as u16;
         levels.push(match width {
             0 => Vec::new(),
             _ => {
-                let id = TileId { level, index: at_level / u64::from(tile::WIDTH), width };
+                let id = TileId { level, index: at_level / u64::from(tile::FULL_WIDTH), width };
                 tile::parse_tile(&read(id.path())?, width).map_err(|_| damaged(&log.describe(&id.path())))?
             }
         });
@@ -191,11 +205,11 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
     if tiles.root() != checkpoint.root {
         return Err(damaged(&format!("a tile in {}", log.describe("tile"))));
     }
-    let width = (size % u64::from(tile::WIDTH)) as u16;
+    let width = (size % u64::from(tile::FULL_WIDTH)) as u16;
     if width == 0 {
         return Ok((tiles, Vec::new()));
     }
-    let path = tile::entries_path(size / u64::from(tile::WIDTH), width);
+    let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
     let bundle = read(path.clone())?;
     let entries = tile::parse_bundle(&bundle, width).map_err(|_| damaged(&log.describe(&path)))?;
     let leaves = entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>();

@@ -73,10 +73,6 @@ impl Framed {
     fn length(&self) -> usize {
         HEAD + self.body.len() + frame::SEAL
     }
-
-    fn commitment(&self) -> [u8; Commitment::LENGTH] {
-        self.head[frame::HEADER..].try_into().expect("a head ends with its commitment")
-    }
 }
 
 /// See the module.
@@ -94,7 +90,7 @@ pub(crate) struct Committer {
     unsynced_bytes: usize,
     /// Commitments written and not synced; in mode `os` they are all that is kept of a frame.
     written: Vec<[u8; Commitment::LENGTH]>,
-    durable: Durable,
+    durable: Option<Durable>,
     events: Vec<Event>,
 }
 
@@ -105,7 +101,6 @@ impl Committer {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         policy: Policy,
-        signed: SealChain,
         chain: SealChain,
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
@@ -115,7 +110,8 @@ impl Committer {
             Start::Extend(name, end) => {
                 let path = name.path();
                 let file = store.open_write(&path);
-                let file = file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
+                let file =
+                    file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
                 Some(Segment { name, file, end, trusted: end, unnamed: false, full: false })
             }
         };
@@ -129,7 +125,7 @@ impl Committer {
             unsynced: Vec::new(),
             unsynced_bytes: 0,
             written: adopted,
-            durable: Durable { commitments: Vec::new(), chain: signed },
+            durable: None,
             chain,
             events: Vec::new(),
         })
@@ -182,14 +178,15 @@ impl Committer {
         }
         self.forget();
         self.group = self.chain.next_frame();
-        self.durable.commitments.append(&mut self.written);
-        self.durable.chain = self.chain.clone();
+        let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
+        commitments.append(&mut self.written);
+        self.durable = Some(Durable { commitments, chain: self.chain.clone() });
         Ok(())
     }
 
     /// Takes what became durable since the last call.
-    pub(crate) fn take_durable(&mut self) -> Durable {
-        Durable { commitments: std::mem::take(&mut self.durable.commitments), chain: self.durable.chain.clone() }
+    pub(crate) fn take_durable(&mut self) -> Option<Durable> {
+        self.durable.take()
     }
 
     /// Takes what happened to segments since the last call.

@@ -43,7 +43,8 @@ struct LogPart {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LogTable {
-    version: u32,
+    #[serde(rename = "version")]
+    _version: u32,
     id: String,
     origin: String,
     vkey: String,
@@ -126,7 +127,9 @@ fn settings_line(text: &str) -> usize {
 
 /// A newer format is told from a broken file before anything else is looked at.
 fn check_version(log: &str) -> Result<()> {
-    let table = log.parse::<toml::Table>().map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
+    let table = log
+        .parse::<toml::Table>()
+        .map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
     match table.get("log").and_then(|log| log.get("version")).and_then(toml::Value::as_integer) {
         Some(1) => Ok(()),
         Some(version) => Err(Error::new(
@@ -147,7 +150,8 @@ pub(crate) fn render(
 ) -> Result<String> {
     let mut text = String::new();
     let quote = |value: &str| toml::Value::String(value.to_owned()).to_string();
-    let recipients = recipients.iter().map(|recipient| format!("  {},\n", quote(recipient))).collect::<String>();
+    let recipients =
+        recipients.iter().map(|recipient| format!("  {},\n", quote(recipient))).collect::<String>();
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\

@@ -101,8 +101,9 @@ pub struct SystemRandom;
 
 impl Random for SystemRandom {
     fn fill(&self, bytes: &mut [u8]) -> Result<()> {
-        getrandom::fill(bytes)
-            .map_err(|error| Error::unavailable(format!("the operating system gave no random bytes: {error}")))
+        getrandom::fill(bytes).map_err(|error| {
+            Error::unavailable(format!("the operating system gave no random bytes: {error}"))
+        })
     }
 }
 
@@ -133,7 +134,9 @@ impl Cipher for AesGcm {
     fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
         let length = Self::key(key)?
             .open_in_place(Self::nonce(frame), Aad::from(additional), text)
-            .map_err(|_| Error::new(ErrorKind::Tampered, format!("frame {frame}: the body does not decrypt")))?
+            .map_err(|_| {
+                Error::new(ErrorKind::Tampered, format!("frame {frame}: the body does not decrypt"))
+            })?
             .len();
         text.truncate(length);
         Ok(())

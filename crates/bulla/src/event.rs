@@ -56,7 +56,9 @@ impl Event {
     /// The segment whose end it explains, and where that is.
     pub(crate) fn explains(&self) -> (&str, u64) {
         match self {
-            Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => (segment, *offset),
+            Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
+                (segment, *offset)
+            }
         }
     }
 }

@@ -26,8 +26,6 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const HEAD: usize = HEADER + Commitment::LENGTH;
 /// Bytes of a seal.
 pub(crate) const SEAL: usize = 32;
-/// The longest body, in bytes.
-pub(crate) const MAX_BODY: u64 = bulla_proof::commitment::MAX_BODY;
 
 const MAGIC: &[u8; 4] = b"Bulf";
 const VERSION: u8 = 1;
@@ -78,7 +76,7 @@ pub(crate) fn frame_length(commitment: &Commitment) -> u64 {
 
 /// Why bytes are not a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FrameError {
+pub(crate) enum FrameError {
     /// The file ends inside it.
     Truncated,
     /// The header's mark or checksum is wrong.
@@ -108,7 +106,8 @@ impl fmt::Display for FrameError {
 /// # Errors
 /// Where it is not one.
 pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Result<Head, FrameError> {
-    let head: &[u8; HEAD] = bytes.get(..HEAD).and_then(|head| head.try_into().ok()).ok_or(FrameError::Truncated)?;
+    let head: &[u8; HEAD] =
+        bytes.get(..HEAD).and_then(|head| head.try_into().ok()).ok_or(FrameError::Truncated)?;
     let (header, commitment) = head.split_at(HEADER);
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default());
     if &header[..4] != MAGIC || word(20) != crc32c::crc32c(&header[..20]) {

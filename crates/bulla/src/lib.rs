@@ -1,7 +1,32 @@
 //! A tamper-evident, encrypted, compressed audit log for systems that handle personal data.
+//!
+//! [`Log`] appends, from many threads, at the speed of the store that is watched; [`verify`] checks a log with
+//! public keys alone; [`Reader`](read::Reader) reads back what verified, and nothing else.
+//!
+//! `docs/format.md` specifies every byte, `docs/threat-model.md` says what an attacker can and cannot do.
 
+mod checkpoint;
+mod commit;
+pub mod config;
+mod engine;
+pub mod environment;
 pub mod error;
+pub mod event;
+mod frame;
+mod init;
+pub mod keys;
+mod log;
+mod options;
+mod recover;
+pub mod seal;
+pub mod segment;
+mod stage;
 pub mod store;
+pub mod text;
 
 pub use bulla_proof::{Entry, EntryError};
 pub use error::{Error, ErrorKind, Result};
+pub use init::{Created, Init};
+pub use log::{BatchError, Log, Producer, Receipt, Step, default_keys};
+pub use options::{Durability, Options};
+pub use recover::Recovery;

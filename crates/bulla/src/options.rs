@@ -186,11 +186,17 @@ impl TryFrom<Options> for Tuning {
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
-            segment_size: within("segment_size", options.segment_size.unwrap_or(1 << 30), 64 << 10, 1 << 46)? as u64,
+            segment_size: within("segment_size", options.segment_size.unwrap_or(1 << 30), 64 << 10, 1 << 46)?
+                as u64,
             writers,
             compression: crate::seal::columns::Compression::new(level)
                 .ok_or_else(|| Error::invalid(format!("`compression` is {level}, not a level")))?,
-            linger: within("linger", options.linger.unwrap_or(Duration::from_millis(5)), Duration::ZERO, longest)?,
+            linger: within(
+                "linger",
+                options.linger.unwrap_or(Duration::from_millis(5)),
+                Duration::ZERO,
+                longest,
+            )?,
             append_timeout: options.append_timeout.unwrap_or(Duration::from_secs(10)),
             checkpoint_interval: within("checkpoint_interval", interval, Duration::from_millis(1), longest)?,
             retries: within("retries", options.retries.unwrap_or(3), 0, 1000)?,
@@ -214,14 +220,17 @@ fn within<T: PartialOrd + Copy + fmt::Debug>(name: &str, value: T, least: T, mos
 
 /// `"64 MiB"`, `"4KiB"` or a plain number of bytes.
 pub(crate) fn parse_size(text: &str) -> Option<usize> {
-    let (number, shift) = split_unit(text, &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("", 0)])?;
+    let (number, shift) =
+        split_unit(text, &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("", 0)])?;
     usize::try_from(number).ok()?.checked_mul(1 << shift)
 }
 
 /// `"5 ms"`, `"1s"`, `"250 us"`, `"2 min"`.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, nanos) =
-        split_unit(text, &[("ns", 1), ("us", 1000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)])?;
+    let (number, nanos) = split_unit(
+        text,
+        &[("ns", 1), ("us", 1000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)],
+    )?;
     number.checked_mul(nanos).map(Duration::from_nanos)
 }
 
@@ -245,7 +254,9 @@ fn size<'de, D: Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error>
         NumberOrText::Number(bytes) => Ok(Some(bytes)),
         NumberOrText::Text(text) => {
             let bytes = parse_size(&text);
-            bytes.map(Some).ok_or_else(|| de::Error::custom(format!("`{text}` is not a size such as \"64 MiB\"")))
+            bytes
+                .map(Some)
+                .ok_or_else(|| de::Error::custom(format!("`{text}` is not a size such as \"64 MiB\"")))
         }
     }
 }
@@ -253,7 +264,9 @@ fn size<'de, D: Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error>
 fn duration<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(source)?;
     let duration = parse_duration(&text);
-    duration.map(Some).ok_or_else(|| de::Error::custom(format!("`{text}` is not a duration such as \"5 ms\"")))
+    duration
+        .map(Some)
+        .ok_or_else(|| de::Error::custom(format!("`{text}` is not a duration such as \"5 ms\"")))
 }
 
 fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>, D::Error> {
@@ -263,7 +276,7 @@ fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>
         "os" => Some(Durability::Os),
         other => other.strip_prefix("interval ").and_then(parse_duration).map(Durability::Interval),
     };
-    durability
-        .map(Some)
-        .ok_or_else(|| de::Error::custom(format!("`{text}` is none of \"group\", \"interval 100 ms\", \"os\"")))
+    durability.map(Some).ok_or_else(|| {
+        de::Error::custom(format!("`{text}` is none of \"group\", \"interval 100 ms\", \"os\""))
+    })
 }

@@ -87,7 +87,12 @@ struct Scan<'a> {
 /// # Errors
 /// `Tampered` where the log is not what was written, `Refused` where log and keys do not belong together,
 /// `Unavailable` where a file cannot be read or written.
-pub(crate) fn recover(log: &dyn Store, keys: &dyn Store, config: &LogConfig, segment_size: u64) -> Result<Recovered> {
+pub(crate) fn recover(
+    log: &dyn Store,
+    keys: &dyn Store,
+    config: &LogConfig,
+    segment_size: u64,
+) -> Result<Recovered> {
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
@@ -200,7 +205,9 @@ impl Scan<'_> {
                 }
                 Err(ReadError::Frame(_)) => break,
             };
-            let copy = scanned.end == 0 && head.commitment.kind == FrameKind::Epoch && head.commitment.frame < name.first;
+            let copy = scanned.end == 0
+                && head.commitment.kind == FrameKind::Epoch
+                && head.commitment.frame < name.first;
             if !copy && (head.commitment.frame != self.next || head.commitment.log_id != self.config.id) {
                 break;
             }
@@ -264,7 +271,9 @@ impl Scan<'_> {
     /// Nothing below an anchor may be missing, and what is there must be what the anchor saw.
     fn check_anchors(&self) -> Result<()> {
         let directory = self.store.describe("");
-        for (what, size) in [("seal state", self.state.chain.next_frame()), ("checkpoint", self.checkpoint.size)] {
+        for (what, size) in
+            [("seal state", self.state.chain.next_frame()), ("checkpoint", self.checkpoint.size)]
+        {
             if self.next < size {
                 return Err(Error::tampered(format!(
                     "{directory} ends after {} frames, but its {what} covers {size}: frames are missing or damaged, \
@@ -337,7 +346,12 @@ pub(crate) fn later_group(
 }
 
 /// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.
-fn rewrite(log: &dyn Store, scanned: &[Scanned], next: u64, explained: &[(String, u64)]) -> Result<Vec<Event>> {
+fn rewrite(
+    log: &dyn Store,
+    scanned: &[Scanned],
+    next: u64,
+    explained: &[(String, u64)],
+) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     let mut copies = Vec::new();
     for (index, segment) in scanned.iter().enumerate() {
@@ -401,4 +415,3 @@ fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> 
     log.rename(&temporary, &path)?;
     log.sync_directory(segment::DIRECTORY)
 }
-

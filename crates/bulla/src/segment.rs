@@ -25,7 +25,9 @@ impl SegmentName {
     pub fn parse(name: &str) -> Option<Self> {
         let stem = name.strip_suffix(".seg")?;
         let (first, generation) = match stem.split_once('-') {
-            Some((first, generation)) => (first, generation.parse().ok().filter(|&generation| generation > 0)?),
+            Some((first, generation)) => {
+                (first, generation.parse().ok().filter(|&generation| generation > 0)?)
+            }
             None => (stem, 0),
         };
         let segment = SegmentName { first: first.parse().ok()?, generation };

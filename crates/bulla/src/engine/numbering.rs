@@ -50,7 +50,8 @@ impl Counter {
         random: &dyn Random,
     ) -> Result<Self> {
         let requests = VecDeque::new();
-        let mut counter = Counter { log, next_frame, next_entry, keys: None, requests, in_flight: 0, limit: in_flight };
+        let mut counter =
+            Counter { log, next_frame, next_entry, keys: None, requests, in_flight: 0, limit: in_flight };
         counter.request_epoch(random)?;
         Ok(counter)
     }

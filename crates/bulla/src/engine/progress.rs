@@ -40,11 +40,12 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    pub(crate) fn durable(&self, sequence: Sequence, entries: u64) {
-        self.change(|state| {
-            state.durable = state.durable.max(sequence);
-            state.entries += entries;
-        });
+    pub(crate) fn written(&self, entries: u64) {
+        self.change(|state| state.entries += entries);
+    }
+
+    pub(crate) fn durable(&self, sequence: Sequence) {
+        self.change(|state| state.durable = state.durable.max(sequence));
     }
 
     pub(crate) fn checkpointed(&self, sequence: Sequence) {
@@ -73,7 +74,13 @@ impl Progress {
     }
 
     /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.
-    pub(crate) fn wait(&self, from: Sequence, to: Sequence, stage: Stage, timeout: Option<Duration>) -> Result<bool> {
+    pub(crate) fn wait(
+        &self,
+        from: Sequence,
+        to: Sequence,
+        stage: Stage,
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut state = self.lock();
         loop {
@@ -83,7 +90,9 @@ impl Progress {
             };
             if come >= to {
                 if state.lost.iter().any(|&(first, last)| first <= to && last > from) {
-                    return Err(Error::unavailable("a block was lost inside; entries of this receipt may be among it"));
+                    return Err(Error::unavailable(
+                        "a block was lost inside; entries of this receipt may be among it",
+                    ));
                 }
                 return Ok(true);
             }

@@ -96,7 +96,8 @@ impl EpochKeys {
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
         let refused = |_| Error::unavailable("AES-256 refused the salt key");
-        let key = UnboundCipherKey::new(&AES_256, &self.salt).and_then(EncryptingKey::ctr).map_err(refused)?;
+        let key =
+            UnboundCipherKey::new(&AES_256, &self.salt).and_then(EncryptingKey::ctr).map_err(refused)?;
         let context = EncryptionContext::Iv128(FixedLength::from(counter));
         key.less_safe_encrypt(salts, context).map_err(refused)?;
         Ok(())

@@ -61,7 +61,7 @@ impl SealChain {
 }
 
 fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = <Hmac<Sha256> as KeyInit>::new(key.into());
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("HMAC takes any key");
     for part in parts {
         mac.update(part);
     }
@@ -147,6 +147,7 @@ pub fn parse_seal_key(text: &str, log: LogId) -> Result<SealChain> {
     if LogId::parse(id) != Some(log) {
         return Err(Error::invalid(format!("it is the seal key of another log, {id}")));
     }
-    let state = Hash::from_base64(state).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;
+    let state =
+        Hash::from_base64(state).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;
     Ok(SealChain::start(state.0))
 }

@@ -21,7 +21,10 @@ impl SigningKey {
     pub(crate) fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Self> {
         let key = ed25519_dalek::SigningKey::from_bytes(seed);
         let verifier = VerifierKey::new(name, key.verifying_key().to_bytes());
-        Ok(SigningKey { key, verifier: verifier.map_err(|error| Error::invalid(format!("origin `{name}`: {error}")))? })
+        Ok(SigningKey {
+            key,
+            verifier: verifier.map_err(|error| Error::invalid(format!("origin `{name}`: {error}")))?,
+        })
     }
 
     /// The public half.
@@ -39,7 +42,7 @@ impl SigningKey {
         let mut data = Zeroizing::new(vec![1]);
         data.extend_from_slice(self.key.as_bytes());
         let data = Zeroizing::new(BASE64_STANDARD.encode(&*data));
-        let id = u32::from_be_bytes(self.verifier.key_id());
+        let id = self.verifier.key_id();
         Zeroizing::new(format!("PRIVATE+KEY+{}+{id:08x}+{}\n", self.verifier.name(), data.as_str()))
     }
 
@@ -58,7 +61,7 @@ impl SigningKey {
         let [1, seed @ ..] = data.as_slice() else { return Err(malformed()) };
         let seed = Zeroizing::new(<[u8; 32]>::try_from(seed).map_err(|_| malformed())?);
         let key = SigningKey::from_seed(name, &seed)?;
-        if format!("{:08x}", u32::from_be_bytes(key.verifier.key_id())) != id {
+        if format!("{:08x}", key.verifier.key_id()) != id {
             return Err(Error::invalid("its key id does not belong to its key"));
         }
         Ok(key)

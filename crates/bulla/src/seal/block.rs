@@ -3,7 +3,7 @@
 use super::columns::{Compression, Encoder, padme};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -29,7 +29,7 @@ impl BlockSealer {
     /// Seals `rows`, canonical rows of which there is at least one. The frame depends on the arguments alone.
     ///
     /// # Errors
-    /// Where the cipher refuses.
+    /// Where bytes are no row, or the cipher refuses.
     pub(crate) fn seal(
         &mut self,
         identity: Identity,
@@ -41,13 +41,15 @@ impl BlockSealer {
         keys.salts(numbers.frame, rows.len(), &mut self.salts)?;
         let root = block_root(identity, numbers.first_entry, &self.salts, rows, &mut self.units);
         let mut body = Vec::new();
-        self.encoder.encode(rows, &mut body);
+        let encoded = self.encoder.encode(rows, &mut body);
+        encoded.map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
         body.reserve_exact(padme(body.len()) - body.len() + 16);
         body.resize(padme(body.len()), 0);
 
         let content: usize = rows.iter().map(|row| row.len() + ROW_PREFIX).sum();
         let seconds = rows.iter().map(|row| row_seconds(row));
-        let (earliest, latest) = seconds.fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(s), high.max(s)));
+        let (earliest, latest) =
+            seconds.fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(s), high.max(s)));
         let mut commitment = Commitment {
             kind: FrameKind::Block,
             codec: COLUMNS,
@@ -81,9 +83,12 @@ pub(crate) fn block_root<'a>(
 ) -> Hash {
     units.clear();
     let (salts, _) = salts.as_chunks::<16>();
-    units.extend(rows.into_iter().zip(salts).zip(first_entry..).map(|((row, salt), entry)| {
-        unit::row_unit(identity.hash, salt, COLUMNS, entry, row)
-    }));
+    units.extend(
+        rows.into_iter()
+            .zip(salts)
+            .zip(first_entry..)
+            .map(|((row, salt), entry)| unit::row_unit(identity.hash, salt, COLUMNS, entry, row)),
+    );
     unit::block_root(identity.hash, units)
 }
 

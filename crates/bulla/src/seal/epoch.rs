@@ -42,7 +42,9 @@ impl EpochBody {
         body.extend_from_slice(&self.key_commitment.0);
         body.extend_from_slice(&self.config.0);
         body.extend_from_slice(&self.previous_seal);
-        body.extend_from_slice(&u32::try_from(self.wrapped.len()).expect("a wrapped key is short").to_le_bytes());
+        body.extend_from_slice(
+            &u32::try_from(self.wrapped.len()).expect("a wrapped key is short").to_le_bytes(),
+        );
         body.extend_from_slice(&self.wrapped);
         body
     }

@@ -70,7 +70,12 @@ impl Sealed {
     }
 
     /// An event.
-    pub(crate) fn event(identity: Identity, numbers: Numbers, seconds: i64, event: &crate::event::Event) -> Self {
+    pub(crate) fn event(
+        identity: Identity,
+        numbers: Numbers,
+        seconds: i64,
+        event: &crate::event::Event,
+    ) -> Self {
         Self::public(identity, numbers, FrameKind::Event, 0, seconds, event.encode())
     }
 

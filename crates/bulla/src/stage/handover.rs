@@ -154,13 +154,19 @@ impl<N: Numbering> Handover<N> {
     ///
     /// # Errors
     /// Where no buffer comes free in time, or the log takes no more. What was published is handed over all the same.
-    pub(crate) fn exchange(&self, id: ProducerId, full: Option<Writer>, wait: Wait) -> Result<Writer, NoSpace> {
+    pub(crate) fn exchange(
+        &self,
+        id: ProducerId,
+        full: Option<Writer>,
+        wait: Wait,
+    ) -> Result<Writer, NoSpace> {
         let mut state = self.lock();
         drop(full);
         self.push_published(&mut state, id.0);
         self.give_up(&mut state, id.0);
         self.wake(&state);
-        let mut state = self.wait_for(state, wait, |state| !state.free.is_empty() || state.made < self.bounds.buffers)?;
+        let mut state =
+            self.wait_for(state, wait, |state| !state.free.is_empty() || state.made < self.bounds.buffers)?;
         let mut buffer = state.free.pop().unwrap_or_else(|| {
             state.made += 1;
             Arc::new(Buffer::new(self.bounds.buffer_size))

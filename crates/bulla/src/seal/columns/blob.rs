@@ -10,9 +10,9 @@
 //! [`SAMPLE`] bytes from the middle: raw unless zstd saves 3 %; LZ4 in place of zstd up to level
 //! [`LZ4_LEVELS`] when at most 8 % larger.
 
+use super::Compression;
 use super::error::Fault;
 use super::input::Input;
-use super::Compression;
 use bulla_proof::varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use zstd::bulk::{Compressor, Decompressor};

@@ -193,8 +193,12 @@ impl Columns {
                     continue;
                 }
                 match kind {
-                    Kind::Number { .. } => numbers[index].next().into_iter().for_each(|&value| writer.varint(value)),
-                    Kind::String(_) => strings[index].next().into_iter().for_each(|&span| writer.string(span)),
+                    Kind::Number { .. } => {
+                        numbers[index].next().into_iter().for_each(|&value| writer.varint(value))
+                    }
+                    Kind::String(_) => {
+                        strings[index].next().into_iter().for_each(|&span| writer.string(span))
+                    }
                     Kind::List(_) => {
                         let count = numbers[index].next().map_or(0, |&count| count);
                         writer.varint(count);

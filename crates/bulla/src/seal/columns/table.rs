@@ -35,7 +35,9 @@ impl Table {
         for _ in 0..MAX_PROBES {
             match self.slots[slot] {
                 (_, 0) => return self.insert(slot, hash),
-                (found, number) if found == tag && same(number as usize - 1) => return Some(number as usize - 1),
+                (found, number) if found == tag && same(number as usize - 1) => {
+                    return Some(number as usize - 1);
+                }
                 _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
         }

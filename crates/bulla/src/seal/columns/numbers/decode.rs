@@ -81,7 +81,9 @@ impl NumberDecoder {
                 blobs.decode(input, &mut self.planes)?;
                 out.resize(count, 0);
                 for plane in self.planes.chunks_exact(count).rev() {
-                    out.iter_mut().zip(plane).for_each(|(value, &byte)| *value = *value << 8 | u64::from(byte));
+                    out.iter_mut()
+                        .zip(plane)
+                        .for_each(|(value, &byte)| *value = *value << 8 | u64::from(byte));
                 }
                 out.iter_mut().for_each(|value| *value = base.wrapping_add(scale.wrapping_mul(*value)));
             }

@@ -34,7 +34,12 @@ impl NumberEncoder {
     }
 
     /// Appends a column of numbers of distinct values, each number below their count occurring.
-    pub(in super::super) fn encode_indexes(&mut self, indexes: &[u64], blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+    pub(in super::super) fn encode_indexes(
+        &mut self,
+        indexes: &[u64],
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) {
         self.column(indexes, Allowed { depth: 0, dictionary: false }, blobs, out);
     }
 
@@ -121,7 +126,13 @@ impl NumberEncoder {
     }
 
     /// Numbers the distinct values. Gives up where that cannot be smaller than `width` bits a value.
-    fn number(&mut self, values: &[u64], width: u32, distinct: &mut Vec<u64>, indexes: &mut Vec<u64>) -> bool {
+    fn number(
+        &mut self,
+        values: &[u64],
+        width: u32,
+        distinct: &mut Vec<u64>,
+        indexes: &mut Vec<u64>,
+    ) -> bool {
         let limit = (values.len() / 2).min(MAX_DISTINCT).min(1 << (width.clamp(1, 33) - 1));
         self.table.clear();
         distinct.clear();

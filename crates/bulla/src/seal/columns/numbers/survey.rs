@@ -91,7 +91,11 @@ impl Survey {
 
     /// About how long the best form is that needs no closer look.
     pub(super) fn cost(&self, count: usize) -> usize {
-        if self.least == self.most { 1 + varint::length(self.least) } else { self.packed.min(self.runs_cost(count)) }
+        if self.least == self.most {
+            1 + varint::length(self.least)
+        } else {
+            self.packed.min(self.runs_cost(count))
+        }
     }
 }
 
@@ -132,7 +136,8 @@ pub(super) fn compresses(values: impl Iterator<Item = u64>, width: usize, bits: 
     // Order-0 entropy, in sixteenths of a bit.
     let all = u64::from(total) * log2_sixteenths(total) * width as u64;
     let own = counts.iter().flatten().map(|&count| u64::from(count) * log2_sixteenths(count)).sum::<u64>();
-    (all - own) * 10 < bits * u64::from(total) * 16 * 9 || u64::from(foretold) * 2 > u64::from(total) * width as u64
+    (all - own) * 10 < bits * u64::from(total) * 16 * 9
+        || u64::from(foretold) * 2 > u64::from(total) * width as u64
 }
 
 /// log2 in sixteenths, the same on every machine; at most 9 % of a bit too low.

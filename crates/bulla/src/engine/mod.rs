@@ -1,0 +1,488 @@
+//! The engine: stage, seal, commit, checkpoint, each a step that does what there is to do and returns.
+//!
+//! Nothing here has a thread or a clock of its own. [`crate::Log`] drives the steps from threads; a test drives
+//! them from a seed.
+
+pub(crate) mod numbering;
+pub(crate) mod progress;
+
+use crate::checkpoint::Checkpointer;
+use crate::commit::{Committer, Policy};
+use crate::config::{self, LogConfig};
+use crate::environment::Environment;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::{self, signing::SigningKey};
+use crate::options::{Durability, Options, Tuning};
+use crate::recover::{self, Recovery};
+use crate::seal::block::BlockSealer;
+use crate::seal::epoch::seal_epoch;
+use crate::seal::{Identity, Sealed};
+use crate::segment;
+use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
+use crate::store::Store;
+use bulla_proof::commitment::FrameKind;
+use numbering::{Control, Counter, Ticket};
+use progress::Progress;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A sealed frame in the order of numbers, with what its commitment settles.
+struct Waiting {
+    frame: Sealed,
+    /// Bytes of rows that it frees, and the place of the last slice in it.
+    staged: Option<(usize, Sequence)>,
+}
+
+/// Sealed frames, until all before them are there.
+struct Reorder {
+    frames: BTreeMap<u64, Waiting>,
+    next: u64,
+    closed: bool,
+}
+
+/// What was committed last, and is checkpointed next.
+struct Commit {
+    committer: Committer,
+    sequence: Sequence,
+    /// The last place that a sync has covered.
+    synced: Sequence,
+}
+
+/// What publishing needs; one at a time.
+struct Publish {
+    checkpointer: Checkpointer,
+    sequence: Sequence,
+}
+
+/// See the module.
+pub(crate) struct Engine {
+    pub(crate) config: Arc<LogConfig>,
+    pub(crate) tuning: Tuning,
+    pub(crate) environment: Environment,
+    pub(crate) handover: Handover<Counter>,
+    pub(crate) progress: Progress,
+    pub(crate) recovery: Recovery,
+    identity: Identity,
+    reorder: Mutex<Reorder>,
+    arrived: Condvar,
+    commit: Mutex<Commit>,
+    publish: Mutex<Publish>,
+    wishes: Mutex<Wishes>,
+    wished: Condvar,
+}
+
+/// What the thread that checkpoints is asked for.
+#[derive(Default)]
+struct Wishes {
+    checkpoint: bool,
+    closed: bool,
+}
+
+/// What that thread has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The time is up.
+    Tick,
+    /// Somebody waits for a checkpoint.
+    Checkpoint,
+    /// The log is being closed.
+    Close,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Opens a log: recovers it, begins an epoch, and has that durable together with the events of the recovery.
+    ///
+    /// The caller holds the locks of both directories.
+    ///
+    /// # Errors
+    /// As [`recover::recover`]; `Invalid` for options that do not fit together.
+    pub(crate) fn open(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        let (config, settings) = config::load(&*log)?;
+        let tuning = Tuning::try_from(options.or(settings))?;
+        let config = Arc::new(config);
+        let signing = load_signing_key(&*keys, &config)?;
+        let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
+        let policy = Policy {
+            durability: tuning.durability,
+            retries: tuning.retries,
+            retry_delay: tuning.retry_delay,
+            kept: tuning.in_flight,
+            segment_size: tuning.segment_size,
+        };
+        let clock = environment.clock.clone();
+        let (chain, start) = (recovered.chain, recovered.start);
+        let committer = Committer::new(log.clone(), clock, policy, chain, start, recovered.adopted)?;
+        let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
+        let mut counter =
+            Counter::new(config.id, next_frame, next_entry, tuning.in_flight, &*environment.random)?;
+        for event in recovered.events {
+            counter.request_event(event);
+        }
+        let bounds = Bounds {
+            buffers: tuning.buffers,
+            buffer_size: tuning.buffer_size,
+            large_rows: tuning.large_rows,
+            block_size: tuning.block_size,
+        };
+        let (tiles, bundle) = (recovered.tiles, recovered.bundle);
+        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, tiles, bundle);
+        let engine = Engine {
+            identity: Identity { log: config.id, hash: config.hash },
+            config,
+            tuning,
+            environment,
+            handover: Handover::new(bounds, counter),
+            progress: Progress::default(),
+            recovery: recovered.report,
+            reorder: Mutex::new(Reorder { frames: BTreeMap::new(), next: next_frame, closed: false }),
+            arrived: Condvar::new(),
+            commit: Mutex::new(Commit { committer, sequence: 0, synced: 0 }),
+            publish: Mutex::new(Publish { checkpointer, sequence: 0 }),
+            wishes: Mutex::default(),
+            wished: Condvar::new(),
+        };
+        let mut sealer = engine.sealer();
+        while engine.seal_next(&mut sealer, false) {}
+        engine.commit_ready()?;
+        Ok(engine)
+    }
+
+    /// Working memory for [`Engine::seal_next`].
+    pub(crate) fn sealer(&self) -> BlockSealer {
+        BlockSealer::new(self.tuning.compression)
+    }
+
+    /// Numbers and seals the next frame; waits for one where `block`. False where there is none.
+    pub(crate) fn seal_next(&self, sealer: &mut BlockSealer, block: bool) -> bool {
+        match self.handover.take(block) {
+            None => false,
+            Some(Work::Control(ticket)) => {
+                match self.seal_control(ticket) {
+                    Ok(frame) => self.put(Waiting { frame, staged: None }),
+                    Err(error) => self.fail(&error),
+                }
+                true
+            }
+            Some(Work::Block(ticket, batch)) => {
+                let frame = self.seal_block(sealer, &ticket, &batch);
+                let staged = Some((batch.bytes, batch.last));
+                self.handover.release(batch);
+                self.put(Waiting { frame, staged });
+                true
+            }
+        }
+    }
+
+    /// A block; a gap in its place where sealing fails, so that its number has an outcome all the same.
+    fn seal_block(&self, sealer: &mut BlockSealer, ticket: &Ticket, batch: &Batch) -> Sealed {
+        let cipher = &*self.environment.cipher;
+        let sealed = catch_unwind(AssertUnwindSafe(|| {
+            let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
+            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows)
+        }));
+        if let Ok(Ok(frame)) = sealed {
+            return frame;
+        }
+        *sealer = self.sealer();
+        let first = batch.last + 1 - batch.slices.len() as u64;
+        self.progress.lost(first, batch.last);
+        Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
+    }
+
+    fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
+        let seconds = self.seconds();
+        match ticket.control {
+            Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
+            Some(Control::Epoch(secret)) => {
+                let wrapped = self.environment.key_wrap.wrap(&self.config.recipients, &secret.0)?;
+                let digest = self.config.digest;
+                Ok(seal_epoch(self.identity, ticket.numbers, seconds, digest, &ticket.keys, wrapped))
+            }
+            None => Err(Error::unavailable("a frame without content was numbered")),
+        }
+    }
+
+    fn seconds(&self) -> i64 {
+        self.environment.clock.now().div_euclid(1_000_000_000)
+    }
+
+    fn put(&self, waiting: Waiting) {
+        let mut reorder = lock(&self.reorder);
+        let number = waiting.frame.commitment.frame;
+        reorder.frames.insert(number, waiting);
+        if number == reorder.next {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Waits until frames are ready to be committed; false when none will come any more.
+    pub(crate) fn wait_for_frames(&self) -> bool {
+        let mut reorder = lock(&self.reorder);
+        loop {
+            let next = reorder.next;
+            if reorder.frames.contains_key(&next) {
+                return true;
+            }
+            if reorder.closed {
+                return false;
+            }
+            reorder = self.arrived.wait(reorder).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// No frame will be sealed any more.
+    pub(crate) fn close_reorder(&self) {
+        lock(&self.reorder).closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// Commits the frames that are ready, in groups that each lie in one epoch. Returns how many there were.
+    ///
+    /// # Errors
+    /// `Unavailable` where nothing takes them; the log then refuses everything.
+    pub(crate) fn commit_ready(&self) -> Result<usize> {
+        let mut count = 0;
+        loop {
+            let group = self.take_group();
+            if group.is_empty() {
+                return Ok(count);
+            }
+            count += group.len();
+            self.commit_group(group).inspect_err(|error| self.fail(error))?;
+        }
+    }
+
+    /// The frames that are ready, up to the next epoch and to a bound on one write.
+    fn take_group(&self) -> Vec<Waiting> {
+        let mut reorder = lock(&self.reorder);
+        let mut group = Vec::new();
+        let mut bytes = 0;
+        while bytes < self.tuning.in_flight {
+            let next = reorder.next;
+            let Some(entry) = reorder.frames.first_entry().filter(|entry| *entry.key() == next) else {
+                break;
+            };
+            if entry.get().frame.commitment.kind == FrameKind::Epoch && !group.is_empty() {
+                break;
+            }
+            let waiting = entry.remove();
+            reorder.next += 1;
+            bytes += waiting.frame.body.len();
+            group.push(waiting);
+        }
+        group
+    }
+
+    fn commit_group(&self, group: Vec<Waiting>) -> Result<()> {
+        let mut commit = lock(&self.commit);
+        let staged = group.iter().filter_map(|waiting| waiting.staged.map(|(bytes, _)| bytes)).sum();
+        let last = group.iter().rev().find_map(|waiting| waiting.staged.map(|(_, last)| last));
+        let blocks = group.iter().filter(|waiting| waiting.frame.commitment.kind == FrameKind::Block);
+        let entries = blocks.map(|waiting| waiting.frame.commitment.entries).sum();
+        let frames = group.into_iter().map(|waiting| waiting.frame).collect();
+        let acknowledged = commit.committer.commit(frames);
+        commit.sequence = last.unwrap_or(commit.sequence);
+        if self.tuning.durability == Durability::Group && acknowledged.is_ok() {
+            commit.synced = commit.sequence;
+        }
+        let sequence = commit.sequence;
+        let (events, full) = (commit.committer.take_events(), commit.committer.became_full());
+        drop(commit);
+        self.handover.with_numbering(|counter| {
+            counter.committed(staged);
+            events.into_iter().for_each(|event| counter.request_event(event));
+            match full {
+                true => counter.request_epoch(&*self.environment.random),
+                false => Ok(()),
+            }
+        })?;
+        let acknowledged = acknowledged?;
+        self.progress.written(entries);
+        if acknowledged {
+            self.progress.durable(sequence);
+        }
+        Ok(())
+    }
+
+    /// Makes what was committed durable, where the mode leaves that to time or to close.
+    ///
+    /// # Errors
+    /// `Unavailable` where the medium fails; the log then refuses everything.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut commit = lock(&self.commit);
+        let synced = commit.committer.sync();
+        let events = commit.committer.take_events();
+        if synced.is_ok() {
+            commit.synced = commit.sequence;
+        }
+        let sequence = commit.sequence;
+        drop(commit);
+        if !events.is_empty() {
+            self.handover
+                .with_numbering(|counter| events.into_iter().for_each(|event| counter.request_event(event)));
+        }
+        synced.inspect_err(|error| self.fail(error))?;
+        self.progress.durable(sequence);
+        Ok(())
+    }
+
+    /// Publishes a checkpoint over what is durable, if that has grown; syncs first where `sync`.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be written, after retries; the log then refuses everything.
+    pub(crate) fn checkpoint(&self, sync: bool) -> Result<()> {
+        if sync || self.tuning.durability != Durability::Os {
+            self.sync()?;
+        }
+        self.publish_durable()
+    }
+
+    /// Publishes a checkpoint over what is durable by now.
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`].
+    pub(crate) fn publish_durable(&self) -> Result<()> {
+        let mut publish = lock(&self.publish);
+        let mut commit = lock(&self.commit);
+        let durable = commit.committer.take_durable();
+        publish.sequence = commit.synced;
+        drop(commit);
+        if let Some(durable) = durable {
+            publish.checkpointer.add(&durable.commitments, durable.chain);
+        }
+        self.publish_with_retries(&mut publish).inspect_err(|error| self.fail(error))?;
+        self.progress.checkpointed(publish.sequence);
+        Ok(())
+    }
+
+    fn publish_with_retries(&self, publish: &mut Publish) -> Result<()> {
+        let mut delay = self.tuning.retry_delay;
+        for _ in 0..self.tuning.retries {
+            if publish.checkpointer.publish().is_ok() {
+                return Ok(());
+            }
+            self.environment.clock.sleep(delay);
+            delay = delay.saturating_mul(2);
+        }
+        publish.checkpointer.publish().map(|_| ())
+    }
+
+    /// Does by hand whatever is left to do: seals, commits, syncs and signs until nothing is left.
+    ///
+    /// # Errors
+    /// As the steps.
+    pub(crate) fn drain(&self) -> Result<()> {
+        let mut sealer = self.sealer();
+        loop {
+            self.handover.take_all();
+            let mut idle = true;
+            while self.seal_next(&mut sealer, false) {
+                idle = false;
+                self.commit_ready()?;
+            }
+            self.commit_ready()?;
+            if let Some(error) = self.progress.failure() {
+                return Err(error);
+            }
+            if idle {
+                break;
+            }
+            self.sync()?;
+        }
+        self.checkpoint(true)
+    }
+
+    /// Asks for a checkpoint soon.
+    pub(crate) fn wish_checkpoint(&self) {
+        lock(&self.wishes).checkpoint = true;
+        self.wished.notify_all();
+    }
+
+    /// Ends the threads that wait in [`Engine::wait_for_wish`].
+    pub(crate) fn wish_close(&self) {
+        lock(&self.wishes).closed = true;
+        self.wished.notify_all();
+    }
+
+    /// Waits up to `time` for something to do.
+    pub(crate) fn wait_for_wish(&self, time: Duration) -> Wish {
+        let wishes = lock(&self.wishes);
+        let idle = |wishes: &mut Wishes| !wishes.checkpoint && !wishes.closed;
+        let (mut wishes, _) =
+            self.wished.wait_timeout_while(wishes, time, idle).unwrap_or_else(PoisonError::into_inner);
+        match (wishes.closed, std::mem::take(&mut wishes.checkpoint)) {
+            (true, _) => Wish::Close,
+            (_, true) => Wish::Checkpoint,
+            _ => Wish::Tick,
+        }
+    }
+
+    /// Waits up to `time`; true when the log is being closed.
+    pub(crate) fn wait_for_close(&self, time: Duration) -> bool {
+        let wishes = lock(&self.wishes);
+        let open = |wishes: &mut Wishes| !wishes.closed;
+        self.wished.wait_timeout_while(wishes, time, open).unwrap_or_else(PoisonError::into_inner).0.closed
+    }
+
+    /// Stops everything with `error`.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.progress.fail(error);
+        self.handover.fail();
+        self.close_reorder();
+    }
+
+    /// The number of frames that the published checkpoint covers.
+    pub(crate) fn published(&self) -> u64 {
+        lock(&self.publish).checkpointer.published()
+    }
+}
+
+fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
+    let name = keys.describe(keys::files::SIGNING);
+    let bytes = zeroize::Zeroizing::new(keys::read_small(keys, keys::files::SIGNING, 4096)?);
+    let text = std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{name} is not text")))?;
+    let key =
+        SigningKey::parse(text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))?;
+    if *key.verifier() != config.verifier_key {
+        return Err(Error::new(ErrorKind::Refused, format!("{name} is not the key of `{}`", config.origin)));
+    }
+    Ok(key)
+}
+
+/// Takes the locks of both directories.
+///
+/// # Errors
+/// `Locked` where another writer holds one.
+pub(crate) fn take_locks(
+    log: &dyn Store,
+    keys: &dyn Store,
+) -> Result<Vec<Box<dyn std::fmt::Debug + Send + Sync>>> {
+    [(log, LOCK), (keys, keys::files::LOCK)]
+        .into_iter()
+        .map(|(store, path)| {
+            store.lock(path).map_err(|error| match error.kind() {
+                std::io::ErrorKind::WouldBlock => {
+                    Error::new(ErrorKind::Locked, format!("another writer has {} open", store.describe("")))
+                }
+                _ => Error::io(format!("locking {}", store.describe(path)), error),
+            })
+        })
+        .collect()
+}
+
+/// The writer's lock in the log's directory.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// The directories of a log.
+pub(crate) const DIRECTORIES: [&str; 2] = [segment::DIRECTORY, "tile"];

@@ -1,0 +1,160 @@
+//! Making an empty log.
+
+use crate::checkpoint;
+use crate::config;
+use crate::engine;
+use crate::environment::{Environment, Random};
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::recipients::{self, IdentityFile};
+use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
+use crate::keys::{files, signing::SigningKey};
+use crate::log::default_keys;
+use crate::store::{self, FileSystem, Store};
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::HashId;
+use bulla_proof::tree;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// What a new log is to be.
+///
+/// ```
+/// # let place = tempfile::tempdir().unwrap();
+/// let created = bulla::Init::default().origin("example.com/audit").create(place.path().join("audit")).unwrap();
+/// println!("verify with {}", created.verifier_key);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Init {
+    origin: Option<String>,
+    recipients: Vec<String>,
+    hash: HashId,
+}
+
+/// What was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The log's identity.
+    pub id: LogId,
+    /// The origin of its checkpoints.
+    pub origin: String,
+    /// The key that its checkpoints verify with.
+    pub verifier_key: VerifierKey,
+    /// Whether an identity was made, because no recipient was given: it lies in the key directory.
+    pub made_identity: bool,
+}
+
+impl Init {
+    /// The origin of the log's checkpoints and name of its key, by convention a URL without its scheme
+    /// (default `bulla.invalid/` and the log's id).
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    /// Adds an age recipient that can read the log. Without any, an identity is made.
+    pub fn recipient(mut self, recipient: impl Into<String>) -> Self {
+        self.recipients.push(recipient.into());
+        self
+    }
+
+    /// The hash of units and block roots (default SHA-256).
+    pub fn hash(mut self, hash: HashId) -> Self {
+        self.hash = hash;
+        self
+    }
+
+    /// Makes the log in `directory`, and its keys in `DIR.keys`.
+    ///
+    /// # Errors
+    /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none,
+    /// `Unavailable` where a file cannot be written.
+    pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
+        let keys = default_keys(directory.as_ref());
+        self.create_with_keys(directory, keys)
+    }
+
+    /// Makes the log in `directory`, and its keys in another place.
+    ///
+    /// # Errors
+    /// As [`Init::create`].
+    pub fn create_with_keys(self, directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Created> {
+        let (log, keys) = (FileSystem::new(directory.as_ref()), FileSystem::new(keys.as_ref()));
+        self.create_in(&log, &keys, &Environment::default())
+    }
+
+    /// Makes the log in any stores.
+    ///
+    /// # Errors
+    /// As [`Init::create`].
+    pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
+        let id = LogId(random(&*environment.random)?);
+        let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
+        let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
+        for recipient in &self.recipients {
+            recipients::check_recipient(recipient)?;
+        }
+        refuse_used(log)?;
+        refuse_used(keys)?;
+        let made_identity = self.recipients.is_empty();
+        let mut recipients = self.recipients;
+        prepare(keys, &[])?;
+        if made_identity {
+            let (identity, recipient) = IdentityFile::generate();
+            write(keys, files::IDENTITY, identity.as_bytes())?;
+            recipients.push(recipient);
+        }
+        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients)?;
+        let (config, _) = config::parse(text.as_bytes())?;
+
+        let state = Zeroizing::new(random(&*environment.random)?);
+        write(keys, files::SIGNING, signing.render().as_bytes())?;
+        write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
+        let root = tree::empty_root();
+        SealState { log: id, config: config.digest, chain: SealChain::start(*state), root }.save(keys)?;
+
+        prepare(log, &engine::DIRECTORIES)?;
+        drop(
+            log.lock(engine::LOCK)
+                .map_err(|error| Error::io(format!("locking {}", log.describe("")), error))?,
+        );
+        write(log, checkpoint::FILE, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
+        // Last: a directory is a log once it has this file.
+        write(log, config::FILE, text.as_bytes())?;
+        Ok(Created { id, origin, verifier_key: config.verifier_key, made_identity })
+    }
+}
+
+fn random<const N: usize>(random: &dyn Random) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    random.fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn refuse_used(store: &dyn Store) -> Result<()> {
+    match store.list("") {
+        Ok(items) if items.is_empty() => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{} exists and is not empty: name a directory that does not exist yet",
+                store.describe("")
+            ),
+        )),
+        Err(error) => Err(Error::io(format!("listing {}", store.describe("")), error)),
+    }
+}
+
+fn prepare(store: &dyn Store, directories: &[&str]) -> Result<()> {
+    for directory in std::iter::once(&"").chain(directories) {
+        let made = store.create_directory(directory);
+        made.map_err(|error| Error::io(format!("creating {}", store.describe(directory)), error))?;
+    }
+    store.sync_directory("").map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))
+}
+
+fn write(store: &dyn Store, path: &str, content: &[u8]) -> Result<()> {
+    let written = store::write_new(store, path, content);
+    written.map_err(|error| Error::io(format!("writing {}", store.describe(path)), error))
+}

@@ -1,0 +1,511 @@
+//! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
+
+use crate::engine::progress::Stage;
+use crate::engine::{self, Engine, Wish};
+use crate::environment::Environment;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Durability, Options};
+use crate::recover::Recovery;
+use crate::stage::buffer::{ROW_PREFIX, Writer};
+use crate::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
+use crate::store::{FileSystem, Store};
+use bulla_proof::Entry;
+use std::ffi::OsString;
+use std::fmt::{self, Debug};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A log that is open for appending. One at a time: its directory and its key directory are locked.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// use bulla::{Entry, Init, Log, Options};
+/// Init::default().create(&directory)?;
+/// let log = Log::open(&directory, Options::default())?;
+/// let mut producer = log.producer()?;
+/// producer.append(&Entry::new("read", "user_42/email").subject("user_42").purpose("support"))?;
+/// producer.flush()?.durable()?;
+/// drop(producer);
+/// log.close()
+/// # }
+/// ```
+pub struct Log {
+    engine: Arc<Engine>,
+    threads: Option<Threads>,
+    locks: Vec<Box<dyn Debug + Send + Sync>>,
+    owner: u32,
+}
+
+struct Threads {
+    writers: Vec<JoinHandle<()>>,
+    committer: JoinHandle<()>,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// The key directory that belongs to a log's directory unless another is named: `DIR.keys`.
+pub fn default_keys(directory: &Path) -> PathBuf {
+    let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".keys");
+    directory.with_file_name(name)
+}
+
+impl Log {
+    /// Opens the log in `directory`, with its keys in `DIR.keys`.
+    ///
+    /// What a crash left is recovered first; [`Log::recovery`] says what that was.
+    ///
+    /// # Errors
+    /// `Locked` where another writer has it, `Tampered` where it is not what was written, `Refused` where keys and
+    /// log do not belong together, `Invalid` for options out of their limits, else `Unavailable`.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let keys = default_keys(directory.as_ref());
+        Self::open_with_keys(directory, keys, options)
+    }
+
+    /// Opens the log in `directory`, with its keys in another place.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_with_keys(
+        directory: impl AsRef<Path>,
+        keys: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Self> {
+        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        let keys = Arc::new(FileSystem::new(keys.as_ref()));
+        Self::open_stores(log, keys, options, Environment::default())
+    }
+
+    /// Opens a log in any stores and environment.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_stores(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        let mut log = Self::open_stepped(log, keys, options, environment)?;
+        log.threads = Some(Threads::start(&log.engine)?);
+        Ok(log)
+    }
+
+    /// Opens a log without threads: nothing happens but by [`Log::step`]. For simulators and tests.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_stepped(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        crate::config::load(&*log)?;
+        let locks = engine::take_locks(&*log, &*keys)?;
+        let engine = Arc::new(Engine::open(log, keys, options, environment)?);
+        Ok(Log { engine, threads: None, locks, owner: std::process::id() })
+    }
+
+    /// A new producer, for one thread.
+    ///
+    /// # Errors
+    /// `Invalid` where there are as many as `memory` allows.
+    pub fn producer(&self) -> Result<Producer> {
+        let id = self.engine.handover.register().ok_or_else(|| {
+            let most = self.engine.tuning.buffers / 2;
+            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
+        })?;
+        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered: 0, owner: self.owner })
+    }
+
+    /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
+    ///
+    /// # Errors
+    /// Where it cannot be committed.
+    pub fn flush(&self) -> Result<()> {
+        check_owner(self.owner)?;
+        if self.threads.is_none() {
+            return self.engine.drain();
+        }
+        let (_, sequence) = self.engine.handover.take_all();
+        Receipt { engine: self.engine.clone(), from: 0, to: sequence }.checkpointed()
+    }
+
+    /// What opening found beyond the last checkpoint.
+    pub fn recovery(&self) -> Recovery {
+        self.engine.recovery
+    }
+
+    /// Entries acknowledged since the log was opened.
+    pub fn acknowledged(&self) -> u64 {
+        self.engine.progress.entries()
+    }
+
+    /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
+    /// more; what they append while the log is being closed is kept only as far as a receipt says so.
+    ///
+    /// # Errors
+    /// The failure that kept anything from being committed.
+    pub fn close(mut self) -> Result<()> {
+        self.shut()
+    }
+
+    /// Takes one step of a stepped log; false when there was nothing to do.
+    ///
+    /// # Errors
+    /// As the step does; the log then refuses everything.
+    pub fn step(&self, step: Step) -> Result<bool> {
+        match step {
+            Step::Linger => Ok(self.engine.handover.take_all().0 > 0),
+            Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
+            Step::Commit => Ok(self.engine.commit_ready()? > 0),
+            Step::Sync => self.engine.sync().map(|()| true),
+            Step::Checkpoint => {
+                let before = self.engine.published();
+                self.engine.checkpoint(false)?;
+                Ok(self.engine.published() > before)
+            }
+        }
+    }
+
+    fn shut(&mut self) -> Result<()> {
+        if self.locks.is_empty() {
+            return Ok(());
+        }
+        check_owner(self.owner)?;
+        self.engine.handover.close();
+        if let Some(threads) = self.threads.take() {
+            threads.join(&self.engine);
+        }
+        let result = match self.engine.progress.failure() {
+            None => self.engine.drain(),
+            Some(failure) => {
+                // What is durable can still be signed, unless that fails too.
+                let _ = self.engine.publish_durable();
+                Err(failure)
+            }
+        };
+        self.locks.clear();
+        result
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Who wants to know of errors calls `close`.
+        let _ = self.shut();
+    }
+}
+
+impl Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("origin", &self.engine.config.origin).finish_non_exhaustive()
+    }
+}
+
+/// A step of a log without threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Hand over what producers have staged.
+    Linger,
+    /// Number and seal one frame.
+    Seal,
+    /// Commit the frames that are sealed.
+    Commit,
+    /// Sync, where the durability mode leaves that to time.
+    Sync,
+    /// Publish a checkpoint over what is durable.
+    Checkpoint,
+}
+
+impl Threads {
+    fn start(engine: &Arc<Engine>) -> Result<Self> {
+        let spawn = |name: &str, run: fn(&Engine)| {
+            let engine = engine.clone();
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&engine));
+            thread.map_err(|error| Error::io("starting a thread", error))
+        };
+        Ok(Threads {
+            writers: (0..engine.tuning.writers)
+                .map(|_| spawn("bulla-writer", write))
+                .collect::<Result<_>>()?,
+            committer: spawn("bulla-committer", commit)?,
+            others: vec![spawn("bulla-linger", linger)?, spawn("bulla-checkpoint", checkpoint)?],
+        })
+    }
+
+    fn join(self, engine: &Engine) {
+        // A thread that panicked has left its work undone: the draining that follows finds and tells it.
+        self.writers.into_iter().for_each(|writer| drop(writer.join()));
+        engine.close_reorder();
+        drop(self.committer.join());
+        engine.wish_close();
+        self.others.into_iter().for_each(|other| drop(other.join()));
+    }
+}
+
+fn write(engine: &Engine) {
+    let mut sealer = engine.sealer();
+    while engine.seal_next(&mut sealer, true) {}
+}
+
+fn commit(engine: &Engine) {
+    // A failure is told to everybody by the engine itself.
+    while engine.wait_for_frames() && engine.commit_ready().is_ok() {}
+}
+
+/// Hands staged rows over after a while: sooner where many come, later where few do.
+fn linger(engine: &Engine) {
+    const MANY: u64 = 256;
+    let shortest = engine.tuning.linger.max(Duration::from_micros(100));
+    let mut time = shortest;
+    while !engine.wait_for_close(time) {
+        let (entries, _) = engine.handover.take_all();
+        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
+    }
+}
+
+fn checkpoint(engine: &Engine) {
+    let sync_interval = match engine.tuning.durability {
+        Durability::Interval(time) => Some(time),
+        _ => None,
+    };
+    let tick = sync_interval
+        .map_or(engine.tuning.checkpoint_interval, |time| time.min(engine.tuning.checkpoint_interval));
+    let mut last = Instant::now();
+    loop {
+        let wish = engine.wait_for_wish(tick);
+        let due = last.elapsed() >= engine.tuning.checkpoint_interval;
+        let done = match wish {
+            Wish::Close => return,
+            Wish::Checkpoint => engine.checkpoint(true),
+            Wish::Tick if due => engine.checkpoint(false),
+            Wish::Tick => engine.sync(),
+        };
+        if done.is_err() {
+            return;
+        }
+        if due || wish == Wish::Checkpoint {
+            last = Instant::now();
+        }
+    }
+}
+
+/// One thread's way into the log. Its entries keep their order.
+pub struct Producer {
+    engine: Arc<Engine>,
+    id: ProducerId,
+    writer: Option<Writer>,
+    /// The place up to which receipts were given.
+    covered: Sequence,
+    owner: u32,
+}
+
+/// Why a batch was not staged whole.
+#[derive(Debug)]
+pub struct BatchError {
+    /// How many of its entries, from the first, were staged all the same.
+    pub staged: usize,
+    /// Why the next one was not.
+    pub error: Error,
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {} of the batch: {}", self.staged, self.error)
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+impl Producer {
+    /// Stages an entry: copies it into this producer's buffer. Waits up to `append_timeout` for memory.
+    ///
+    /// # Errors
+    /// `Invalid` where a field breaks a limit, `Timeout` where memory stayed full, `Closed` or the failure where
+    /// nothing can be appended any more. The entry is then not staged; nothing else is affected.
+    #[inline]
+    pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let length = measure(entry)?;
+        let time = self.time_of(entry);
+        if self.push(length, entry, time) {
+            return Ok(());
+        }
+        let deadline = Instant::now() + self.engine.tuning.append_timeout;
+        self.append_slowly(length, entry, time, Wait::Until(deadline))
+    }
+
+    /// Stages an entry as [`Producer::append`] does, but never waits.
+    ///
+    /// # Errors
+    /// As [`Producer::append`]; `Timeout` at once where there is no memory.
+    #[inline]
+    pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let length = measure(entry)?;
+        let time = self.time_of(entry);
+        if self.push(length, entry, time) {
+            return Ok(());
+        }
+        self.append_slowly(length, entry, time, Wait::Never)
+    }
+
+    /// Stages entries one after the other, at one time where they have none.
+    ///
+    /// # Errors
+    /// As [`Producer::append`], with how many were staged before. A broken limit is found before any is staged.
+    pub fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
+        for (index, entry) in entries.iter().enumerate() {
+            measure(entry).map_err(|error| {
+                let error =
+                    Error::invalid(format!("entry {index} of the batch: {error}; none of it was staged"));
+                BatchError { staged: 0, error }
+            })?;
+        }
+        let time = self.engine.environment.clock.now();
+        let deadline = Instant::now() + self.engine.tuning.append_timeout;
+        for (staged, entry) in entries.iter().enumerate() {
+            let stage = measure(entry).and_then(|length| match self.push(length, entry, time) {
+                true => Ok(()),
+                false => self.append_slowly(length, entry, time, Wait::Until(deadline)),
+            });
+            stage.map_err(|error| BatchError { staged, error })?;
+        }
+        Ok(())
+    }
+
+    /// Hands over everything that this producer has appended, to be sealed without waiting for more.
+    ///
+    /// # Errors
+    /// `Closed` or the failure where nothing can be committed any more.
+    pub fn flush(&mut self) -> Result<Receipt> {
+        check_owner(self.owner)?;
+        if let Some(refusal) = self.engine.handover.refuses() {
+            return Err(self.refusal(&refusal));
+        }
+        let to = self.engine.handover.flush(self.id);
+        let from = std::mem::replace(&mut self.covered, to);
+        Ok(Receipt { engine: self.engine.clone(), from, to })
+    }
+
+    #[inline]
+    fn time_of(&self, entry: &Entry<'_>) -> i64 {
+        entry.time.unwrap_or_else(|| self.engine.environment.clock.now())
+    }
+
+    #[inline]
+    fn push(&mut self, length: usize, entry: &Entry<'_>, time: i64) -> bool {
+        self.writer.as_mut().is_some_and(|writer| writer.push(length, |row| entry.encode(time, row)))
+    }
+
+    /// Once a buffer: hands the full one over and goes on in an empty one.
+    #[cold]
+    fn append_slowly(&mut self, length: usize, entry: &Entry<'_>, time: i64, wait: Wait) -> Result<()> {
+        check_owner(self.owner)?;
+        let handover = &self.engine.handover;
+        if length + ROW_PREFIX > self.engine.tuning.buffer_size {
+            let pushed = handover.push_large(self.id, length, |row| entry.encode(time, row), wait);
+            return pushed.map_err(|refusal| self.refusal(&refusal));
+        }
+        match handover.exchange(self.id, self.writer.take(), wait) {
+            Ok(writer) => self.writer = Some(writer),
+            Err(refusal) => return Err(self.refusal(&refusal)),
+        }
+        match self.push(length, entry, time) {
+            true => Ok(()),
+            false => Err(Error::invalid("the entry does not fit an empty buffer")),
+        }
+    }
+
+    fn refusal(&self, refusal: &NoSpace) -> Error {
+        match refusal {
+            NoSpace::Timeout => Error::new(ErrorKind::Timeout, "the memory for staged entries is full"),
+            NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
+            NoSpace::Failed => {
+                let failure = self.engine.progress.failure();
+                failure.unwrap_or_else(|| Error::unavailable("the log takes no more entries"))
+            }
+        }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            self.engine.handover.retire(self.id, self.writer.take());
+        }
+    }
+}
+
+impl Debug for Producer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Producer({:?})", self.id)
+    }
+}
+
+/// What [`Producer::flush`] covered, and how far it has come.
+#[derive(Clone)]
+#[must_use = "a receipt says nothing until it is asked"]
+pub struct Receipt {
+    engine: Arc<Engine>,
+    from: Sequence,
+    to: Sequence,
+}
+
+impl Receipt {
+    /// Waits until the entries are as durable as the log's durability mode makes them: `group` and `interval`,
+    /// synced to the medium; `os`, written to the operating system, which a power cut can still lose.
+    ///
+    /// # Errors
+    /// The failure that keeps them from being committed.
+    pub fn durable(&self) -> Result<()> {
+        self.engine.progress.wait(self.from, self.to, Stage::Durable, None).map(|_| ())
+    }
+
+    /// As [`Receipt::durable`], for `timeout` at most; false when that was too short.
+    ///
+    /// # Errors
+    /// As [`Receipt::durable`].
+    pub fn durable_within(&self, timeout: Duration) -> Result<bool> {
+        self.engine.progress.wait(self.from, self.to, Stage::Durable, Some(timeout))
+    }
+
+    /// Waits until a signed checkpoint covers the entries, and asks for one now.
+    ///
+    /// # Errors
+    /// The failure that keeps them from being committed or signed.
+    pub fn checkpointed(&self) -> Result<()> {
+        self.durable()?;
+        if !self.engine.progress.wait(self.from, self.to, Stage::Checkpointed, Some(Duration::ZERO))? {
+            self.engine.wish_checkpoint();
+            self.engine.progress.wait(self.from, self.to, Stage::Checkpointed, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receipt({}..={})", self.from + 1, self.to)
+    }
+}
+
+#[inline]
+fn measure(entry: &Entry<'_>) -> Result<usize> {
+    entry.measure().map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// A handle that came along into a forked child must do nothing: the log is its parent's.
+fn check_owner(owner: u32) -> Result<()> {
+    match owner == std::process::id() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Closed,
+            "the log belongs to the process that opened it, not to its child",
+        )),
+    }
+}
