@@ -184,3 +184,25 @@ pub(crate) fn digest(file: &dyn StoreFile, mut offset: u64, mut length: u64) -> 
     }
     Ok(hasher.finish())
 }
+
+/// Where, from `offset` on, a sound head stands that `wanted` accepts.
+pub(crate) fn find(
+    file: &dyn StoreFile,
+    mut offset: u64,
+    length: u64,
+    wanted: impl Fn(&Head) -> bool,
+) -> io::Result<Option<u64>> {
+    const PIECE: usize = 1 << 20;
+    let mut piece = vec![0; PIECE + HEAD];
+    while offset < length {
+        let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        let starts = (0..take.min(PIECE)).filter(|&start| piece[start] == MAGIC[0]);
+        let heads = starts.filter_map(|start| parse_head(&piece[start..take], offset + start as u64).ok());
+        if let Some(head) = heads.into_iter().find(&wanted) {
+            return Ok(Some(head.offset));
+        }
+        offset += take.min(PIECE) as u64;
+    }
+    Ok(None)
+}

@@ -294,7 +294,8 @@ impl Scan<'_> {
     fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
         let failed = |error| Error::io(format!("reading {}", self.store.describe(&last.name.path())), error);
-        match later_group(&*last.file, last.end, last.length, self.next, self.config).map_err(failed)? {
+        let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
+        match frame::find(&*last.file, last.end, last.length, later).map_err(failed)? {
             None => Ok(()),
             Some(offset) => Err(Error::tampered(format!(
                 "{} is damaged at offset {}, where frame {} should be, yet frames that were written after it was \
@@ -314,35 +315,6 @@ impl Scan<'_> {
             self.store.describe(&name.path())
         ))
     }
-}
-
-/// Where, from `offset` on, a frame stands whose group began after frame `next`.
-pub(crate) fn later_group(
-    file: &dyn StoreFile,
-    mut offset: u64,
-    length: u64,
-    next: u64,
-    config: &LogConfig,
-) -> io::Result<Option<u64>> {
-    const PIECE: usize = 1 << 20;
-    let mut piece = vec![0; PIECE + frame::HEAD];
-    while offset < length {
-        let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut piece[..take], offset)?;
-        for start in 0..take.min(PIECE) {
-            if piece[start] != b'B' {
-                continue;
-            }
-            if let Ok(head) = frame::parse_head(&piece[start..take], offset + start as u64)
-                && head.commitment.log_id == config.id
-                && head.group > next
-            {
-                return Ok(Some(head.offset));
-            }
-        }
-        offset += take.min(PIECE) as u64;
-    }
-    Ok(None)
 }
 
 /// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.

@@ -39,7 +39,8 @@ impl BlockSealer {
         rows: &[&[u8]],
     ) -> Result<Sealed> {
         keys.salts(numbers.frame, rows.len(), &mut self.salts)?;
-        let root = block_root(identity, numbers.first_entry, &self.salts, rows, &mut self.units);
+        let root =
+            block_root(identity, numbers.first_entry, &self.salts, rows.iter().copied(), &mut self.units);
         let mut body = Vec::new();
         let encoded = self.encoder.encode(rows, &mut body);
         encoded.map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
@@ -78,7 +79,7 @@ pub(crate) fn block_root<'a>(
     identity: Identity,
     first_entry: u64,
     salts: &[u8],
-    rows: impl IntoIterator<Item = &'a &'a [u8]>,
+    rows: impl IntoIterator<Item = &'a [u8]>,
     units: &mut Vec<Hash>,
 ) -> Hash {
     units.clear();

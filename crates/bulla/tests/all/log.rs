@@ -1,21 +1,30 @@
-//! A log on a real file system: append, close, open again.
+//! A log on a real file system: append, close, open again, verify, export.
 
-use bulla::{Entry, Init, Log, Options};
+use bulla::keys::recipients::IdentityFile;
+use bulla::{Entry, Export, Init, Log, Options, Recovery, Verify};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+fn identity(directory: &Path) -> Arc<IdentityFile> {
+    let file = bulla::default_keys(directory).join("identity.age");
+    Arc::new(IdentityFile::parse(&std::fs::read_to_string(file).unwrap()).unwrap())
+}
 
 #[test]
 fn entries_survive_closing_and_opening_again() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
-    Init::default().create(&directory).unwrap();
+    let created = Init::default().create(&directory).unwrap();
     for round in 0..3 {
         let log = Log::open(&directory, Options::default()).unwrap();
-        assert_eq!(log.recovery(), bulla::Recovery::default(), "round {round}");
+        assert_eq!(log.recovery(), Recovery::default(), "round {round}");
         std::thread::scope(|scope| {
             for thread in 0..3 {
                 let mut producer = log.producer().unwrap();
                 scope.spawn(move || {
                     for index in 0..10_000 {
-                        let key = format!("user_{thread}/{index}");
+                        let key = format!("{round} {thread} {index}");
                         producer.append(&Entry::new("read", &key).subject("user")).unwrap();
                     }
                     producer.flush().unwrap().checkpointed().unwrap();
@@ -24,4 +33,24 @@ fn entries_survive_closing_and_opening_again() {
         });
         log.close().unwrap();
     }
+    let seal_key = std::fs::read_to_string(bulla::default_keys(&directory).join("seal.key")).unwrap();
+    let verify = Verify::open(&directory).unwrap().key(created.verifier_key).seal_key(&seal_key).unwrap();
+    let report = verify.identity(identity(&directory)).run().unwrap();
+    assert!(report.ok && report.anchored, "{:#?}", report.findings);
+    assert_eq!((report.entries, report.pending), (90_000, 0));
+    assert_eq!(report.findings, []);
+
+    let mut out = Vec::new();
+    let exported = Export::open(&directory).unwrap().identity(identity(&directory)).run(&mut out).unwrap();
+    assert_eq!((exported.entries, exported.left_out), (90_000, 0));
+    let mut next = HashMap::new();
+    for (number, line) in String::from_utf8(out).unwrap().lines().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["entry"], number);
+        let (producer, index) = line["location"].as_str().unwrap().rsplit_once(' ').unwrap();
+        let next = next.entry(producer.to_owned()).or_insert(0);
+        assert_eq!(index.parse::<u32>().unwrap(), *next, "each producer's order is kept");
+        *next += 1;
+    }
+    assert_eq!(next.len(), 9);
 }

@@ -1,0 +1,8 @@
+//! Reading: untrusted bytes become located frames, then verified ones, then opened blocks, then rows.
+//!
+//! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
+//! blocks are opened from it alone: nothing can be read that was not verified.
+
+pub(crate) mod open;
+pub(crate) mod sources;
+pub(crate) mod walk;

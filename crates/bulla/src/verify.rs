@@ -1,0 +1,367 @@
+//! Verification: is this log what was written, and where is it not?
+//!
+//! Levels, each with what it needs: public data alone (frames, tree, checkpoint agree); the log's key (and it is
+//! the log of that key); the seal key (nothing was rewritten on the writing host); an identity (every block
+//! decrypts, decodes, and its entries have the root that was committed to).
+
+use crate::checkpoint;
+use crate::config::{self, LogConfig};
+use crate::engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::finding::{Finding, FindingKind, Findings, Severity};
+use crate::keys::recipients::Identity;
+use crate::keys::seal_chain::{SealChain, parse_seal_key};
+use crate::read::open::{BlockOpener, Located, Unreadable};
+use crate::read::sources;
+use crate::read::walk::{Tail, Walk};
+use crate::store::{FileSystem, Store};
+use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
+use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How far a verification or an export has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Bytes of segments done.
+    pub done: u64,
+    /// Bytes of segments in all.
+    pub total: u64,
+    /// Entries done.
+    pub entries: u64,
+}
+
+/// Told of progress, from one thread.
+pub(crate) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
+
+/// A verification, to be given what it may use and then run.
+///
+/// ```
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # let created = bulla::Init::default().create(&directory).unwrap();
+/// let report = bulla::Verify::open(&directory)?.key(created.verifier_key).run()?;
+/// assert!(report.ok && report.anchored);
+/// # Ok::<(), bulla::Error>(())
+/// ```
+pub struct Verify {
+    store: Arc<dyn Store>,
+    config: Result<LogConfig>,
+    key: Option<VerifierKey>,
+    chain: Option<SealChain>,
+    identity: Option<Arc<dyn Identity>>,
+    threads: usize,
+    progress: OnProgress,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether there is no violation among the findings.
+    pub ok: bool,
+    /// Whether the checkpoint is signed by the key that was given: not merely self-consistent.
+    pub anchored: bool,
+    /// Entries in the blocks that the checkpoint covers.
+    pub entries: u64,
+    /// Blocks that it covers.
+    pub blocks: u64,
+    /// Frames that it covers.
+    pub tree_size: u64,
+    /// The root that it signs.
+    pub root: Hash,
+    /// Frames past it, while a writer is at work.
+    pub pending: u64,
+    /// What was found, in the order of frames.
+    pub findings: Vec<Finding>,
+}
+
+impl Verify {
+    /// A verification of the log in `directory`.
+    ///
+    /// # Errors
+    /// `Unavailable` where there is no log, or one of a newer format version.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        Self::open_store(Arc::new(FileSystem::new(directory.as_ref())))
+    }
+
+    /// A verification of the log in any store.
+    ///
+    /// # Errors
+    /// As [`Verify::open`].
+    pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
+        let config = match config::load(&*store) {
+            Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
+            loaded => loaded.map(|(config, _)| config),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Verify {
+            store,
+            config,
+            key: None,
+            chain: None,
+            identity: None,
+            threads,
+            progress: Box::new(|_| {}),
+        })
+    }
+
+    /// Checks that it is the log of this key.
+    pub fn key(mut self, key: VerifierKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Checks the seals too, from the text of a seal key file.
+    ///
+    /// # Errors
+    /// `Invalid` where it is none, or another log's.
+    pub fn seal_key(mut self, text: &str) -> Result<Self> {
+        if let Ok(config) = &self.config {
+            self.chain = Some(parse_seal_key(text, config.id)?);
+        }
+        Ok(self)
+    }
+
+    /// Opens every block too, with this identity.
+    pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// How many threads to use (default: the processors there are).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Calls `progress` now and then.
+    pub fn progress(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Box::new(progress);
+        self
+    }
+
+    /// Verifies.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read, `NoKey` where the identity opens nothing of the log. Everything
+    /// that is wrong with the log itself is a finding.
+    pub fn run(self) -> Result<Report> {
+        self.examine().map(|(report, _)| report)
+    }
+
+    /// Verifies, and gives the checkpoint that the log was verified against, where there is one.
+    pub(crate) fn examine(self) -> Result<(Report, Option<Checkpoint>)> {
+        let Verify { store, config, key, chain, identity, threads, progress } = self;
+        let config = match config {
+            Ok(config) => config,
+            Err(error) => {
+                let finding = Finding::new(FindingKind::ConfigDamaged, error.to_string());
+                return Ok((Report::of(vec![finding]), None));
+            }
+        };
+        // Before anything is read: what a writer adds meanwhile is pending, not unclosed.
+        let live = is_live(&*store)?;
+        let mut findings = Findings::default();
+        let (checkpoint, anchored) = match read_checkpoint(&*store, &config, key.as_ref(), &mut findings)? {
+            Some(read) => read,
+            None => return Ok((Report::of(findings.finish()), None)),
+        };
+        let wants_bodies = identity.is_some();
+        let mut walk = Walk::new(&*store, &config, &checkpoint, identity, chain)?;
+        walk.findings = findings;
+        let total = walk.total_bytes()?;
+        let mut report = Report::of(Vec::new());
+        let mut done = 0;
+        loop {
+            let batch = take_batch(&mut walk)?;
+            if batch.is_empty() {
+                break;
+            }
+            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants_bodies, threads)?) {
+                if let Err(Unreadable { kind, detail }) = outcome {
+                    let commitment = &frame.commitment;
+                    let finding =
+                        Finding::new(kind, detail).at(frame.segment, frame.offset).frame(commitment.frame);
+                    walk.findings.add(finding.entries(commitment.first_entry, commitment.entries));
+                }
+                done += crate::frame::frame_length(&frame.commitment);
+                if frame.commitment.kind == FrameKind::Block {
+                    report.blocks += 1;
+                    report.entries += frame.commitment.entries;
+                }
+            }
+            progress(Progress { done, total, entries: report.entries });
+        }
+        if wants_bodies && report.blocks > 0 && walk.opened_epochs == 0 {
+            let message =
+                format!("the identity opens no epoch of {}: it is not a recipient", store.describe(""));
+            return Err(Error::new(ErrorKind::NoKey, message));
+        }
+        let tail = walk.finish(checkpoint.root)?;
+        sources::check_files(&*store, &mut walk.findings)?;
+        report.pending = if live { tail.frames } else { 0 };
+        if !live && let Some(finding) = unclosed(&tail, checkpoint.size) {
+            walk.findings.add(finding);
+        }
+        report.anchored = anchored;
+        report.tree_size = checkpoint.size;
+        report.root = checkpoint.root;
+        report.conclude(std::mem::take(&mut walk.findings).finish());
+        drop(walk);
+        Ok((report, Some(checkpoint)))
+    }
+}
+
+impl Report {
+    /// A report that has got no further than these findings.
+    fn of(findings: Vec<Finding>) -> Self {
+        let mut report = Report {
+            ok: false,
+            anchored: false,
+            entries: 0,
+            blocks: 0,
+            tree_size: 0,
+            root: Hash::ZERO,
+            pending: 0,
+            findings: Vec::new(),
+        };
+        report.conclude(findings);
+        report
+    }
+
+    fn conclude(&mut self, findings: Vec<Finding>) {
+        self.ok = findings.iter().all(|finding| finding.severity != Severity::Violation);
+        self.findings = findings;
+    }
+}
+
+/// Whether a writer has the log open.
+pub(crate) fn is_live(store: &dyn Store) -> Result<bool> {
+    let locked = store.is_locked(engine::LOCK);
+    locked.map_err(|error| Error::io(format!("looking at {}", store.describe(engine::LOCK)), error))
+}
+
+/// The checkpoint, and whether it is signed by `key`. One that is not signed by the log's own key still guides
+/// the walk, as far as it can be read.
+pub(crate) fn read_checkpoint(
+    store: &dyn Store,
+    config: &LogConfig,
+    key: Option<&VerifierKey>,
+    findings: &mut Findings,
+) -> Result<Option<(Checkpoint, bool)>> {
+    let name = checkpoint::FILE;
+    let bytes = match crate::keys::read_small(store, name, 1 << 20) {
+        Ok(bytes) => bytes,
+        Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
+            findings.add(Finding::new(FindingKind::CheckpointDamaged, format!("{name} is missing")));
+            return Ok(None);
+        }
+        Err(error) if error.kind() == ErrorKind::Invalid => {
+            findings.add(Finding::new(FindingKind::CheckpointDamaged, error.to_string()));
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut damaged = |detail: String| findings.add(Finding::new(FindingKind::CheckpointDamaged, detail));
+    let note = match SignedNote::parse(&bytes) {
+        Ok(note) => note,
+        Err(error) => {
+            damaged(format!("{name}: {error}"));
+            return Ok(None);
+        }
+    };
+    let parsed = match Checkpoint::parse(note.text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            damaged(format!("{name}: {error}"));
+            return Ok(None);
+        }
+    };
+    if parsed.origin != config.origin {
+        damaged(format!("{name} is of `{}`, not of `{}`", parsed.origin, config.origin));
+    } else if let Err(error) = note.verify(&config.verifier_key) {
+        damaged(format!("{name} is not signed by the log's key: {error}"));
+    }
+    let anchored = key.is_some_and(|key| key.name() == parsed.origin && note.verify(key).is_ok());
+    if let Some(key) = key.filter(|_| !anchored) {
+        let detail = format!("{name} is not signed by the key that was given, {key}");
+        findings.add(Finding::new(FindingKind::KeyMismatch, detail));
+    }
+    Ok(Some((parsed, anchored)))
+}
+
+/// Frames for the threads to work on: bounded in number and in the bytes of their bodies.
+pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
+    const FRAMES: usize = 4096;
+    const BYTES: u64 = 32 << 20;
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while batch.len() < FRAMES && bytes < BYTES {
+        let Some(frame) = walk.next()? else { break };
+        bytes += frame.commitment.body_length;
+        batch.push(frame);
+    }
+    Ok(batch)
+}
+
+/// Checks frames in parallel; outcomes in their order.
+fn check_batch(batch: &[Located], wants_bodies: bool, threads: usize) -> Result<Vec<Result<(), Unreadable>>> {
+    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants_bodies))
+}
+
+fn check_frame(
+    opener: &mut BlockOpener,
+    frame: &Located,
+    wants_bodies: bool,
+) -> Result<Result<(), Unreadable>> {
+    let verified = match frame.verify()? {
+        Ok(verified) => verified,
+        Err(unreadable) => return Ok(Err(unreadable)),
+    };
+    if !wants_bodies || frame.commitment.kind != FrameKind::Block {
+        return Ok(Ok(()));
+    }
+    let Some(keys) = &frame.keys else {
+        let detail = "the identity does not open its epoch".to_owned();
+        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail }));
+    };
+    Ok(opener.open(verified, keys).map(|_| ()).and_then(|()| opener.check_units(&frame.commitment, keys)))
+}
+
+/// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.
+pub(crate) fn in_parallel<T: Sync, R: Send, W: Default>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&mut W, &T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new((0..items.len()).map(|_| None).collect::<Vec<Option<Result<R>>>>());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                let mut memory = W::default();
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { break };
+                    let result = work(&mut memory, item);
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().flatten().collect()
+}
+
+fn unclosed(tail: &Tail, size: u64) -> Option<Finding> {
+    let (segment, offset) = tail.at.filter(|_| tail.bytes > 0)?;
+    let detail = format!(
+        "{} frames and {} bytes in all follow the last checkpoint, and no writer is at work: open the log to recover it",
+        tail.frames, tail.bytes
+    );
+    let mut finding = Finding::new(FindingKind::Unclosed, detail).at(segment, offset).frame(size);
+    finding.last_frame = Some(size + tail.frames.saturating_sub(1));
+    Some(finding)
+}
