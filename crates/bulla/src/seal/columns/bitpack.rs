@@ -59,7 +59,8 @@ pub(super) fn unpack(
     let mask = u64::MAX >> (64 - width);
     let width = width as usize;
     // Where eight bytes can be loaded, and hold a whole value at any of the eight bit offsets.
-    let fast = if width <= 57 { out.len().min((bytes.len().saturating_sub(7) * 8).div_ceil(width)) } else { 0 };
+    let fast =
+        if width <= 57 { out.len().min((bytes.len().saturating_sub(7) * 8).div_ceil(width)) } else { 0 };
     let (head, tail) = out.split_at_mut(fast);
     let mut bit = 0;
     for slot in head {
@@ -71,7 +72,8 @@ pub(super) fn unpack(
         let (first, shift) = (bit / 8, bit % 8);
         let window = &bytes[first..bytes.len().min(first + 9)];
         let low = load(&window[..window.len().min(8)]) >> shift;
-        let high = window.get(8).map_or(0, |&byte| if shift == 0 { 0 } else { u64::from(byte) << (64 - shift) });
+        let high =
+            window.get(8).map_or(0, |&byte| if shift == 0 { 0 } else { u64::from(byte) << (64 - shift) });
         *slot = base.wrapping_add(scale.wrapping_mul((low | high) & mask));
         bit += width;
     }
@@ -95,8 +97,9 @@ mod tests {
         for width in 0..=64 {
             for count in [0, 1, 2, 7, 8, 9, 63, 64, 65, 512] {
                 let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
-                let values: Vec<u64> =
-                    (0..count).map(|i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(9) & mask).collect();
+                let values: Vec<u64> = (0..count)
+                    .map(|i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(9) & mask)
+                    .collect();
                 let mut bytes = Vec::new();
                 pack(values.iter().copied(), width, &mut bytes);
                 assert_eq!(bytes.len(), packed_length(values.len(), width));
@@ -111,7 +114,8 @@ mod tests {
 
     #[test]
     fn refuses_what_cannot_be() {
-        let unpack = |bytes: &[u8], width, count| unpack(&mut Input { rest: bytes }, width, 0, 1, &mut vec![0; count]);
+        let unpack =
+            |bytes: &[u8], width, count| unpack(&mut Input { rest: bytes }, width, 0, 1, &mut vec![0; count]);
         assert_eq!(unpack(&[0; 9], 65, 1), Err(Fault::Form));
         assert_eq!(unpack(&[0; 3], 8, 4), Err(Fault::Truncated));
         assert_eq!(unpack(&[0b1000], 3, 1), Err(Fault::Unused));

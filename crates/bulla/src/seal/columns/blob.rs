@@ -10,9 +10,9 @@
 //! [`SAMPLE`] bytes from the middle: raw unless zstd saves 3 %; LZ4 in place of zstd up to level
 //! [`LZ4_LEVELS`] when at most 8 % larger.
 
+use super::Compression;
 use super::error::Fault;
 use super::input::Input;
-use super::Compression;
 use bulla_proof::varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use zstd::bulk::{Compressor, Decompressor};
@@ -23,7 +23,7 @@ pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
 
 const SMALLEST: usize = 64;
-const SAMPLE: usize = 16 * 1024;
+const SAMPLE: usize = 8 * 1024;
 const LZ4_LEVELS: i32 = 3;
 
 pub(super) struct BlobEncoder {
@@ -77,6 +77,7 @@ impl BlobEncoder {
         }
     }
 
+    /// The codec that does best on a sample.
     fn choose(&mut self, blob: &[u8]) -> u8 {
         if self.zstd.is_none() || blob.len() < SMALLEST {
             return RAW;

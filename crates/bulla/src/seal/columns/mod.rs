@@ -24,6 +24,7 @@ mod strings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
@@ -63,7 +64,9 @@ impl Compression {
 /// What kind of column a field's values make.
 #[derive(Clone, Copy)]
 enum Kind {
-    Number { most: u64 },
+    Number {
+        most: u64,
+    },
     String(StringLimits),
     /// A column of counts, and one of all the strings.
     List(StringLimits),

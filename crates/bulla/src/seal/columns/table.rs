@@ -22,7 +22,8 @@ impl Table {
     }
 
     /// The number of distinct values.
-    pub(super) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.hashes.len()
     }
 
@@ -35,7 +36,9 @@ impl Table {
         for _ in 0..MAX_PROBES {
             match self.slots[slot] {
                 (_, 0) => return self.insert(slot, hash),
-                (found, number) if found == tag && same(number as usize - 1) => return Some(number as usize - 1),
+                (found, number) if found == tag && same(number as usize - 1) => {
+                    return Some(number as usize - 1);
+                }
                 _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
         }

@@ -25,6 +25,12 @@ impl NumberDecoder {
         self.column(input, count, 0, blobs, out)
     }
 
+    /// How much memory is held, in bytes.
+    #[cfg(test)]
+    pub(in super::super) fn footprint(&self) -> usize {
+        self.spare.iter().map(Vec::capacity).sum::<usize>() * 8 + self.planes.capacity()
+    }
+
     fn column(
         &mut self,
         input: &mut Input<'_>,
@@ -81,7 +87,9 @@ impl NumberDecoder {
                 blobs.decode(input, &mut self.planes)?;
                 out.resize(count, 0);
                 for plane in self.planes.chunks_exact(count).rev() {
-                    out.iter_mut().zip(plane).for_each(|(value, &byte)| *value = *value << 8 | u64::from(byte));
+                    out.iter_mut()
+                        .zip(plane)
+                        .for_each(|(value, &byte)| *value = *value << 8 | u64::from(byte));
                 }
                 out.iter_mut().for_each(|value| *value = base.wrapping_add(scale.wrapping_mul(*value)));
             }
