@@ -100,7 +100,7 @@ impl NumberEncoder {
             return PACKED;
         }
         let mut best = (survey.packed, PACKED);
-        if survey.runs < values.len() {
+        if survey.runs <= values.len() / 2 {
             best = best.min((survey.runs_cost(values.len()), RUNS));
         }
         let delta_cost = if delta_looks_smaller(values, survey.least) {

@@ -66,7 +66,12 @@ fn integers_take_the_form_that_suits_them() {
                 random.below(2 << bits)
             }),
         ),
-        ("patterns", numbers::BYTES, 400, column(5000, &mut |index, _| index % 97 * 2_654_435_761 % 251)),
+        (
+            "patterns",
+            numbers::DICTIONARY,
+            400,
+            column(5000, &mut |index, _| index % 97 * 2_654_435_761 % 251),
+        ),
     ] {
         let encoded = integers(&values, 1);
         assert_eq!(encoded[0], form, "{name}");

@@ -3,13 +3,15 @@
 use super::*;
 use crate::seal::columns::Fault;
 
+/// The memory that a decoder may hold: so many times the content limit, and a little.
+const MOST: usize = 48;
 const ENOUGH: usize = 64 * 1024;
 
 /// Decodes, and checks what must hold of the result and of the memory taken.
 fn check(decoder: &mut Decoder, rows: &mut Rows, plaintext: &[u8], entries: usize, limit: usize) -> bool {
     let result = decoder.decode(plaintext, entries, limit, rows);
     assert!(
-        decoder.footprint() <= limit.saturating_mul(16).saturating_add(ENOUGH),
+        decoder.footprint() <= limit.saturating_mul(MOST).saturating_add(ENOUGH),
         "{} bytes for {limit}",
         decoder.footprint()
     );
@@ -126,4 +128,40 @@ fn declarations_are_not_believed() {
     assert!(!check(&mut decoder, &mut back, &plaintext, 3, 1 << 20));
     assert!(!check(&mut decoder, &mut back, &plaintext, 3, content(&rows) - 1));
     assert!(check(&mut decoder, &mut back, &plaintext, 3, content(&rows)));
+}
+
+#[test]
+fn columns_in_columns_take_little() {
+    // The most values for a byte of content are empty subjects; the most room is taken by columns in columns.
+    let entries = 10_000;
+    let subjects = entries * 64;
+    let limit = entries * (2 + 8 + 2 + 1 + 64 + ROW_OVERHEAD);
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    for innermost in [&[1, 0, 1][..], &[5, 0, 1, 8]] {
+        let mut bytes = vec![1];
+        let push = |value: usize, bytes: &mut Vec<u8>| bulla_proof::varint::push(value as u64, bytes);
+        push(entries, &mut bytes);
+        bytes.extend([0, 0, 0, 1, 0, b'x']);
+        bytes.extend([0; 12]);
+        bytes.extend([1, 0, 64]);
+        // Plain strings, whose lengths are a dictionary, whose indexes are runs, whose heads are a dictionary.
+        bytes.extend([2, 4]);
+        push(subjects / 2, &mut bytes);
+        bytes.extend([0, 0, 3]);
+        push(subjects / 2, &mut bytes);
+        bytes.push(4);
+        push(subjects / 4, &mut bytes);
+        bytes.extend([0, 0]);
+        bytes.extend(innermost);
+        if innermost[0] == 5 {
+            bytes.push(0);
+            bytes.extend(std::iter::repeat_n(0, subjects / 2 * 8));
+        } else {
+            (0..(subjects / 2).div_ceil(512)).for_each(|_| bytes.extend([0, 0]));
+        }
+        bytes.extend([0, 1, 0]);
+        let plaintext = pad(bytes);
+        assert!(check(&mut decoder, &mut back, &plaintext, entries, limit));
+    }
+    assert!(decoder.footprint() < limit * 32, "{} times", decoder.footprint() / limit);
 }
