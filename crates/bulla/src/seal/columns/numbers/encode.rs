@@ -112,7 +112,7 @@ impl NumberEncoder {
             usize::MAX
         };
         best = best.min((delta_cost, DELTA));
-        // A dictionary's indexes take a bit or more each.
+        // A dictionary's indexes take a bit or more each, and finding out takes time.
         if allowed.dictionary && best.0 > values.len() / 4 + 32 {
             let mut distinct = self.spare.pop().unwrap_or_default();
             if self.number(values, survey.width(), &mut distinct, second) {
@@ -134,7 +134,7 @@ impl NumberEncoder {
         distinct: &mut Vec<u64>,
         indexes: &mut Vec<u64>,
     ) -> bool {
-        let limit = (values.len() / 2).min(MAX_DISTINCT).min(1 << (width.clamp(1, 33) - 1));
+        let limit = (values.len() / 2).min(MAX_DISTINCT).min(1 << (width.clamp(1, 18) - 1));
         self.table.clear();
         distinct.clear();
         indexes.clear();

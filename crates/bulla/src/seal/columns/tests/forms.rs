@@ -149,3 +149,20 @@ fn blobs_take_the_codec_that_suits_them() {
         assert!(back == blob && input.rest.is_empty(), "{name}");
     }
 }
+
+#[test]
+fn runs_and_dictionaries_are_at_most_half_as_long() {
+    let mut random = Random(8);
+    let wide = |index: u64| (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for (distinct, form) in [(100, numbers::DICTIONARY), (280, numbers::PACKED)] {
+        // Two in three of 280 occur: a dictionary would be smaller, but is not allowed.
+        let values: Vec<u64> = (0..300).map(|_| wide(random.below(distinct))).collect();
+        assert_eq!(integers(&values, 0)[0], form);
+    }
+    for count in 1..70 {
+        for distinct in 1..=count {
+            integers(&(0..count).map(|index| wide(index % distinct)).collect::<Vec<_>>(), 0);
+            integers(&(0..count).map(|index| wide(index * distinct / count)).collect::<Vec<_>>(), 0);
+        }
+    }
+}
