@@ -122,10 +122,6 @@ impl<'a> Walk<'a> {
         lengths.sum()
     }
 
-    /// The number that the next entry would have.
-    pub(crate) fn next_entry(&self) -> u64 {
-        self.next_entry
-    }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
     /// Frames that are missing or damaged are told as findings and passed over.

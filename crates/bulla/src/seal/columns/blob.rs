@@ -23,7 +23,7 @@ pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
 
 const SMALLEST: usize = 64;
-const SAMPLE: usize = 16 * 1024;
+const SAMPLE: usize = 8 * 1024;
 const LZ4_LEVELS: i32 = 3;
 
 pub(super) struct BlobEncoder {
@@ -77,6 +77,7 @@ impl BlobEncoder {
         }
     }
 
+    /// The codec that does best on a sample.
     fn choose(&mut self, blob: &[u8]) -> u8 {
         if self.zstd.is_none() || blob.len() < SMALLEST {
             return RAW;

@@ -5,15 +5,13 @@ use super::error::{DecodeError, Fault};
 use super::input::{Budget, Input};
 use super::rows::Rows;
 use super::strings::{Span, StringDecoder};
+use super::writer::{STRIDE, Writer};
 use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION, padme};
 use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::varint;
 
-/// Short strings are copied as this many bytes, whatever their length: behind what is copied from and to, there are
-/// that many to spare.
-const STRIDE: usize = 32;
-/// The least that a row's presence bits, time and operation count towards the content limit.
-const LEAST_ROW: usize = 2 + 8 + 2 + ROW_OVERHEAD;
+/// What a row's presence bits, time and length of the operation count towards the content limit, at least.
+const LEAST_ROW: usize = 2 + 8 + 1 + ROW_OVERHEAD;
 
 /// Decodes blocks. Keeps its memory between them.
 #[derive(Default)]
@@ -66,6 +64,16 @@ impl Decoder {
         rows.bytes.resize(length + STRIDE, 0);
         self.columns.write(&mut rows.bytes, &mut rows.ends);
         Ok(())
+    }
+
+    /// How much memory is held, in bytes.
+    #[cfg(test)]
+    pub(super) fn footprint(&self) -> usize {
+        let columns = &self.columns;
+        let integers: usize = columns.numbers.iter().chain([&columns.times]).map(Vec::capacity).sum();
+        let spans: usize = columns.strings.iter().chain([&columns.operations]).map(Vec::capacity).sum();
+        let bytes = columns.pool.capacity() + columns.presence.capacity() * 2 + self.bitmap.capacity();
+        (integers + spans) * 8 + bytes + self.strings.footprint()
     }
 
     fn read(&mut self, plaintext: &[u8], entries: usize, content_limit: usize) -> Result<(), DecodeError> {
@@ -182,7 +190,7 @@ impl Columns {
     fn write(&self, bytes: &mut Vec<u8>, ends: &mut Vec<usize>) {
         let mut numbers = self.numbers.each_ref().map(|numbers| numbers.iter());
         let mut strings = self.strings.each_ref().map(|strings| strings.iter());
-        let mut writer = Writer { bytes, pool: &self.pool, end: 0 };
+        let mut writer = Writer::new(bytes, &self.pool);
         ends.reserve(self.presence.len());
         for ((&presence, &time), &operation) in self.presence.iter().zip(&self.times).zip(&self.operations) {
             writer.fixed(presence.to_le_bytes());
@@ -206,43 +214,9 @@ impl Columns {
                     }
                 }
             }
-            ends.push(writer.end);
+            ends.push(writer.end());
         }
-        let end = writer.end;
+        let end = writer.end();
         bytes.truncate(end);
-    }
-}
-
-/// Writes rows into bytes that are there already, [`STRIDE`] more than needed.
-struct Writer<'a> {
-    bytes: &'a mut [u8],
-    pool: &'a [u8],
-    end: usize,
-}
-
-impl Writer<'_> {
-    #[inline]
-    fn fixed<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.bytes[self.end..self.end + N].copy_from_slice(&bytes);
-        self.end += N;
-    }
-
-    #[inline]
-    fn varint(&mut self, value: u64) {
-        let (bytes, length) = varint::encode(value);
-        self.bytes[self.end..self.end + bytes.len()].copy_from_slice(&bytes);
-        self.end += length;
-    }
-
-    #[inline]
-    fn string(&mut self, span: Span) {
-        let (start, length) = (span.start as usize, span.length as usize);
-        self.varint(u64::from(span.length));
-        if length <= STRIDE {
-            self.bytes[self.end..self.end + STRIDE].copy_from_slice(&self.pool[start..start + STRIDE]);
-        } else {
-            self.bytes[self.end..self.end + length].copy_from_slice(&self.pool[start..start + length]);
-        }
-        self.end += length;
     }
 }

@@ -24,6 +24,7 @@ mod strings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use decode::Decoder;
 pub use encode::Encoder;

@@ -22,7 +22,8 @@ impl Table {
     }
 
     /// The number of distinct values.
-    pub(super) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.hashes.len()
     }
 

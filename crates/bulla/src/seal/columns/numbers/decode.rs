@@ -1,4 +1,5 @@
-//! Reads columns of integers. No more values are made, at any depth, than the column has.
+//! Reads columns of integers. No more values are made, at any depth, than the column has, and of runs and
+//! dictionaries no more than half as many: all that nests in a column takes room for two more of it at most.
 
 use super::super::bitpack::unpack;
 use super::super::blob::BlobDecoder;
@@ -23,6 +24,12 @@ impl NumberDecoder {
         out: &mut Vec<u64>,
     ) -> Result<(), Fault> {
         self.column(input, count, 0, blobs, out)
+    }
+
+    /// How much memory is held, in bytes.
+    #[cfg(test)]
+    pub(in super::super) fn footprint(&self) -> usize {
+        self.spare.iter().map(Vec::capacity).sum::<usize>() * 8 + self.planes.capacity()
     }
 
     fn column(
@@ -55,20 +62,26 @@ impl NumberDecoder {
                 }
                 out.push(value);
             }
-            RUNS | DICTIONARY => {
-                let mut first = self.spare.pop().unwrap_or_default();
-                let mut second = self.spare.pop().unwrap_or_default();
-                let parts = input.count(1, count)?;
-                let others = if form == RUNS { parts } else { count };
-                self.column(input, parts, depth + 1, blobs, &mut first)?;
-                self.column(input, others, depth + 1, blobs, &mut second)?;
-                if form == RUNS {
-                    join_runs(&first, &second, count, out)?;
-                } else {
-                    look_up(&first, &second, out)?;
+            RUNS => {
+                let runs = input.count(1, (count / 2).max(1))?;
+                let mut heads = self.spare.pop().unwrap_or_default();
+                let mut lengths = self.spare.pop().unwrap_or_default();
+                self.column(input, runs, depth + 1, blobs, &mut heads)?;
+                self.column(input, runs, depth + 1, blobs, &mut lengths)?;
+                join_runs(&heads, &lengths, count, out)?;
+                self.spare.push(lengths);
+                self.spare.push(heads);
+            }
+            DICTIONARY => {
+                let size = input.count(1, (count / 2).max(1))?;
+                let mut distinct = self.spare.pop().unwrap_or_default();
+                self.column(input, size, depth + 1, blobs, &mut distinct)?;
+                self.column(input, count, depth + 1, blobs, out)?;
+                for slot in out.iter_mut() {
+                    let value = usize::try_from(*slot).ok().and_then(|index| distinct.get(index));
+                    *slot = *value.ok_or(Fault::Range)?;
                 }
-                self.spare.push(second);
-                self.spare.push(first);
+                self.spare.push(distinct);
             }
             BYTES => {
                 let (base, scale) = (input.varint()?, input.varint()?);
@@ -113,12 +126,4 @@ fn join_runs(heads: &[u64], lengths: &[u64], count: usize, out: &mut Vec<u64>) -
         out.resize(out.len() + length + 1, head);
     }
     if out.len() == count { Ok(()) } else { Err(Fault::Range) }
-}
-
-fn look_up(distinct: &[u64], indexes: &[u64], out: &mut Vec<u64>) -> Result<(), Fault> {
-    for &index in indexes {
-        let value = usize::try_from(index).ok().and_then(|index| distinct.get(index));
-        out.push(*value.ok_or(Fault::Range)?);
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::super::bitpack::{pack, width_of};
 use super::super::blob::BlobEncoder;
 use super::super::table::{MAX_DISTINCT, Table, hash_number, is_hopeless};
-use super::survey::{Survey, compresses, delta_looks_smaller};
+use super::survey::{Survey, bounds, compresses, delta_looks_smaller};
 use super::{BYTES, CHUNK, CONSTANT, DELTA, DEPTH, DICTIONARY, PACKED, RUNS, zigzag};
 use bulla_proof::varint;
 
@@ -57,7 +57,8 @@ impl NumberEncoder {
         let nested = Allowed { depth: allowed.depth + 1, dictionary: true };
         let mut first = self.spare.pop().unwrap_or_default();
         let mut second = self.spare.pop().unwrap_or_default();
-        match self.choose(values, &survey, allowed, &mut first, &mut second) {
+        let form = self.choose(values, &survey, allowed, &mut first, &mut second);
+        match form {
             DELTA => {
                 out.push(DELTA);
                 varint::push(values[0], out);
@@ -76,10 +77,10 @@ impl NumberEncoder {
                 self.column(&first, Allowed { dictionary: false, ..nested }, blobs, out);
                 self.column(&second, Allowed { dictionary: false, ..nested }, blobs, out);
             }
-            _ => {
-                write_packed(values, &survey, out);
-                self.compress_instead(values, &survey, start, blobs, out);
-            }
+            _ => write_packed(values, &survey, out),
+        }
+        if matches!(form, PACKED | RUNS) {
+            self.compress_instead(values, &survey, start, blobs, out);
         }
         self.spare.push(second);
         self.spare.push(first);
@@ -99,7 +100,7 @@ impl NumberEncoder {
             return PACKED;
         }
         let mut best = (survey.packed, PACKED);
-        if survey.runs < values.len() {
+        if survey.runs <= values.len() / 2 {
             best = best.min((survey.runs_cost(values.len()), RUNS));
         }
         let delta_cost = if delta_looks_smaller(values, survey.least) {
@@ -111,7 +112,7 @@ impl NumberEncoder {
             usize::MAX
         };
         best = best.min((delta_cost, DELTA));
-        // A dictionary's indexes take a bit or more each.
+        // A dictionary's indexes take a bit or more each, and finding out takes time.
         if allowed.dictionary && best.0 > values.len() / 4 + 32 {
             let mut distinct = self.spare.pop().unwrap_or_default();
             if self.number(values, survey.width(), &mut distinct, second) {
@@ -133,7 +134,7 @@ impl NumberEncoder {
         distinct: &mut Vec<u64>,
         indexes: &mut Vec<u64>,
     ) -> bool {
-        let limit = (values.len() / 2).min(MAX_DISTINCT).min(1 << (width.clamp(1, 33) - 1));
+        let limit = (values.len() / 2).min(MAX_DISTINCT).min(1 << (width.clamp(1, 18) - 1));
         self.table.clear();
         distinct.clear();
         indexes.clear();
@@ -152,7 +153,7 @@ impl NumberEncoder {
         true
     }
 
-    /// Replaces the packed form, written from `start` on, by the compressed one where that is smaller.
+    /// Replaces the form written from `start` on by the compressed one where that is smaller.
     fn compress_instead(
         &mut self,
         values: &[u64],
@@ -161,15 +162,15 @@ impl NumberEncoder {
         blobs: &mut BlobEncoder,
         out: &mut Vec<u8>,
     ) {
-        let packed = out.len() - start;
-        if !blobs.compresses() || packed < COMPRESSIBLE {
+        let written = out.len() - start;
+        if !blobs.compresses() || written < COMPRESSIBLE {
             return;
         }
         let reduced = |value: &u64| survey.scale.divide(value - survey.least);
         let width = survey.width().div_ceil(8) as usize;
         let from = values.len().saturating_sub(SAMPLE) / 2;
         let sample = values[from..].iter().take(SAMPLE).map(reduced);
-        if !compresses(sample, width, (packed * 8 / values.len()) as u64) {
+        if !compresses(sample, width, (written * 8 / values.len()) as u64) {
             return;
         }
         self.planes.clear();
@@ -185,7 +186,7 @@ impl NumberEncoder {
         varint::push(survey.scale.factor(), out);
         out.push(u8::try_from(width).unwrap_or(8));
         blobs.encode(&self.planes, out);
-        if out.len() - end + packed / 32 < packed {
+        if out.len() - end + written / 32 < written {
             out.drain(start..end);
         } else {
             out.truncate(end);
@@ -198,8 +199,7 @@ fn write_packed(values: &[u64], survey: &Survey, out: &mut Vec<u8>) {
     varint::push(survey.least, out);
     varint::push(survey.scale.factor(), out);
     for chunk in values.chunks(CHUNK) {
-        let low = chunk.iter().fold(u64::MAX, |low, &value| low.min(value));
-        let high = chunk.iter().fold(0, |high, &value| high.max(value));
+        let (low, high) = bounds(chunk);
         let width = width_of(survey.scale.divide(high - low));
         varint::push(survey.scale.divide(low - survey.least), out);
         out.push(u8::try_from(width).unwrap_or(64));

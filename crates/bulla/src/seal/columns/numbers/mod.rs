@@ -10,7 +10,8 @@
 //! | 5 | bytes | varint base, varint scale, u8 width; blob of the low bytes of all, then the next, and so on |
 //!
 //! In forms 1 and 5 a value is base + scale × (offset + bits), wrapping. Columns nest: delta, runs and dictionary
-//! hold columns, at most [`DEPTH`] deep. A column of no values takes no bytes.
+//! hold columns, at most [`DEPTH`] deep; of runs and distinct values there are at most half as many as values, or
+//! one. A column of no values takes no bytes.
 
 mod decode;
 mod encode;

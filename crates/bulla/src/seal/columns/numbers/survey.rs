@@ -9,35 +9,47 @@ use bulla_proof::varint;
 pub(super) struct Scale {
     shift: u32,
     odd: u64,
+    /// The inverse of `odd` modulo 2^64: what is a multiple of `odd` is divided by multiplying with it, and only
+    /// what is a multiple gives a product of at most 2^64 / `odd`.
+    inverse: u64,
 }
 
 impl Scale {
     fn of(values: &[u64], least: u64) -> Self {
-        let bits = values.iter().fold(0, |bits, value| bits | value.wrapping_sub(least));
+        let bits = values.iter().fold(0, |bits, value| bits | (value - least));
         let shift = if bits == 0 { 0 } else { bits.trailing_zeros() };
-        let mut odd = 0;
+        let mut scale = Scale { shift, odd: 0, inverse: 0 };
+        let mut most = 0;
         for &value in values {
             let rest = (value - least) >> shift;
-            if odd == 0 || rest % odd != 0 {
-                odd = gcd(odd, rest);
-                if odd == 1 {
+            if rest != 0 && (scale.odd == 0 || rest.wrapping_mul(scale.inverse) > most) {
+                let divisor = gcd(scale.odd, rest);
+                scale.odd = divisor >> divisor.trailing_zeros();
+                if scale.odd == 1 {
                     break;
                 }
+                scale.inverse = inverse(scale.odd);
+                most = u64::MAX / scale.odd;
             }
         }
-        // The powers of two are in `shift`, but for those that some value lacks.
-        Scale { shift, odd: odd.max(1) }
+        if scale.odd <= 1 { Scale { shift, odd: 1, inverse: 1 } } else { scale }
     }
 
     pub(super) fn factor(self) -> u64 {
         self.odd << self.shift
     }
 
+    /// Divides a difference of two of the values.
     #[inline]
     pub(super) fn divide(self, difference: u64) -> u64 {
-        let shifted = difference >> self.shift;
-        if self.odd == 1 { shifted } else { shifted / self.odd }
+        (difference >> self.shift).wrapping_mul(self.inverse)
     }
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's iteration, which doubles the bits that are right.
+fn inverse(odd: u64) -> u64 {
+    let start = odd.wrapping_mul(3) ^ 2;
+    (0..4).fold(start, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse))))
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -99,8 +111,21 @@ impl Survey {
     }
 }
 
-fn bounds(values: &[u64]) -> (u64, u64) {
-    values.iter().fold((u64::MAX, 0), |(least, most), &value| (least.min(value), most.max(value)))
+/// The least and the most of some values.
+pub(super) fn bounds(values: &[u64]) -> (u64, u64) {
+    // In lanes, so that no comparison waits for the one before.
+    const LANES: usize = 4;
+    let (quads, rest) = values.as_chunks::<LANES>();
+    let (mut least, mut most) = ([u64::MAX; LANES], [0; LANES]);
+    for quad in quads {
+        for lane in 0..LANES {
+            least[lane] = least[lane].min(quad[lane]);
+            most[lane] = most[lane].max(quad[lane]);
+        }
+    }
+    let least = rest.iter().chain(&least).fold(u64::MAX, |least, &value| least.min(value));
+    let most = rest.iter().chain(&most).fold(0, |most, &value| most.max(value));
+    (least, most)
 }
 
 /// Whether differences look smaller than values do, on a sample.
@@ -147,4 +172,26 @@ fn log2_sixteenths(value: u32) -> u64 {
     }
     let exponent = value.ilog2();
     u64::from(exponent) * 16 + ((u64::from(value) << 4 >> exponent) - 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_divides_exactly() {
+        for (step, odd) in
+            [(1, 1), (2, 1), (1_000_000, 15_625), (3, 3), (7 << 40, 7), (0xffff_fff1, 0xffff_fff1)]
+        {
+            let least = 5_000;
+            let values: Vec<u64> = [9, 0, 4, 1, 2, 4, 15].iter().map(|k| least + k * step).collect();
+            let scale = Scale::of(&values, least);
+            assert_eq!((scale.factor(), scale.odd), (step, odd));
+            values.iter().for_each(|value| assert_eq!(scale.divide(value - least), (value - least) / step));
+        }
+        assert_eq!(Scale::of(&[0, u64::MAX], 0).factor(), u64::MAX);
+        assert_eq!(Scale::of(&[0, 1 << 63], 0).factor(), 1 << 63);
+        assert_eq!(Scale::of(&[0, 0], 0).factor(), 1);
+        assert_eq!(Scale::of(&[0, 2, u64::MAX], 0).factor(), 1);
+    }
 }

@@ -73,6 +73,12 @@ impl StringDecoder {
         Ok(())
     }
 
+    /// How much memory is held, in bytes.
+    #[cfg(test)]
+    pub(in super::super) fn footprint(&self) -> usize {
+        (self.integers.capacity() + self.distinct.capacity()) * 8 + self.numbers.footprint()
+    }
+
     fn plain(
         &mut self,
         input: &mut Input<'_>,

@@ -1,0 +1,167 @@
+//! Whatever the bytes: rows that are canonical, or an error; and memory within bounds.
+
+use super::*;
+use crate::seal::columns::Fault;
+
+/// The memory that a decoder may hold: so many times the content limit, and a little.
+const MOST: usize = 48;
+const ENOUGH: usize = 64 * 1024;
+
+/// Decodes, and checks what must hold of the result and of the memory taken.
+fn check(decoder: &mut Decoder, rows: &mut Rows, plaintext: &[u8], entries: usize, limit: usize) -> bool {
+    let result = decoder.decode(plaintext, entries, limit, rows);
+    assert!(
+        decoder.footprint() <= limit.saturating_mul(MOST).saturating_add(ENOUGH),
+        "{} bytes for {limit}",
+        decoder.footprint()
+    );
+    match result {
+        Ok(()) => {
+            assert_eq!(rows.len(), entries);
+            let mut total = 0;
+            for row in rows.iter() {
+                let entry = Entry::decode(row).unwrap();
+                assert_eq!(super::row(&entry), row);
+                total += row.len() + ROW_OVERHEAD;
+            }
+            assert!(total <= limit);
+            true
+        }
+        Err(_) => {
+            assert!(rows.is_empty());
+            false
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_and_replaced_bytes() {
+    for (count, level) in [(1, 0), (9, 0), (40, 1), (300, 3)] {
+        let rows = mixed_rows(count);
+        let limit = content(&rows);
+        let plaintext = pad(encode(&rows, level));
+        let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+        let mut random = Random(9);
+        for at in 0..plaintext.len() {
+            for change in [1, 2, 0x40, 0x80, 0xff, 1 + random.below(255)] {
+                let mut damaged = plaintext.clone();
+                damaged[at] ^= change.to_le_bytes()[0];
+                check(&mut decoder, &mut back, &damaged, count, limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn truncated_and_extended() {
+    let rows = mixed_rows(60);
+    let unpadded = encode(&rows, 1);
+    let plaintext = pad(unpadded.clone());
+    for length in 0..plaintext.len() {
+        assert!(decode(&plaintext[..length], 60, content(&rows)).is_err(), "{length}");
+    }
+    for extra in 1..300 {
+        let extended: Vec<u8> = plaintext.iter().copied().chain(std::iter::repeat_n(0, extra)).collect();
+        let error = decode(&extended, 60, content(&rows)).unwrap_err();
+        assert_eq!(error.fault, Fault::Padding);
+    }
+}
+
+#[test]
+fn every_byte_of_padding_counts() {
+    let rows =
+        (0..).map(mixed_rows).find(|rows| padme(encode(rows, 0).len()) > encode(rows, 0).len() + 9).unwrap();
+    let unpadded = encode(&rows, 0).len();
+    let plaintext = pad(encode(&rows, 0));
+    for at in unpadded..plaintext.len() {
+        for bit in 0..8 {
+            let mut damaged = plaintext.clone();
+            damaged[at] ^= 1 << bit;
+            let error = decode(&damaged, rows.len(), content(&rows)).unwrap_err();
+            assert_eq!((error.column, error.fault), ("block", Fault::Padding));
+        }
+    }
+}
+
+#[test]
+fn random_bytes() {
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    let mut random = Random(10);
+    for _ in 0..50_000 {
+        let entries = random.below(6) as usize;
+        let length = 12 + random.below(60) as usize;
+        // Small numbers, so that tags and counts make sense often enough to get further in.
+        let mut bytes: Vec<u8> = (0..length).map(|_| random.below(4).to_le_bytes()[0]).collect();
+        bytes[..2].copy_from_slice(&[1, entries.to_le_bytes()[0]]);
+        check(&mut decoder, &mut back, &bytes, entries, 1000);
+    }
+}
+
+#[test]
+fn grammatical_nonsense() {
+    // Valid columns of one block spliced with those of another.
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    let mut random = Random(11);
+    let blocks: Vec<Vec<u8>> = (0..20).map(|level| encode(&mixed_rows(30), level % 4)).collect();
+    for _ in 0..20_000 {
+        let (one, other) = (&blocks[random.below(20) as usize], &blocks[random.below(20) as usize]);
+        let cut = random.below(one.len() as u64) as usize;
+        let resumed = (cut + 8).saturating_sub(random.below(17) as usize).min(other.len());
+        let spliced = pad([&one[..cut], &other[resumed..]].concat());
+        check(&mut decoder, &mut back, &spliced, 30, 10_000);
+    }
+}
+
+#[test]
+fn declarations_are_not_believed() {
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    // 2^60 entries; the commitment says so too, but its content limit does not.
+    let mut bytes = vec![1];
+    bulla_proof::varint::push(1 << 60, &mut bytes);
+    assert!(!check(&mut decoder, &mut back, &bytes, 1 << 60, 1 << 20));
+    assert!(!check(&mut decoder, &mut back, &bytes, usize::MAX, usize::MAX));
+    // A thousand rows with one payload of 16 MiB, said in a few bytes by a compressor.
+    let payload = vec![0; MAX_PAYLOAD];
+    let rows = vec![row(&Entry::new("x", "").payload(&payload)); 3];
+    let plaintext = pad(encode(&rows, 1));
+    assert!(plaintext.len() < 4000);
+    assert!(!check(&mut decoder, &mut back, &plaintext, 3, 1 << 20));
+    assert!(!check(&mut decoder, &mut back, &plaintext, 3, content(&rows) - 1));
+    assert!(check(&mut decoder, &mut back, &plaintext, 3, content(&rows)));
+}
+
+#[test]
+fn columns_in_columns_take_little() {
+    // The most values for a byte of content are empty subjects; the most room is taken by columns in columns.
+    let entries = 10_000;
+    let subjects = entries * 64;
+    let limit = entries * (2 + 8 + 2 + 1 + 64 + ROW_OVERHEAD);
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    for innermost in [&[1, 0, 1][..], &[5, 0, 1, 8]] {
+        let mut bytes = vec![1];
+        let push = |value: usize, bytes: &mut Vec<u8>| bulla_proof::varint::push(value as u64, bytes);
+        push(entries, &mut bytes);
+        bytes.extend([0, 0, 0, 1, 0, b'x']);
+        bytes.extend([0; 12]);
+        bytes.extend([1, 0, 64]);
+        // Plain strings, whose lengths are a dictionary, whose indexes are runs, whose heads are a dictionary.
+        bytes.extend([2, 4]);
+        push(subjects / 2, &mut bytes);
+        bytes.extend([0, 0, 3]);
+        push(subjects / 2, &mut bytes);
+        bytes.push(4);
+        push(subjects / 4, &mut bytes);
+        bytes.extend([0, 0]);
+        bytes.extend(innermost);
+        if innermost[0] == 5 {
+            bytes.push(0);
+            bytes.extend(std::iter::repeat_n(0, subjects / 2 * 8));
+        } else {
+            (0..(subjects / 2).div_ceil(512)).for_each(|_| bytes.extend([0, 0]));
+        }
+        bytes.extend([0, 1, 0]);
+        let plaintext = pad(bytes);
+        assert!(check(&mut decoder, &mut back, &plaintext, entries, limit));
+    }
+    assert!(decoder.footprint() < limit * 32, "{} times", decoder.footprint() / limit);
+}

@@ -1,0 +1,438 @@
+//! The vectors in `vectors/columns/`: what our own encoder makes, byte for byte, of small inputs; plaintexts that it
+//! would not make but every reader must read; and plaintexts that every reader must refuse.
+//!
+//! `BULLA_WRITE_VECTORS=1 cargo test` writes them anew.
+
+use super::*;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+fn path(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../../vectors/columns", name].iter().collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(value: &Value) -> Vec<u8> {
+    let text = value.as_str().unwrap();
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// The cases of a file, which are what `made` is when vectors are written.
+fn cases(name: &str, made: impl FnOnce() -> Vec<Value>) -> Vec<Value> {
+    if std::env::var_os("BULLA_WRITE_VECTORS").is_some() {
+        let lines: Vec<String> = made().iter().map(Value::to_string).collect();
+        std::fs::write(path(name), format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
+    }
+    let text = std::fs::read_to_string(path(name)).unwrap();
+    serde_json::from_str::<Vec<Value>>(&text).unwrap()
+}
+
+#[test]
+fn encoded() {
+    let cases = cases("encoded.json", || {
+        inputs()
+            .into_iter()
+            .map(|(name, rows)| {
+                let hexes: Vec<String> = rows.iter().map(|row| hex(row)).collect();
+                json!({ "name": name, "rows": hexes, "plaintext": hex(&pad(encode(&rows, 0))) })
+            })
+            .collect()
+    });
+    assert_eq!(cases.len(), inputs().len());
+    for (case, (name, rows)) in cases.iter().zip(inputs()) {
+        let pinned: Vec<Vec<u8>> = case["rows"].as_array().unwrap().iter().map(unhex).collect();
+        assert!(case["name"] == name && pinned == rows, "{name}");
+        let plaintext = unhex(&case["plaintext"]);
+        assert_eq!(hex(&pad(encode(&rows, 0))), hex(&plaintext), "{name}");
+        let back = decode(&plaintext, rows.len(), content(&rows)).unwrap();
+        assert!(back.iter().eq(rows.iter().map(Vec::as_slice)), "{name}");
+    }
+}
+
+#[test]
+fn decoded() {
+    for case in cases("decoded.json", made_by_hand) {
+        let plaintext = unhex(&case["plaintext"]);
+        let rows: Vec<Vec<u8>> = case["rows"].as_array().unwrap().iter().map(unhex).collect();
+        let back =
+            decode(&plaintext, rows.len(), content(&rows)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(back.iter().eq(rows.iter().map(Vec::as_slice)), "{case}");
+    }
+}
+
+#[test]
+fn refused() {
+    for case in cases("refused.json", malformed) {
+        let plaintext = unhex(&case["plaintext"]);
+        let error = decode(&plaintext, number(&case["entries"]), number(&case["content_limit"])).unwrap_err();
+        let expected = (case["column"].as_str().unwrap(), case["fault"].as_str().unwrap());
+        assert_eq!((error.column, format!("{:?}", error.fault).as_str()), expected, "{case}");
+    }
+}
+
+/// Small inputs, one for each form that does not depend on a compressor.
+fn inputs() -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let rows = |count: u64, entry: &dyn Fn(u64) -> Vec<u8>| (0..count).map(entry).collect::<Vec<_>>();
+    let timed =
+        |index: u64| Entry { operation: "op", time: Some(1000 + index.cast_signed()), ..Entry::default() };
+    let scattered = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    vec![
+        ("no rows", rows(0, &|_| unreachable!())),
+        ("one row, nothing optional", rows(1, &|index| row(&timed(index)))),
+        ("one row, everything", {
+            let entry = Entry::new("read", "user_42/email").time(-1).subject("user_42").subject("user_43");
+            let entry =
+                entry.controller("c").processor("p").purpose("support").actor("a").client("::1").stream("s");
+            vec![row(&entry.status(200).duration(1_000_000).size(0).flags(u32::MAX).payload(&[0, 255]))]
+        }),
+        ("absent, zero and empty", {
+            let empty = Entry { subjects: Some(Default::default()), ..timed(1) };
+            vec![row(&timed(0)), row(&empty.status(0).controller("").payload("")), row(&timed(2).subject(""))]
+        }),
+        ("constant", rows(9, &|_| row(&timed(0).status(7).controller("same")))),
+        (
+            "packed",
+            rows(20, &|index| {
+                row(&timed(0).duration(5 + scattered(index) % 64).size(scattered(index) % 1000 * 1000))
+            }),
+        ),
+        ("packed, 64 bits", rows(3, &|index| row(&timed(0).size([u64::MAX, 0, 1][index as usize])))),
+        (
+            "packed, two chunks",
+            rows(514, &|index| row(&timed(0).size(1000 + scattered(index) % 2 + index / 512 * 100))),
+        ),
+        (
+            "delta",
+            rows(20, &|index| row(&timed(index).size(9_000_000 + index * 1000 + scattered(index) % 8))),
+        ),
+        ("runs", rows(200, &|index| row(&timed(0).size(scattered(index / 50) % 5000)))),
+        (
+            "dictionary of integers",
+            rows(200, &|index| row(&timed(0).size([3, 1 << 40, 999][(scattered(index) % 3) as usize]))),
+        ),
+        (
+            "dictionary of strings",
+            rows(20, &|index| {
+                row(&timed(0).client(["alpha", "beta", "gamma"][(scattered(index) % 3) as usize]))
+            }),
+        ),
+        ("plain strings", rows(4, &|index| row(&timed(0).actor(["", "ä", "actor 2", "3"][index as usize])))),
+        (
+            "bitmap",
+            rows(11, &|index| row(&if index % 3 == 0 { timed(index).flags(1) } else { timed(index) })),
+        ),
+        ("subjects", {
+            let names: &[&[&str]] = &[&["a", "b"], &[], &["a"], &["ccc", "a", "b"]];
+            names
+                .iter()
+                .map(|names| row(&names.iter().fold(timed(0), |entry, name| entry.subject(name))))
+                .collect()
+        }),
+    ]
+}
+
+/// A block of one row: what follows the head, with parts that can be replaced.
+struct Parts {
+    head: Vec<u8>,
+    time: Vec<u8>,
+    operation: Vec<u8>,
+    fields: [Vec<u8>; 13],
+    tail: Vec<u8>,
+}
+
+impl Parts {
+    fn new(entries: u8) -> Self {
+        Parts {
+            head: vec![1, entries],
+            time: vec![0, 5],
+            operation: vec![0, 1, 0, b'x'],
+            fields: std::array::from_fn(|_| vec![0]),
+            tail: vec![0],
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
+        Self::of(2, change)
+    }
+
+    fn of(entries: u8, change: impl FnOnce(&mut Parts)) -> Vec<u8> {
+        let mut parts = Parts::new(entries);
+        change(&mut parts);
+        pad([parts.head, parts.time, parts.operation, parts.fields.concat(), parts.tail].concat())
+    }
+
+    /// A block of so many rows with that column for the time.
+    fn time(entries: u8, time: &[u8]) -> Vec<u8> {
+        Self::of(entries, |parts| parts.time = time.to_vec())
+    }
+
+    /// A block of two rows with that column for a field.
+    fn field(index: usize, column: &[u8]) -> Vec<u8> {
+        Self::with(|parts| parts.fields[index] = column.to_vec())
+    }
+}
+
+const STATUS: usize = 3;
+const LOCATION: usize = 7;
+const CLIENT: usize = 8;
+const PAYLOAD: usize = 11;
+const SUBJECT: usize = 12;
+
+fn made_by_hand() -> Vec<Value> {
+    let base = |time: i64| Entry { operation: "x", time: Some(time), ..Entry::default() };
+    let times = |times: &[i64]| times.iter().map(|&time| row(&base(time))).collect::<Vec<_>>();
+    let all = |entry: Entry<'_>| vec![row(&entry), row(&entry)];
+    // A zstd frame of 100 zeros: magic, no flags, 1 KiB window, last block, run-length, 100 times 0.
+    let zstd = [2, 10, 0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x23, 3, 0, 0];
+    let mut zstd_payload = vec![1, 0, 100];
+    zstd_payload.extend(zstd);
+    // An LZ4 block: a literal 'a' and a match of 90 one back, then five literals.
+    let lz4 = [1, 10, 0x1f, b'a', 1, 0, 75, 0x50, b'a', b'a', b'a', b'a', b'a'];
+    let lz4 = [&lz4[..1], &[11], &lz4[2..]].concat();
+    let mut lz4_payload = vec![1, 0, 100];
+    lz4_payload.extend(lz4);
+    [
+        (
+            "packed with a base, a scale, an offset",
+            Parts::time(3, &[1, 10, 3, 2, 2, 0b11_01_00]),
+            times(&[16, 19, 25]),
+        ),
+        ("packed in no bits", Parts::time(3, &[1, 10, 0, 0, 0]), times(&[10, 10, 10])),
+        (
+            "packed wrapping",
+            Parts::time(2, &[1, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 0b10]),
+            times(&[-1, 0]),
+        ),
+        ("delta of one value", Parts::time(1, &[2, 9]), times(&[9])),
+        ("runs", Parts::time(4, &[3, 2, 1, 4, 1, 0, 1, 0b10, 0, 1]), times(&[4, 4, 5, 5])),
+        (
+            "a dictionary with a value that does not occur",
+            Parts::time(4, &[4, 2, 0, 8, 0, 1]),
+            times(&[8, 8, 8, 8]),
+        ),
+        ("bytes", Parts::time(2, &[5, 1, 2, 2, 0, 1, 2, 0, 1]), times(&[3, 517])),
+        ("three deep", Parts::time(4, &[2, 0, 2, 0, 2, 0, 0, 0]), times(&[0, 0, 0, 0])),
+        ("a bitmap of all", Parts::field(STATUS, &[2, 0, 0b11, 0, 9]), all(base(5).status(9))),
+        ("a bitmap of none", Parts::field(STATUS, &[2, 0, 0]), all(base(5))),
+        ("zstd", Parts::field(PAYLOAD, &zstd_payload), all(base(5).payload(&[0; 100]))),
+        ("LZ4", Parts::field(PAYLOAD, &lz4_payload), all(base(5).payload(&[b'a'; 100]))),
+        (
+            "bytes that are not text",
+            Parts::field(LOCATION, &[1, 0, 1, 0, 0xff]),
+            all(Entry::new("x", &[0xff]).time(5)),
+        ),
+    ]
+    .into_iter()
+    .map(|(name, plaintext, rows)| {
+        let rows: Vec<String> = rows.iter().map(|row| hex(row)).collect();
+        json!({ "name": name, "plaintext": hex(&plaintext), "rows": rows })
+    })
+    .collect()
+}
+
+fn malformed() -> Vec<Value> {
+    let valid = Parts::with(|_| ());
+    // What two rows of nothing but a time and an operation count.
+    let tight = 2 * 16;
+    let long = |length: u64| {
+        let mut bytes = vec![1, 0];
+        bulla_proof::varint::push(length, &mut bytes);
+        bytes
+    };
+    let zstd = |length: u8, frame: &[u8]| [&[1, 0, length, 2, frame.len() as u8], frame].concat();
+    let hundred_zeros = [0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x23, 3, 0, 0];
+    let two_frames = [[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x93, 1, 0, 0]; 2].concat();
+    let mut cases = vec![
+        ("nothing", vec![], 2, 1000, "block", "Truncated"),
+        ("layout version 0", Parts::with(|parts| parts.head[0] = 0), 2, 1000, "block", "Version"),
+        ("layout version 2", Parts::with(|parts| parts.head[0] = 2), 2, 1000, "block", "Version"),
+        ("fewer entries than declared", valid.clone(), 3, 1000, "block", "Entries"),
+        ("more entries than declared", valid.clone(), 1, 1000, "block", "Entries"),
+        (
+            "entries not in shortest form",
+            Parts::with(|parts| parts.head = vec![1, 0x82, 0]),
+            2,
+            1000,
+            "block",
+            "NotMinimal",
+        ),
+        ("more entries than the limit allows", valid.clone(), 2, tight - 1, "block", "TooLarge"),
+        ("unknown integer form", Parts::time(2, &[6, 5]), 2, 1000, "time", "Form"),
+        ("four deep", Parts::time(9, &[2, 0, 2, 0, 2, 0, 2, 0, 0, 0]), 9, 1000, "time", "Form"),
+        ("width above 64", Parts::time(2, &[1, 0, 1, 0, 65, 0]), 2, 1000, "time", "Form"),
+        ("unused bits of the last byte", Parts::time(2, &[1, 0, 1, 0, 1, 0b100]), 2, 1000, "time", "Unused"),
+        ("bits missing", Parts::time(100, &[1, 0, 1, 0, 64, 0]), 100, 10_000, "time", "Truncated"),
+        ("runs too short", Parts::time(4, &[3, 2, 0, 1, 0, 0]), 4, 1000, "time", "Range"),
+        ("runs too long", Parts::time(4, &[3, 2, 0, 1, 0, 2]), 4, 1000, "time", "Range"),
+        (
+            "a run of 2^64",
+            Parts::time(3, &[3, 1, 0, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]),
+            3,
+            1000,
+            "time",
+            "Range",
+        ),
+        ("no runs", Parts::time(3, &[3, 0]), 3, 1000, "time", "Range"),
+        ("more runs than half the values", Parts::time(5, &[3, 3, 0, 1, 0, 0]), 5, 1000, "time", "Range"),
+        ("an empty dictionary", Parts::time(3, &[4, 0]), 3, 1000, "time", "Range"),
+        (
+            "a dictionary larger than half its column",
+            Parts::time(5, &[4, 3, 0, 1, 0, 0]),
+            5,
+            1000,
+            "time",
+            "Range",
+        ),
+        ("an index above the dictionary", Parts::time(4, &[4, 2, 0, 1, 0, 2]), 4, 1000, "time", "Range"),
+        ("bytes of no width", Parts::time(2, &[5, 0, 1, 0]), 2, 1000, "time", "Form"),
+        ("bytes too wide", Parts::time(2, &[5, 0, 1, 9]), 2, 1000, "time", "Form"),
+        (
+            "an empty operation",
+            Parts::with(|parts| parts.operation = vec![0, 0]),
+            2,
+            1000,
+            "operation",
+            "Range",
+        ),
+        (
+            "an operation that is not text",
+            Parts::with(|parts| parts.operation[3] = 0xff),
+            2,
+            1000,
+            "operation",
+            "NotText",
+        ),
+        (
+            "an empty operation among others",
+            Parts::with(|parts| parts.operation = vec![2, 1, 0, 1, 0, 1, 0b10, 0, b'x']),
+            2,
+            1000,
+            "operation",
+            "Range",
+        ),
+        ("unknown string form", Parts::with(|parts| parts.operation[0] = 3), 2, 1000, "operation", "Form"),
+        ("an unknown presence", Parts::field(STATUS, &[3]), 2, 1000, "status", "Form"),
+        (
+            "a bitmap with a bit too many",
+            Parts::field(STATUS, &[2, 0, 0b101, 0, 1]),
+            2,
+            1000,
+            "status",
+            "Unused",
+        ),
+        (
+            "a status above 32 bits",
+            Parts::field(STATUS, &[1, 0, 0x80, 0x80, 0x80, 0x80, 0x10]),
+            2,
+            1000,
+            "status",
+            "Range",
+        ),
+        ("a string of 64 KiB and one", Parts::field(CLIENT, &long(65_537)), 2, 1 << 20, "client", "Range"),
+        (
+            "a payload of 16 MiB and one",
+            Parts::field(PAYLOAD, &long((1 << 24) + 1)),
+            2,
+            1 << 30,
+            "payload",
+            "Range",
+        ),
+        ("a payload above the limit", Parts::field(PAYLOAD, &long(969)), 2, 1000, "payload", "TooLarge"),
+        (
+            "a character cut in two",
+            Parts::field(CLIENT, &[1, 2, 0, 1, 0, 0xc3, 0xa4]),
+            2,
+            1000,
+            "client",
+            "NotText",
+        ),
+        (
+            "a string index above the dictionary",
+            Parts::field(CLIENT, &[1, 1, 1, 0, 1, 0, b'a', 0, 1]),
+            2,
+            1000,
+            "client",
+            "Range",
+        ),
+        ("65 subjects", Parts::field(SUBJECT, &[1, 0, 65]), 2, 1000, "subject", "Range"),
+        (
+            "subjects above the limit",
+            Parts::field(SUBJECT, &[1, 0, 64, 0, 0]),
+            2,
+            tight + 2 + 125,
+            "subject",
+            "TooLarge",
+        ),
+        ("a value above the limit", Parts::field(STATUS, &[1, 0, 0]), 2, tight, "status", "TooLarge"),
+        (
+            "rows above the limit",
+            Parts::field(PAYLOAD, &[1, 0, 2, 0, 7, 7]),
+            2,
+            tight + 5,
+            "block",
+            "TooLarge",
+        ),
+        ("an unknown codec", Parts::field(PAYLOAD, &[1, 0, 1, 3, 1, 7]), 2, 1000, "payload", "Form"),
+        ("compressed to nothing", Parts::field(PAYLOAD, &[1, 0, 1, 2, 0]), 2, 1000, "payload", "Range"),
+        (
+            "compressed bytes missing",
+            Parts::field(PAYLOAD, &[1, 0, 1, 2, 99]),
+            2,
+            1000,
+            "payload",
+            "Truncated",
+        ),
+        ("LZ4 too short", Parts::field(PAYLOAD, &[1, 0, 3, 1, 2, 0x10, 7]), 2, 1000, "payload", "Codec"),
+        ("LZ4 too long", Parts::field(PAYLOAD, &[1, 0, 1, 1, 3, 0x20, 7, 7]), 2, 1000, "payload", "Codec"),
+        (
+            "LZ4 that looks back too far",
+            Parts::field(PAYLOAD, &[1, 0, 20, 1, 4, 0x1f, 7, 2, 0]),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd without its magic",
+            Parts::field(PAYLOAD, &zstd(100, &hundred_zeros[4..])),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        ("zstd too short", Parts::field(PAYLOAD, &zstd(101, &hundred_zeros)), 2, 1000, "payload", "Codec"),
+        ("zstd too long", Parts::field(PAYLOAD, &zstd(99, &hundred_zeros)), 2, 1000, "payload", "Codec"),
+        ("two zstd frames", Parts::field(PAYLOAD, &zstd(100, &two_frames)), 2, 1000, "payload", "Codec"),
+        (
+            "zstd with bytes after its frame",
+            Parts::field(PAYLOAD, &zstd(100, &[&hundred_zeros[..], &[0]].concat())),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        ("a personal group", Parts::with(|parts| parts.tail = vec![1]), 2, 1000, "block", "PersonalGroups"),
+        ("no number of personal groups", valid[..21].to_vec(), 2, 1000, "block", "Truncated"),
+        ("not padded", Parts::field(STATUS, &[1, 0, 200, 1])[..25].to_vec(), 2, 1000, "block", "Padding"),
+        ("padded too much", [&valid[..], &[0, 0]].concat(), 2, 1000, "block", "Padding"),
+    ];
+    let mut dirty = Parts::field(STATUS, &[1, 0, 200, 1]);
+    *dirty.last_mut().unwrap() = 1;
+    cases.push(("padding that is not zero", dirty, 2, 1000, "block", "Padding"));
+    cases
+        .into_iter()
+        .map(|(name, plaintext, entries, limit, column, fault)| {
+            json!({
+                "name": name, "plaintext": hex(&plaintext), "entries": entries, "content_limit": limit,
+                "column": column, "fault": fault,
+            })
+        })
+        .collect()
+}
