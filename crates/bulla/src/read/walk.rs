@@ -122,7 +122,6 @@ impl<'a> Walk<'a> {
         lengths.sum()
     }
 
-
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
     /// Frames that are missing or damaged are told as findings and passed over.
     pub(crate) fn next(&mut self) -> Result<Option<Located>> {
