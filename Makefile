@@ -24,7 +24,7 @@ lint:
 ## Licences and bans of everything that is linked.
 deny:
 	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; cargo install --locked --debug cargo-deny; }
-	cargo deny --offline check licenses bans sources
+	cargo deny check licenses bans sources
 
 ## Entries a second, bytes on disk, verification and export, on this machine.
 bench:

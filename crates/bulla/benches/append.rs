@@ -27,14 +27,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn measure(name: &str, directory: &Path, payload: usize, entries: usize) -> Result<(), Box<dyn std::error::Error>> {
     Init::default().create(directory)?;
-    let texts = payloads(payload);
+    let text = words();
     let logical = AtomicBytes::default();
     let log = Log::open(directory, Options::default())?;
     let start = Instant::now();
     std::thread::scope(|scope| {
         for producer in 0..PRODUCERS {
-            let (log, texts, logical) = (&log, &texts, &logical);
-            scope.spawn(move || append(log, producer, entries / PRODUCERS, texts, logical));
+            let (log, text, logical) = (&log, &text, &logical);
+            scope.spawn(move || append(log, producer, entries / PRODUCERS, (text, payload), logical));
         }
     });
     log.flush()?;
@@ -65,17 +65,19 @@ fn measure(name: &str, directory: &Path, payload: usize, entries: usize) -> Resu
     Ok(())
 }
 
-fn append(log: &Log, producer: usize, entries: usize, texts: &[String], logical: &AtomicBytes) {
+fn append(log: &Log, producer: usize, entries: usize, (text, payload): (&str, usize), logical: &AtomicBytes) {
     let mut handle = log.producer().expect("a producer");
     let locations = (0..1000).map(|user| format!("user/user_{user}/profile")).collect::<Vec<_>>();
     let subjects = (0..1000).map(|user| format!("user_{user}")).collect::<Vec<_>>();
     let mut bytes = 0;
+    let mut random = producer as u64;
     for index in 0..entries {
         let user = (index * 7919 + producer * 31) % 1000;
+        let start = next(&mut random) as usize % (text.len() - payload);
         let entry = Entry::new(["create", "read", "update", "delete"][index % 4], &locations[user])
             .subject(&subjects[user])
             .controller("controller_1")
-            .payload(&texts[index % texts.len()]);
+            .payload(&text[start..start + payload]);
         bytes += entry.measure().expect("an entry within its limits");
         handle.append(&entry).expect("appended");
     }
@@ -83,22 +85,19 @@ fn append(log: &Log, producer: usize, entries: usize, texts: &[String], logical:
     logical.add(bytes);
 }
 
-/// Texts of the words "the" and "data", two to one.
-fn payloads(length: usize) -> Vec<String> {
-    let mut state = 1_u64;
-    let mut word = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if (state >> 33) % 3 < 2 { "the " } else { "data " }
-    };
-    let text = |_| {
-        let mut text = String::new();
-        while text.len() < length {
-            text.push_str(word());
-        }
-        text.truncate(length);
-        text
-    };
-    (0..1024).map(text).collect()
+/// A long text of the words "the" and "data", two to one, of which every entry takes a stretch.
+fn words() -> String {
+    let mut random = 1;
+    let mut text = String::new();
+    while text.len() < 8 << 20 {
+        text.push_str(if next(&mut random) % 3 < 2 { "the " } else { "data " });
+    }
+    text
+}
+
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
 }
 
 /// How long it takes to copy so many bytes, a buffer at a time.
