@@ -15,6 +15,12 @@ use std::fmt;
 
 /// The width of a full tile, in hashes, and of a full bundle, in entries.
 pub const FULL_WIDTH: u16 = 256;
+
+/// How many of `count` hashes or entries lie in the tile that is not full: 0 where the last one is.
+pub const fn partial_width(count: u64) -> u16 {
+    // The remainder of a division by 256 is the lowest byte.
+    count.to_le_bytes()[0] as u16
+}
 /// The highest level at which a tree of fewer than 2^64 leaves has a tile.
 pub const MAX_LEVEL: u8 = 7;
 /// The longest entry of a bundle, in bytes.

@@ -78,7 +78,7 @@ impl Checkpointer {
             self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
                 full.push((id.path(), tile::encode_tile(hashes)));
             });
-            if self.tiles.size() % u64::from(tile::FULL_WIDTH) == 0 {
+            if tile::partial_width(self.tiles.size()) == 0 {
                 let index = self.tiles.size() / u64::from(tile::FULL_WIDTH) - 1;
                 let path = tile::entries_path(index, tile::FULL_WIDTH);
                 self.full.push((path, std::mem::take(&mut self.bundle)));
@@ -107,7 +107,7 @@ impl Checkpointer {
         for (id, hashes) in self.tiles.partials() {
             self.write(&id.path(), &tile::encode_tile(&hashes))?;
         }
-        let width = (size % u64::from(tile::FULL_WIDTH)) as u16;
+        let width = tile::partial_width(size);
         if width > 0 {
             let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
             let bundle = self.bundle.clone();
@@ -189,7 +189,7 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
         if at_level == 0 {
             break;
         }
-        let width = (at_level % u64::from(tile::FULL_WIDTH)) as u16;
+        let width = tile::partial_width(at_level);
         levels.push(match width {
             0 => Vec::new(),
             _ => {
@@ -205,7 +205,7 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
     if tiles.root() != checkpoint.root {
         return Err(damaged(&format!("a tile in {}", log.describe("tile"))));
     }
-    let width = (size % u64::from(tile::FULL_WIDTH)) as u16;
+    let width = tile::partial_width(size);
     if width == 0 {
         return Ok((tiles, Vec::new()));
     }

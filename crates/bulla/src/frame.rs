@@ -29,6 +29,9 @@ pub(crate) const SEAL: usize = 32;
 
 const MAGIC: &[u8; 4] = b"Bulf";
 const VERSION: u8 = 1;
+/// The length of a commitment, as the header has it.
+const COMMITMENT: [u8; 2] = [Commitment::LENGTH.to_le_bytes()[0], 0];
+const _: () = assert!(Commitment::LENGTH < 256);
 
 /// Writes the part of a frame before its body.
 pub(crate) fn encode_head(commitment: &[u8; Commitment::LENGTH], body: usize, group: u64) -> [u8; HEAD] {
@@ -36,7 +39,7 @@ pub(crate) fn encode_head(commitment: &[u8; Commitment::LENGTH], body: usize, gr
     head[..4].copy_from_slice(MAGIC);
     head[4] = VERSION;
     head[5] = commitment[1];
-    head[6..8].copy_from_slice(&(Commitment::LENGTH as u16).to_le_bytes());
+    head[6..8].copy_from_slice(&COMMITMENT);
     head[8..12].copy_from_slice(&u32::try_from(body).expect("a body is under 4 GiB").to_le_bytes());
     head[12..20].copy_from_slice(&group.to_le_bytes());
     let crc = crc32c::crc32c(&head[..20]);
@@ -116,7 +119,7 @@ pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Result<Head, FrameError> 
     if header[4] != VERSION {
         return Err(FrameError::NewerVersion(header[4]));
     }
-    if u16::from_le_bytes([header[6], header[7]]) as usize != Commitment::LENGTH {
+    if header[6..8] != COMMITMENT {
         return Err(FrameError::Disagree);
     }
     let encoded = commitment.try_into().map_err(|_| FrameError::Truncated)?;

@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
             }
             open.index + 1
         });
-        for name in self.segments[passed..index].to_vec() {
+        for name in self.segments[passed..index].iter().copied() {
             let (_, length) = open_segment(self.store, name)?;
             if length > 0 {
                 self.surplus.push(Surplus { name, offset: 0, length });
@@ -497,7 +497,7 @@ impl<'a> Walk<'a> {
                 tail.at.get_or_insert((open.name, open.offset));
                 tail.bytes += open.length - open.offset;
             }
-            for name in self.segments[open.index + 1..].to_vec() {
+            for name in self.segments[open.index + 1..].iter().copied() {
                 tail.at.get_or_insert((name, 0));
                 tail.bytes += open_segment(self.store, name)?.1;
             }

@@ -95,7 +95,7 @@ pub(crate) fn block_root<'a>(
 
 /// The least k such that `content` bytes fit 2^k.
 fn content_log2(content: usize) -> u8 {
-    content.next_power_of_two().trailing_zeros() as u8
+    u8::try_from(content.next_power_of_two().trailing_zeros()).expect("there are 64 bits")
 }
 
 /// The whole second that a row's time lies in.
