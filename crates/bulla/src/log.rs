@@ -116,11 +116,11 @@ impl Log {
     /// # Errors
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
-        let id = self.engine.handover.register().ok_or_else(|| {
+        let (id, covered) = self.engine.handover.register().ok_or_else(|| {
             let most = self.engine.tuning.buffers / 2;
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
-        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered: 0, owner: self.owner })
+        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered, owner: self.owner })
     }
 
     /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
@@ -336,8 +336,7 @@ impl Producer {
         if self.push(length, entry, time) {
             return Ok(());
         }
-        let deadline = Instant::now() + self.engine.tuning.append_timeout;
-        self.append_slowly(length, entry, time, Wait::Until(deadline))
+        self.append_slowly(length, entry, time, Wait::lasting(self.engine.tuning.append_timeout))
     }
 
     /// Stages an entry as [`Producer::append`] does, but never waits.
@@ -367,11 +366,11 @@ impl Producer {
             })?;
         }
         let time = self.engine.environment.clock.now();
-        let deadline = Instant::now() + self.engine.tuning.append_timeout;
+        let wait = Wait::lasting(self.engine.tuning.append_timeout);
         for (staged, entry) in entries.iter().enumerate() {
             let stage = measure(entry).and_then(|length| match self.push(length, entry, time) {
                 true => Ok(()),
-                false => self.append_slowly(length, entry, time, Wait::Until(deadline)),
+                false => self.append_slowly(length, entry, time, wait),
             });
             stage.map_err(|error| BatchError { staged, error })?;
         }
@@ -384,10 +383,7 @@ impl Producer {
     /// `Closed` or the failure where nothing can be committed any more.
     pub fn flush(&mut self) -> Result<Receipt> {
         check_owner(self.owner)?;
-        if let Some(refusal) = self.engine.handover.refuses() {
-            return Err(self.refusal(&refusal));
-        }
-        let to = self.engine.handover.flush(self.id);
+        let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
         Ok(Receipt { engine: self.engine.clone(), from, to })
     }
@@ -411,13 +407,15 @@ impl Producer {
             let pushed = handover.push_large(self.id, length, |row| entry.encode(time, row), wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
-        match handover.exchange(self.id, self.writer.take(), wait) {
-            Ok(writer) => self.writer = Some(writer),
-            Err(refusal) => return Err(self.refusal(&refusal)),
-        }
-        match self.push(length, entry, time) {
-            true => Ok(()),
-            false => Err(Error::invalid("the entry does not fit an empty buffer")),
+        loop {
+            match handover.exchange(self.id, self.writer.take(), wait) {
+                Ok(writer) => self.writer = Some(writer),
+                Err(refusal) => return Err(self.refusal(&refusal)),
+            }
+            // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
+            if self.push(length, entry, time) {
+                return Ok(());
+            }
         }
     }
 

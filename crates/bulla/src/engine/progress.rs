@@ -81,7 +81,7 @@ impl Progress {
         stage: Stage,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut state = self.lock();
         loop {
             let come = match stage {
