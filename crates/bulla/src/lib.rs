@@ -17,6 +17,7 @@ mod init;
 pub mod keys;
 mod log;
 mod options;
+mod process;
 mod recover;
 pub mod seal;
 pub mod segment;

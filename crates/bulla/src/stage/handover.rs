@@ -24,6 +24,9 @@ pub(crate) trait Numbering {
     fn block(&mut self, entries: u64, bytes: usize) -> Self::Ticket;
 }
 
+/// Room for so many buffers in lists is made at the start, so that handing over allocates nothing later.
+const MOST_ROOM: usize = 8192;
+
 /// Bounds on what is staged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -115,12 +118,12 @@ impl<N: Numbering> Handover<N> {
     pub(crate) fn new(bounds: Bounds, numbering: N) -> Self {
         let state = State {
             numbering,
-            free: Vec::new(),
+            free: Vec::with_capacity(bounds.buffers.min(MOST_ROOM)),
             made: 0,
             large: 0,
             producers: Vec::new(),
             vacant: Vec::new(),
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(bounds.buffers.min(MOST_ROOM / 2) * 2),
             queued: 0,
             pushed: 0,
             urgent: false,

@@ -9,7 +9,7 @@ mod stage;
 
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
-use stage::buffer::{ROW_PREFIX, Writer};
+use stage::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use stage::handover::{Batch, Bounds, Handover, NoSpace, Numbering, ProducerId, Wait, Work};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -263,6 +263,72 @@ fn a_buffer_that_comes_free_by_retiring_wakes_whoever_waits() {
     });
 }
 
+/// Nothing more comes, and nobody closes: a writer gets what there is all the same.
+#[test]
+fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
+    let hurries: [fn(&Handover<Count>, &mut Producer<'_>); 3] = [
+        |_, producer| producer.append(2).unwrap(),
+        |handover, producer| drop(handover.flush(producer.id)),
+        |handover, _| drop(handover.take_all()),
+    ];
+    for hurry in hurries {
+        check(ALL, move || {
+            let handover = handover(2, 1);
+            let writer = spawn(&handover, |handover| match handover.take(true) {
+                Some(Work::Block(_, batch)) => handover.release(batch),
+                _ => panic!("no block"),
+            });
+            let mut producer = Producer::new(&handover);
+            producer.append(1).unwrap();
+            hurry(&handover, &mut producer);
+            writer.join().unwrap();
+        });
+    }
+}
+
+/// Two blocks become ripe at once: whoever takes the first tells the next writer of the second.
+#[test]
+fn one_notice_reaches_as_many_writers_as_there_are_blocks() {
+    check(4, || {
+        let handover = handover(4, 1);
+        let writers = [(); 2].map(|()| {
+            spawn(&handover, |handover| match handover.take(true) {
+                Some(Work::Block(first, _)) => first,
+                _ => panic!("no block"),
+            })
+        });
+        let mut producers = [Producer::new(&handover), Producer::new(&handover)];
+        assert!(handover.register().is_none(), "half of the buffers are taken");
+        producers.iter_mut().for_each(|producer| producer.append(1).unwrap());
+        handover.take_all();
+        let mut numbers = writers.map(|writer| writer.join().unwrap());
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1]);
+        producers.map(Producer::retire);
+        assert!(handover.register().is_some());
+    });
+}
+
+/// The queue is not worth a block; that somebody waits for space makes it one.
+#[test]
+fn who_waits_presses_the_writers() {
+    check(4, || {
+        let bounds = Bounds { buffers: 2, buffer_size: ROW, large_rows: ROW, block_size: 100 * ROW };
+        let handover = Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit: usize::MAX }));
+        let writer = spawn(&handover, write);
+        let mut producer = Producer::new(&handover);
+        for row in 1..=4 {
+            producer.append(row).unwrap();
+        }
+        producer.append_large(5, ROW).unwrap();
+        producer.append_large(6, ROW).unwrap();
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5, 6]);
+        assert!(handover.is_at_rest());
+    });
+}
+
 #[test]
 fn who_never_waits_is_told_which_rows_were_taken() {
     check(ALL, || {
@@ -401,5 +467,24 @@ fn writers_behind_a_closed_gate_wake_up() {
         handover.close();
         assert_eq!(in_order(writers.map(|writer| writer.join().unwrap())), [1, 2, 3]);
         assert!(handover.is_at_rest());
+    });
+}
+
+/// What the safety of `buffer` rests on, whoever uses it: no second writer, and no new one over somebody's slice.
+#[test]
+fn a_buffer_that_somebody_holds_gets_no_writer() {
+    loom::model(|| {
+        let mut buffer = Arc::new(Buffer::new(2 * ROW));
+        let mut writer = Writer::new(&mut buffer).unwrap();
+        assert!(writer.push(1, |row| row[0] = 1));
+        assert!(Writer::new(&mut buffer).is_none());
+        let (slice, mark) = Slice::beyond(&buffer, Mark::default());
+        drop(writer);
+        assert!(Writer::new(&mut buffer).is_none());
+        assert!(slice.rows().eq([[1]]));
+        drop(slice);
+        assert_eq!(buffer.mark(), mark);
+        assert!(Writer::new(&mut buffer).is_some());
+        assert_eq!(buffer.mark(), Mark::default());
     });
 }
