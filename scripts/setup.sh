@@ -10,6 +10,7 @@ command -v cargo >/dev/null || {
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v python3 >/dev/null || missing+=(python3)
+command -v age >/dev/null || missing+=(age)
 command -v strace >/dev/null || missing+=(strace)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
@@ -18,7 +19,7 @@ as_root=()
 echo "setup: installing ${missing[*]}"
 if command -v apt-get >/dev/null; then
     "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" apt-get install -y -qq "${missing[@]}"
+    "${as_root[@]}" apt-get install -y -qq -o Dpkg::Use-Pty=0 "${missing[@]}"
 else
     echo "setup: no apt-get here; install ${missing[*]} with your package manager, then try again" >&2
     exit 1

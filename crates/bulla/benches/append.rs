@@ -25,7 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn measure(name: &str, directory: &Path, payload: usize, entries: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(
+    name: &str,
+    directory: &Path,
+    payload: usize,
+    entries: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
     Init::default().create(directory)?;
     let text = words();
     let logical = AtomicBytes::default();

@@ -24,6 +24,7 @@ mod init;
 pub mod keys;
 mod log;
 mod options;
+mod process;
 mod read;
 mod recover;
 pub mod seal;

@@ -5,6 +5,7 @@ use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Durability, Options};
+use crate::process;
 use crate::recover::Recovery;
 use crate::stage::buffer::{ROW_PREFIX, Writer};
 use crate::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
@@ -12,6 +13,7 @@ use crate::store::{FileSystem, Store};
 use bulla_proof::Entry;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -108,7 +110,7 @@ impl Log {
         crate::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
-        Ok(Log { engine, threads: None, locks, owner: std::process::id() })
+        Ok(Log { engine, threads: None, locks, owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -116,11 +118,12 @@ impl Log {
     /// # Errors
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
-        let id = self.engine.handover.register().ok_or_else(|| {
+        check_owner(self.owner)?;
+        let (id, covered) = self.engine.handover.register().ok_or_else(|| {
             let most = self.engine.tuning.buffers / 2;
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
-        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered: 0, owner: self.owner })
+        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered, owner: self.owner })
     }
 
     /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
@@ -133,7 +136,8 @@ impl Log {
             return self.engine.drain();
         }
         let (_, sequence) = self.engine.handover.take_all();
-        Receipt { engine: self.engine.clone(), from: 0, to: sequence }.checkpointed()
+        let engine = self.engine.clone();
+        Receipt { engine, from: 0, to: sequence, owner: self.owner }.checkpointed()
     }
 
     /// What opening found beyond the last checkpoint.
@@ -160,6 +164,7 @@ impl Log {
     /// # Errors
     /// As the step does; the log then refuses everything.
     pub fn step(&self, step: Step) -> Result<bool> {
+        check_owner(self.owner)?;
         match step {
             Step::Linger => Ok(self.engine.handover.take_all().0 > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
@@ -227,7 +232,13 @@ impl Threads {
     fn start(engine: &Arc<Engine>) -> Result<Self> {
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&engine));
+            let guarded = move || {
+                // A number that is left without an outcome would have everybody wait for it.
+                if catch_unwind(AssertUnwindSafe(|| run(&engine))).is_err() {
+                    engine.fail(&Error::unavailable("a thread of the log panicked"));
+                }
+            };
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
             thread.map_err(|error| Error::io("starting a thread", error))
         };
         Ok(Threads {
@@ -240,7 +251,6 @@ impl Threads {
     }
 
     fn join(self, engine: &Engine) {
-        // A thread that panicked has left its work undone: the draining that follows finds and tells it.
         self.writers.into_iter().for_each(|writer| drop(writer.join()));
         engine.close_reorder();
         drop(self.committer.join());
@@ -331,13 +341,13 @@ impl Producer {
     /// nothing can be appended any more. The entry is then not staged; nothing else is affected.
     #[inline]
     pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        check_owner(self.owner)?;
         let length = measure(entry)?;
         let time = self.time_of(entry);
         if self.push(length, entry, time) {
             return Ok(());
         }
-        let deadline = Instant::now() + self.engine.tuning.append_timeout;
-        self.append_slowly(length, entry, time, Wait::Until(deadline))
+        self.append_slowly(length, entry, time, Wait::lasting(self.engine.tuning.append_timeout))
     }
 
     /// Stages an entry as [`Producer::append`] does, but never waits.
@@ -346,6 +356,7 @@ impl Producer {
     /// As [`Producer::append`]; `Timeout` at once where there is no memory.
     #[inline]
     pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        check_owner(self.owner)?;
         let length = measure(entry)?;
         let time = self.time_of(entry);
         if self.push(length, entry, time) {
@@ -359,6 +370,7 @@ impl Producer {
     /// # Errors
     /// As [`Producer::append`], with how many were staged before. A broken limit is found before any is staged.
     pub fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
+        check_owner(self.owner).map_err(|error| BatchError { staged: 0, error })?;
         for (index, entry) in entries.iter().enumerate() {
             measure(entry).map_err(|error| {
                 let error =
@@ -367,11 +379,11 @@ impl Producer {
             })?;
         }
         let time = self.engine.environment.clock.now();
-        let deadline = Instant::now() + self.engine.tuning.append_timeout;
+        let wait = Wait::lasting(self.engine.tuning.append_timeout);
         for (staged, entry) in entries.iter().enumerate() {
             let stage = measure(entry).and_then(|length| match self.push(length, entry, time) {
                 true => Ok(()),
-                false => self.append_slowly(length, entry, time, Wait::Until(deadline)),
+                false => self.append_slowly(length, entry, time, wait),
             });
             stage.map_err(|error| BatchError { staged, error })?;
         }
@@ -384,12 +396,9 @@ impl Producer {
     /// `Closed` or the failure where nothing can be committed any more.
     pub fn flush(&mut self) -> Result<Receipt> {
         check_owner(self.owner)?;
-        if let Some(refusal) = self.engine.handover.refuses() {
-            return Err(self.refusal(&refusal));
-        }
-        let to = self.engine.handover.flush(self.id);
+        let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
-        Ok(Receipt { engine: self.engine.clone(), from, to })
+        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
     }
 
     #[inline]
@@ -405,19 +414,20 @@ impl Producer {
     /// Once a buffer: hands the full one over and goes on in an empty one.
     #[cold]
     fn append_slowly(&mut self, length: usize, entry: &Entry<'_>, time: i64, wait: Wait) -> Result<()> {
-        check_owner(self.owner)?;
-        let handover = &self.engine.handover;
         if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed = handover.push_large(self.id, length, |row| entry.encode(time, row), wait);
+            let pushed =
+                self.engine.handover.push_large(self.id, length, |row| entry.encode(time, row), wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
-        match handover.exchange(self.id, self.writer.take(), wait) {
-            Ok(writer) => self.writer = Some(writer),
-            Err(refusal) => return Err(self.refusal(&refusal)),
-        }
-        match self.push(length, entry, time) {
-            true => Ok(()),
-            false => Err(Error::invalid("the entry does not fit an empty buffer")),
+        loop {
+            match self.engine.handover.exchange(self.id, self.writer.take(), wait) {
+                Ok(writer) => self.writer = Some(writer),
+                Err(refusal) => return Err(self.refusal(&refusal)),
+            }
+            // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
+            if self.push(length, entry, time) {
+                return Ok(());
+            }
         }
     }
 
@@ -435,7 +445,7 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        if self.owner == std::process::id() {
+        if self.owner == process::id() {
             self.engine.handover.retire(self.id, self.writer.take());
         }
     }
@@ -454,6 +464,7 @@ pub struct Receipt {
     engine: Arc<Engine>,
     from: Sequence,
     to: Sequence,
+    owner: u32,
 }
 
 impl Receipt {
@@ -463,7 +474,7 @@ impl Receipt {
     /// # Errors
     /// The failure that keeps them from being committed.
     pub fn durable(&self) -> Result<()> {
-        self.engine.progress.wait(self.from, self.to, Stage::Durable, None).map(|_| ())
+        self.wait(Stage::Durable, None).map(|_| ())
     }
 
     /// As [`Receipt::durable`], for `timeout` at most; false when that was too short.
@@ -471,7 +482,7 @@ impl Receipt {
     /// # Errors
     /// As [`Receipt::durable`].
     pub fn durable_within(&self, timeout: Duration) -> Result<bool> {
-        self.engine.progress.wait(self.from, self.to, Stage::Durable, Some(timeout))
+        self.wait(Stage::Durable, Some(timeout))
     }
 
     /// Waits until a signed checkpoint covers the entries, and asks for one now.
@@ -480,11 +491,16 @@ impl Receipt {
     /// The failure that keeps them from being committed or signed.
     pub fn checkpointed(&self) -> Result<()> {
         self.durable()?;
-        if !self.engine.progress.wait(self.from, self.to, Stage::Checkpointed, Some(Duration::ZERO))? {
+        if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
             self.engine.wish_checkpoint();
-            self.engine.progress.wait(self.from, self.to, Stage::Checkpointed, None)?;
+            self.wait(Stage::Checkpointed, None)?;
         }
         Ok(())
+    }
+
+    fn wait(&self, stage: Stage, timeout: Option<Duration>) -> Result<bool> {
+        check_owner(self.owner)?;
+        self.engine.progress.wait(self.from, self.to, stage, timeout)
     }
 }
 
@@ -499,13 +515,17 @@ fn measure(entry: &Entry<'_>) -> Result<usize> {
     entry.measure().map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// A handle that came along into a forked child must do nothing: the log is its parent's.
+/// A handle that came along into a forked child must do nothing: the log is its parent's, and so are the locks
+/// inside, which another thread may have held.
+#[inline]
 fn check_owner(owner: u32) -> Result<()> {
-    match owner == std::process::id() {
+    match owner == process::id() {
         true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::Closed,
-            "the log belongs to the process that opened it, not to its child",
-        )),
+        false => Err(foreign()),
     }
+}
+
+#[cold]
+fn foreign() -> Error {
+    Error::new(ErrorKind::Closed, "the log belongs to the process that opened it, not to its child")
 }

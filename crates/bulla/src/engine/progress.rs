@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::stage::handover::Sequence;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,6 @@ pub(crate) enum Stage {
 struct State {
     durable: Sequence,
     checkpointed: Sequence,
-    /// Entries acknowledged so far.
-    entries: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
     lost: Vec<(Sequence, Sequence)>,
     failure: Option<(ErrorKind, String)>,
@@ -28,6 +27,8 @@ struct State {
 pub(crate) struct Progress {
     state: Mutex<State>,
     changed: Condvar,
+    /// Entries acknowledged so far.
+    entries: AtomicU64,
 }
 
 impl Progress {
@@ -41,7 +42,7 @@ impl Progress {
     }
 
     pub(crate) fn written(&self, entries: u64) {
-        self.change(|state| state.entries += entries);
+        self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
     pub(crate) fn durable(&self, sequence: Sequence) {
@@ -70,7 +71,7 @@ impl Progress {
 
     /// Entries acknowledged since the log was opened.
     pub(crate) fn entries(&self) -> u64 {
-        self.lock().entries
+        self.entries.load(Ordering::Relaxed)
     }
 
     /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.
@@ -81,7 +82,7 @@ impl Progress {
         stage: Stage,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut state = self.lock();
         loop {
             let come = match stage {

@@ -32,6 +32,11 @@ pub struct EpochKeys {
 pub struct EpochSecret(pub(crate) [u8; 32]);
 
 impl EpochSecret {
+    /// The key that an age file held.
+    pub fn new(key: [u8; 32]) -> Self {
+        EpochSecret(key)
+    }
+
     /// A fresh one.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //! - the mark only grows while a writer or slice lives: resetting it takes the only reference.
 #![allow(unsafe_code)]
 
-use super::sync::{Arc, AtomicU64, Cells, Ordering};
+use super::sync::{Arc, AtomicBool, AtomicU64, Cells, Ordering};
 use std::ops::Range;
 
 /// Before each row in a buffer: its length, 32-bit little-endian.
@@ -30,15 +30,20 @@ impl Mark {
     }
 }
 
-/// Bytes, and the mark below which they stand.
+/// Bytes, and the mark below which they stand. Aligned so that the marks of two producers, each of which its owner
+/// stores to at every entry, never share a cache line.
+#[repr(align(128))]
 pub(crate) struct Buffer {
     cells: Cells,
     mark: AtomicU64,
+    closed: AtomicBool,
 }
 
 impl Buffer {
     pub(crate) fn new(length: usize) -> Self {
-        Buffer { cells: Cells::new(length), mark: AtomicU64::new(0) }
+        // A mark that wrapped around would let the writer write below marks that were loaded before.
+        assert!(u32::try_from(length).is_ok(), "a mark counts bytes in 32 bits");
+        Buffer { cells: Cells::new(length), mark: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn length(&self) -> usize {
@@ -50,9 +55,15 @@ impl Buffer {
         Mark::unpack(self.mark.load(Ordering::Acquire))
     }
 
+    /// Lets the buffer take no more rows. One that its writer is just pushing may still be published.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     /// Makes the buffer empty again. `&mut` says that nobody else holds it.
     pub(crate) fn reset(&mut self) {
         self.mark.store(0, Ordering::Relaxed);
+        self.closed.store(false, Ordering::Relaxed);
     }
 
     /// The bytes of a range below the mark.
@@ -79,14 +90,16 @@ impl Writer {
         Some(Writer { buffer: buffer.clone(), mark: Mark::default() })
     }
 
-    /// Writes a row of `length` bytes with `encode` and publishes it; false where it does not fit.
+    /// Writes a row of `length` bytes with `encode` and publishes it; false where it does not fit, or the buffer
+    /// is closed.
     #[inline]
     pub(crate) fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
         let start = self.mark.bytes as usize;
-        let end = start + ROW_PREFIX + length;
-        if end > self.buffer.length() {
+        let room = self.buffer.length() - start;
+        if room < ROW_PREFIX || room - ROW_PREFIX < length || self.buffer.closed.load(Ordering::Relaxed) {
             return false;
         }
+        let end = start + ROW_PREFIX + length;
         let write = |space: &mut [u8]| {
             let (prefix, row) = space.split_at_mut(ROW_PREFIX);
             prefix.copy_from_slice(&(length as u32).to_le_bytes());

@@ -7,10 +7,10 @@
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
 //!   returns the buffer to the pool.
 
-use super::buffer::{Buffer, Mark, Slice, Writer};
+use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Gives numbers to blocks, and has frames of its own to number.
 pub(crate) trait Numbering {
@@ -23,6 +23,9 @@ pub(crate) trait Numbering {
     /// The number of a block of so many entries and bytes of rows.
     fn block(&mut self, entries: u64, bytes: usize) -> Self::Ticket;
 }
+
+/// Room for so many buffers in lists is made at the start, so that handing over allocates nothing later.
+const MOST_ROOM: usize = 8192;
 
 /// Bounds on what is staged.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,14 @@ pub(crate) enum NoSpace {
 pub(crate) enum Wait {
     Never,
     Until(Instant),
+    Forever,
+}
+
+impl Wait {
+    /// For so long from now.
+    pub(crate) fn lasting(time: Duration) -> Self {
+        Instant::now().checked_add(time).map_or(Wait::Forever, Wait::Until)
+    }
 }
 
 /// Names a producer of this hand-over.
@@ -107,12 +118,12 @@ impl<N: Numbering> Handover<N> {
     pub(crate) fn new(bounds: Bounds, numbering: N) -> Self {
         let state = State {
             numbering,
-            free: Vec::new(),
+            free: Vec::with_capacity(bounds.buffers.min(MOST_ROOM)),
             made: 0,
             large: 0,
             producers: Vec::new(),
             vacant: Vec::new(),
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(bounds.buffers.min(MOST_ROOM / 2) * 2),
             queued: 0,
             pushed: 0,
             urgent: false,
@@ -128,16 +139,18 @@ impl<N: Numbering> Handover<N> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A place for a new producer, or `None` where half of the buffers are taken already.
-    pub(crate) fn register(&self) -> Option<ProducerId> {
+    /// A place for a new producer, and the last place in the queue that is not its own; or `None` where half of the
+    /// buffers are taken already.
+    pub(crate) fn register(&self) -> Option<(ProducerId, Sequence)> {
         let mut state = self.lock();
         if state.producers.len() - state.vacant.len() >= (self.bounds.buffers / 2).max(1) {
             return None;
         }
-        Some(ProducerId(state.vacant.pop().unwrap_or_else(|| {
+        let id = state.vacant.pop().unwrap_or_else(|| {
             state.producers.push(None);
             state.producers.len() - 1
-        })))
+        });
+        Some((ProducerId(id), state.pushed))
     }
 
     /// Hands over what a producer has published and ends it.
@@ -187,7 +200,8 @@ impl<N: Numbering> Handover<N> {
         encode: impl FnOnce(&mut [u8]),
         wait: Wait,
     ) -> Result<(), NoSpace> {
-        let size = length + super::buffer::ROW_PREFIX;
+        let size = length + ROW_PREFIX;
+        assert!(size > self.bounds.buffer_size, "a row that fits a buffer of the pool");
         let state = self.lock();
         let mut state = self.wait_for(state, wait, |state| {
             state.large == 0 || state.large + size <= self.bounds.large_rows
@@ -197,6 +211,11 @@ impl<N: Numbering> Handover<N> {
         let mut buffer = Arc::new(Buffer::new(size));
         Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, encode);
         let mut state = self.lock();
+        if let Some(refusal) = state.refuses() {
+            // Closed meanwhile: the writers may have run dry already.
+            state.large -= size;
+            return Err(refusal);
+        }
         self.push_published(&mut state, id.0);
         let (slice, _) = Slice::beyond(&buffer, Mark::default());
         drop(buffer);
@@ -207,21 +226,24 @@ impl<N: Numbering> Handover<N> {
 
     /// Hands over what a producer has published; everything in the queue is sealed without waiting for more.
     /// Returns the place of the last slice of the queue, which covers it.
-    pub(crate) fn flush(&self, id: ProducerId) -> Sequence {
+    ///
+    /// # Errors
+    /// Where the log takes no more: nobody may be left then to seal what would be handed over.
+    pub(crate) fn flush(&self, id: ProducerId) -> Result<Sequence, NoSpace> {
         let mut state = self.lock();
+        if let Some(refusal) = state.refuses() {
+            return Err(refusal);
+        }
         self.push_published(&mut state, id.0);
         self.hurry(&mut state);
-        state.pushed
+        Ok(state.pushed)
     }
 
-    /// Hands over what every producer has published: what `linger` and closing do. Returns how many entries
+    /// Hands over what every producer has published: what `linger` and draining do. Returns how many entries
     /// that was, and the place of the last slice.
     pub(crate) fn take_all(&self) -> (u64, Sequence) {
         let mut state = self.lock();
-        let mut entries = 0;
-        for index in 0..state.producers.len() {
-            entries += self.push_published(&mut state, index);
-        }
+        let entries = self.push_all(&mut state);
         if !state.queue.is_empty() {
             self.hurry(&mut state);
         }
@@ -230,24 +252,24 @@ impl<N: Numbering> Handover<N> {
 
     /// Refuses what is appended from now on and lets the writers run dry.
     pub(crate) fn close(&self) {
-        self.take_all();
         let mut state = self.lock();
         state.closed = true;
-        self.ripe.notify_all();
-        self.freed.notify_all();
+        self.refuse(&mut state);
     }
 
     /// Refuses what is appended from now on, because nothing can be committed any more.
     pub(crate) fn fail(&self) {
         let mut state = self.lock();
         state.failed = true;
-        self.ripe.notify_all();
-        self.freed.notify_all();
+        self.refuse(&mut state);
     }
 
-    /// Whether appends are refused.
-    pub(crate) fn refuses(&self) -> Option<NoSpace> {
-        self.lock().refuses()
+    /// Without it a producer would learn of the end only when its buffer is full.
+    fn refuse(&self, state: &mut State<N>) {
+        state.producers.iter().flatten().for_each(|held| held.buffer.close());
+        self.push_all(state);
+        self.ripe.notify_all();
+        self.freed.notify_all();
     }
 
     /// Changes the numbering, then lets the writers look again.
@@ -284,9 +306,14 @@ impl<N: Numbering> Handover<N> {
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
-        if state.waiting > 0 {
-            self.freed.notify_all();
-        }
+    }
+
+    /// Whether nothing is staged and every buffer is back.
+    #[cfg(test)]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let state = self.lock();
+        let empty = state.queue.is_empty() && state.queued == 0;
+        empty && state.free.len() == state.made && state.large == 0 && state.waiting == 0
     }
 
     fn is_ripe(&self, state: &State<N>) -> bool {
@@ -313,6 +340,10 @@ impl<N: Numbering> Handover<N> {
             self.ripe.notify_one();
         }
         Work::Block(state.numbering.block(batch.entries, batch.bytes), batch)
+    }
+
+    fn push_all(&self, state: &mut State<N>) -> u64 {
+        (0..state.producers.len()).map(|index| self.push_published(state, index)).sum()
     }
 
     /// Queues what a producer published since it was last asked; returns how many entries.
@@ -362,6 +393,9 @@ impl<N: Numbering> Handover<N> {
         } else {
             state.large -= buffer.length();
         }
+        if state.waiting > 0 {
+            self.freed.notify_all();
+        }
     }
 
     fn wait_for<'a>(
@@ -377,8 +411,11 @@ impl<N: Numbering> Handover<N> {
             if ready(&state) {
                 return Ok(state);
             }
-            let Wait::Until(deadline) = wait else { return Err(NoSpace::Timeout) };
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = match wait {
+                Wait::Never => Duration::ZERO,
+                Wait::Until(deadline) => deadline.saturating_duration_since(Instant::now()),
+                Wait::Forever => Duration::MAX,
+            };
             if left.is_zero() {
                 return Err(NoSpace::Timeout);
             }

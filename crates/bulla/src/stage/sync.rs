@@ -1,7 +1,7 @@
 //! The primitives that [`super::buffer`] and [`super::handover`] stand on. The model test puts loom's here.
 #![allow(unsafe_code)]
 
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use std::cell::UnsafeCell;

@@ -1,0 +1,139 @@
+//! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer.
+
+use crate::allocator::allocations;
+use crate::workshop::{Workshop, alone, is_alone};
+use bulla::{Entry, Options, Producer};
+use std::process::Command;
+use std::time::Duration;
+
+const APPENDS: usize = 1_000_000;
+
+/// An entry whose row is of a hundred bytes.
+fn entry() -> Entry<'static> {
+    let entry = Entry::new("read", "user_42/email").subject("user_42").purpose("fulfilling user request");
+    let entry = entry.controller("example.com").actor("service-7").client("192.0.2.17").stream("a");
+    assert!((95..=105).contains(&entry.measure().unwrap()), "{:?}", entry.measure());
+    entry
+}
+
+fn options() -> Options {
+    Options::default().memory(64 << 20).compression(1).append_timeout(Duration::from_secs(60))
+}
+
+/// Has every buffer made: nothing comes back while the medium stands still.
+fn warm_up(workshop: &Workshop, producer: &mut Producer) {
+    workshop.gate.shut();
+    let mut refused = 0;
+    while refused < 1000 {
+        match producer.try_append(&entry()) {
+            Ok(()) => refused = 0,
+            Err(_) => {
+                refused += 1;
+                std::thread::yield_now();
+            }
+        }
+    }
+    workshop.gate.wait_until_reached();
+    workshop.gate.open();
+    producer.flush().unwrap().durable().unwrap();
+}
+
+#[test]
+fn a_warm_producer_appends_without_allocating() {
+    let workshop = Workshop::new();
+    let log = workshop.open(options());
+    let mut producer = log.producer().unwrap();
+    warm_up(&workshop, &mut producer);
+    let entry = entry();
+    let batch = vec![entry.clone(); 1000];
+
+    let start = allocations();
+    for _ in 0..APPENDS {
+        producer.append(&entry).unwrap();
+    }
+    let appended = allocations();
+    for _ in 0..APPENDS / batch.len() {
+        producer.append_batch(&batch).unwrap();
+    }
+    let batched = allocations();
+    assert_eq!((appended - start, batched - appended), (0, 0));
+
+    // Until so many were taken; one that is refused allocates its message, which is not counted.
+    let (mut taken, mut allocated) = (0, 0);
+    while taken < APPENDS {
+        let before = allocations();
+        match producer.try_append(&entry) {
+            Ok(()) => {
+                taken += 1;
+                allocated += allocations() - before;
+            }
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+    assert_eq!(allocated, 0);
+    drop(producer);
+    log.close().unwrap();
+}
+
+/// A producer that nobody warmed up pays for the first buffers, and for nothing else.
+#[test]
+fn a_cold_producer_allocates_its_buffers() {
+    let workshop = Workshop::new();
+    let log = workshop.open(options());
+    let mut producer = log.producer().unwrap();
+    let entry = entry();
+    let start = allocations();
+    for _ in 0..APPENDS {
+        producer.append(&entry).unwrap();
+    }
+    let allocated = allocations() - start;
+    println!("{allocated} allocations in {APPENDS} appends");
+    // At most 256 buffers, of two pieces each.
+    assert!((2..=2 * 256).contains(&allocated), "{allocated} allocations");
+    drop(producer);
+    log.close().unwrap();
+}
+
+/// The system calls of the thread that appends, as `strace` sees them.
+#[test]
+fn appending_makes_no_system_calls() {
+    if is_alone() {
+        return append_between_markers();
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "-e", "trace=all", "-o"]).arg(place.path().join("trace"));
+    let output = alone(strace, "append_path::appending_makes_no_system_calls").output();
+    let output = output.expect("this test needs strace: `apt-get install strace`");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let traces = std::fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().path());
+    let traces = traces.map(|path| std::fs::read_to_string(path).unwrap());
+    let appending = traces.filter(|trace| trace.matches(MARKER).count() == 2).collect::<Vec<_>>();
+    assert_eq!(appending.len(), 1, "one thread appends");
+    let between = appending[0].split(MARKER).nth(1).unwrap();
+    let calls = between.lines().skip(1).filter(|line| line.contains('(')).collect::<Vec<_>>();
+    let mut names = calls.iter().map(|call| call.split('(').next().unwrap()).collect::<Vec<_>>();
+    names.sort_unstable();
+    let kinds = names.chunk_by(|a, b| a == b).map(|calls| format!("{} {}", calls.len(), calls[0]));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    println!("{} system calls in {APPENDS} appends: {kinds}", calls.len());
+    assert!(calls.len() < APPENDS / 100, "{} system calls in {APPENDS} appends: {kinds}", calls.len());
+}
+
+/// A system call that nothing else here makes.
+const MARKER: &str = "getppid()";
+
+fn append_between_markers() {
+    let workshop = Workshop::new();
+    let log = workshop.open(options());
+    let mut producer = log.producer().unwrap();
+    let entry = entry();
+    producer.append(&entry).unwrap();
+    let _ = std::os::unix::process::parent_id();
+    for _ in 1..APPENDS {
+        producer.append(&entry).unwrap();
+    }
+    let _ = std::os::unix::process::parent_id();
+    producer.flush().unwrap().durable().unwrap();
+    assert_eq!(log.acknowledged(), APPENDS as u64);
+}

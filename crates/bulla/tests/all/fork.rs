@@ -1,0 +1,121 @@
+//! A forked child has its parent's handles, and must not use them.
+#![allow(unsafe_code)]
+
+use crate::workshop::{alone, is_alone};
+use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Producer, Receipt, Result, Step};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Forks in a process of its own, where no other test has a thread.
+#[test]
+fn in_a_child_every_handle_refuses() {
+    if is_alone() {
+        return fork_and_compare();
+    }
+    let mut command = Command::new("env");
+    command.arg("RUST_BACKTRACE=0");
+    let output = alone(command, "fork::in_a_child_every_handle_refuses").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+}
+
+fn fork_and_compare() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    let entry = Entry::new("read", "x");
+    producer.append(&entry).unwrap();
+    let receipt = producer.flush().unwrap();
+    receipt.checkpointed().unwrap();
+    let before = files(place.path());
+
+    let mut handles = Some((log, producer, receipt));
+    // SAFETY: the child uses its own memory and the allocator, which `fork` of the C library keeps usable; it takes
+    // no lock that a thread of the parent could hold, which is what this test is about, and ends by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let (log, producer, receipt) = handles.take().unwrap();
+        let failed = use_in_child(log, producer, &receipt, &place.path().join("other"));
+        // SAFETY: ends the child without running what the parent has registered.
+        unsafe { libc::_exit(failed) }
+    }
+    assert!(child > 0);
+    let mut status = 0;
+    // SAFETY: `status` is valid, and the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status), "the child crashed: {status}");
+    assert_eq!(libc::WEXITSTATUS(status), 0, "the number of the check that failed in the child");
+
+    let mut after = files(place.path());
+    after.retain(|path, _| !path.starts_with(place.path().join("other")) && !path.ends_with("signing.key"));
+    let mut before = before;
+    before.retain(|path, _| !path.ends_with("signing.key"));
+    after.retain(|path, _| !path.starts_with(place.path().join("other.keys")));
+    assert_eq!(before, after);
+
+    // The parent goes on, and still holds its lock.
+    let (log, mut producer, _) = handles.unwrap();
+    assert_eq!(Log::open(&directory, Options::default()).unwrap_err().kind(), ErrorKind::Locked);
+    producer.append(&entry).unwrap();
+    producer.flush().unwrap().checkpointed().unwrap();
+    drop(producer);
+    log.close().unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    assert_eq!(log.recovery(), bulla::Recovery::default());
+}
+
+/// 0, or the number of the first check that fails.
+fn use_in_child(log: Log, mut producer: Producer, receipt: &Receipt, other: &Path) -> i32 {
+    let entry = Entry::new("forked", "x");
+    let mut checks = vec![
+        refuses(producer.append(&entry)),
+        refuses(producer.try_append(&entry)),
+        refuses(producer.append_batch(std::slice::from_ref(&entry)).map_err(|error| error.error)),
+        refuses(producer.flush()),
+        refuses(receipt.durable()),
+        refuses(receipt.durable_within(Duration::from_secs(3600))),
+        refuses(receipt.checkpointed()),
+        refuses(log.producer()),
+        refuses(log.flush()),
+        refuses(log.step(Step::Linger)),
+        refuses(log.step(Step::Checkpoint)),
+        log.acknowledged() == 1,
+    ];
+    drop(producer);
+    checks.push(refuses(log.close()));
+    // A log of its own is another matter; and it does not bring the parent's handles back to life.
+    checks.push(own_log(other).is_ok());
+    checks.push(refuses(receipt.durable()));
+    checks.iter().position(|&passed| !passed).map_or(0, |index| index as i32 + 1)
+}
+
+fn refuses<T>(result: Result<T, Error>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::Closed)
+}
+
+fn own_log(directory: &Path) -> Result<()> {
+    Init::default().create(directory)?;
+    let log = Log::open(directory, Options::default())?;
+    let mut producer = log.producer()?;
+    producer.append(&Entry::new("read", "x"))?;
+    producer.flush()?.checkpointed()?;
+    drop(producer);
+    log.close()
+}
+
+/// Every file below a directory, with what is in it.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for item in std::fs::read_dir(directory).unwrap() {
+        let path = item.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => drop(found.insert(path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    found
+}

@@ -1,0 +1,490 @@
+//! The hand-over, checked by loom: the sources of `src/stage` themselves, in every interleaving of their atomic
+//! operations and locks that a few preemptions can make, with the weakest memory order that they ask for.
+//!
+//! Every model checks that each row that was published arrives once, in its producer's order, under dense numbers;
+//! that no two accesses to a byte race; that nobody waits for ever; and that every buffer finds its way back.
+
+#[allow(dead_code)]
+mod stage;
+
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+use stage::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
+use stage::handover::{Batch, Bounds, Handover, NoSpace, Numbering, ProducerId, Wait, Work};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ROW: usize = ROW_PREFIX + 1;
+
+/// Numbers entries; lets so many bytes be in flight.
+struct Count {
+    next: u64,
+    in_flight: usize,
+    limit: usize,
+}
+
+impl Numbering for Count {
+    type Ticket = u64;
+
+    fn control(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn admits(&self) -> bool {
+        self.in_flight < self.limit
+    }
+
+    fn block(&mut self, entries: u64, bytes: usize) -> u64 {
+        self.in_flight += bytes;
+        self.next += entries;
+        self.next - entries
+    }
+}
+
+type Shared = Arc<Handover<Count>>;
+
+/// Rows with their numbers.
+type Arrived = Vec<(u64, u8)>;
+
+/// Buffers of `rows` rows each; as many in flight as there may be.
+fn handover(buffers: usize, rows: usize) -> Shared {
+    gated(buffers, rows, usize::MAX)
+}
+
+fn gated(buffers: usize, rows: usize, limit: usize) -> Shared {
+    let size = rows * ROW;
+    let bounds = Bounds { buffers, buffer_size: size, large_rows: 2 * size, block_size: size };
+    Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit }))
+}
+
+/// No bound on preemptions.
+const ALL: usize = usize::MAX;
+
+/// Runs `model` in every interleaving of so many preemptions.
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = (preemptions != ALL).then_some(preemptions);
+    builder.max_branches = 10_000;
+    let runs = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = runs.clone();
+    builder.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    println!("{runs} interleavings");
+    assert!(runs > 20, "a model of {runs} interleavings shows nothing");
+}
+
+fn spawn<T: 'static>(handover: &Shared, run: impl FnOnce(&Handover<Count>) -> T + 'static) -> JoinHandle<T> {
+    let handover = handover.clone();
+    thread::spawn(move || run(&handover))
+}
+
+/// What a log's producer does.
+struct Producer<'a> {
+    handover: &'a Handover<Count>,
+    id: ProducerId,
+    writer: Option<Writer>,
+}
+
+impl<'a> Producer<'a> {
+    fn new(handover: &'a Handover<Count>) -> Self {
+        let (id, _) = handover.register().unwrap();
+        Producer { handover, id, writer: None }
+    }
+
+    fn append(&mut self, row: u8) -> Result<(), NoSpace> {
+        self.append_within(row, Wait::Forever)
+    }
+
+    fn append_within(&mut self, row: u8, wait: Wait) -> Result<(), NoSpace> {
+        let push = |writer: &mut Option<Writer>| {
+            writer.as_mut().is_some_and(|writer| writer.push(1, |space| space[0] = row))
+        };
+        while !push(&mut self.writer) {
+            self.writer = Some(self.handover.exchange(self.id, self.writer.take(), wait)?);
+        }
+        Ok(())
+    }
+
+    fn append_large(&mut self, row: u8, length: usize) -> Result<(), NoSpace> {
+        self.handover.push_large(self.id, length, |space| space.fill(row), Wait::Forever)
+    }
+
+    fn retire(mut self) {
+        self.handover.retire(self.id, self.writer.take());
+    }
+}
+
+/// What a log's writer does, until there is nothing left to do.
+fn write(handover: &Handover<Count>) -> Arrived {
+    let mut arrived = Vec::new();
+    while let Some(Work::Block(first, batch)) = handover.take(true) {
+        seal(&mut arrived, first, &batch);
+        handover.release(batch);
+    }
+    arrived
+}
+
+fn seal(arrived: &mut Arrived, first: u64, batch: &Batch) {
+    let rows = batch.slices.iter().flat_map(|slice| slice.rows());
+    arrived.extend((first..).zip(rows.map(|row| row[0])));
+    assert_eq!(arrived.last().map(|&(number, _)| number + 1), Some(first + batch.entries));
+}
+
+/// What is left once the threads are gone: what a log's `drain` does.
+fn drain(handover: &Handover<Count>) -> Arrived {
+    handover.take_all();
+    let mut arrived = Vec::new();
+    while let Some(Work::Block(first, batch)) = handover.take(false) {
+        seal(&mut arrived, first, &batch);
+        handover.release(batch);
+    }
+    arrived
+}
+
+/// Puts what several writers got in the order of numbers, which have to be dense.
+fn in_order(arrived: impl IntoIterator<Item = Arrived>) -> Vec<u8> {
+    let mut all = arrived.into_iter().flatten().collect::<Arrived>();
+    all.sort_unstable();
+    assert!(all.iter().map(|&(number, _)| number).eq(0..all.len() as u64), "numbers: {all:?}");
+    all.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The rows of one producer of two: those of the first are below 100.
+fn rows_of(rows: &[u8], second: bool) -> Vec<u8> {
+    rows.iter().copied().filter(|&row| (row >= 100) == second).collect()
+}
+
+#[test]
+fn linger_takes_from_a_buffer_that_is_being_written() {
+    check(5, || {
+        let handover = handover(2, 2);
+        let producer = spawn(&handover, |handover| {
+            let mut producer = Producer::new(handover);
+            for row in 1..=3 {
+                producer.append(row).unwrap();
+            }
+            producer.retire();
+        });
+        let linger = spawn(&handover, |handover| {
+            handover.take_all();
+            drain(handover)
+        });
+        producer.join().unwrap();
+        let early = linger.join().unwrap();
+        handover.close();
+        let late = drain(&handover);
+        assert_eq!(in_order([early, late]), [1, 2, 3]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+#[test]
+fn buffers_are_used_again_while_a_writer_reads() {
+    check(3, || {
+        let handover = handover(2, 1);
+        let writer = spawn(&handover, write);
+        let linger = spawn(&handover, |handover| handover.take_all().0);
+        let mut producer = Producer::new(&handover);
+        for row in 1..=4 {
+            producer.append(row).unwrap();
+        }
+        producer.retire();
+        linger.join().unwrap();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+#[test]
+fn a_producer_goes_on_in_the_buffer_that_it_flushed() {
+    check(ALL, || {
+        let handover = handover(2, 3);
+        let writer = spawn(&handover, write);
+        let mut producer = Producer::new(&handover);
+        producer.append(1).unwrap();
+        assert_eq!(handover.flush(producer.id), Ok(1));
+        producer.append(2).unwrap();
+        producer.append(3).unwrap();
+        assert_eq!(handover.flush(producer.id), Ok(2));
+        producer.append(4).unwrap();
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// Two producers share four buffers of a row each; one retires while the other waits for space.
+#[test]
+fn producers_that_retire_leave_nothing_behind() {
+    check(3, || {
+        let handover = handover(4, 1);
+        let writer = spawn(&handover, write);
+        let other = spawn(&handover, |handover| {
+            let mut producer = Producer::new(handover);
+            producer.append(100).unwrap();
+            producer.append(101).unwrap();
+            producer.retire();
+        });
+        let mut producer = Producer::new(&handover);
+        for row in 1..=3 {
+            producer.append(row).unwrap();
+        }
+        producer.retire();
+        other.join().unwrap();
+        handover.close();
+        let rows = in_order([writer.join().unwrap()]);
+        assert_eq!((rows_of(&rows, false), rows_of(&rows, true)), (vec![1, 2, 3], vec![100, 101]));
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// No writer runs: the only buffer that comes free is the one of a producer that retires.
+#[test]
+fn a_buffer_that_comes_free_by_retiring_wakes_whoever_waits() {
+    check(ALL, || {
+        let handover = handover(4, 1);
+        let idle = {
+            let (id, _) = handover.register().unwrap();
+            let writer = handover.exchange(id, None, Wait::Never).unwrap();
+            spawn(&handover, move |handover| handover.retire(id, Some(writer)))
+        };
+        let mut producer = Producer::new(&handover);
+        for row in 1..=4 {
+            producer.append(row).unwrap();
+        }
+        idle.join().unwrap();
+        producer.retire();
+        assert_eq!(in_order([drain(&handover)]), [1, 2, 3, 4]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// Nothing more comes, and nobody closes: a writer gets what there is all the same.
+#[test]
+fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
+    let hurries: [fn(&Handover<Count>, &mut Producer<'_>); 3] = [
+        |_, producer| producer.append(2).unwrap(),
+        |handover, producer| drop(handover.flush(producer.id)),
+        |handover, _| drop(handover.take_all()),
+    ];
+    for hurry in hurries {
+        check(ALL, move || {
+            let handover = handover(2, 1);
+            let writer = spawn(&handover, |handover| match handover.take(true) {
+                Some(Work::Block(_, batch)) => handover.release(batch),
+                _ => panic!("no block"),
+            });
+            let mut producer = Producer::new(&handover);
+            producer.append(1).unwrap();
+            hurry(&handover, &mut producer);
+            writer.join().unwrap();
+        });
+    }
+}
+
+/// Two blocks become ripe at once: whoever takes the first tells the next writer of the second.
+#[test]
+fn one_notice_reaches_as_many_writers_as_there_are_blocks() {
+    check(4, || {
+        let handover = handover(4, 1);
+        let writers = [(); 2].map(|()| {
+            spawn(&handover, |handover| match handover.take(true) {
+                Some(Work::Block(first, _)) => first,
+                _ => panic!("no block"),
+            })
+        });
+        let mut producers = [Producer::new(&handover), Producer::new(&handover)];
+        assert!(handover.register().is_none(), "half of the buffers are taken");
+        producers.iter_mut().for_each(|producer| producer.append(1).unwrap());
+        handover.take_all();
+        let mut numbers = writers.map(|writer| writer.join().unwrap());
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1]);
+        producers.map(Producer::retire);
+        assert!(handover.register().is_some());
+    });
+}
+
+/// The queue is not worth a block; that somebody waits for space makes it one.
+#[test]
+fn who_waits_presses_the_writers() {
+    check(4, || {
+        let bounds = Bounds { buffers: 2, buffer_size: ROW, large_rows: ROW, block_size: 100 * ROW };
+        let handover = Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit: usize::MAX }));
+        let writer = spawn(&handover, write);
+        let mut producer = Producer::new(&handover);
+        for row in 1..=4 {
+            producer.append(row).unwrap();
+        }
+        producer.append_large(5, ROW).unwrap();
+        producer.append_large(6, ROW).unwrap();
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5, 6]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+#[test]
+fn who_never_waits_is_told_which_rows_were_taken() {
+    check(ALL, || {
+        let handover = handover(2, 1);
+        let writer = spawn(&handover, write);
+        let mut producer = Producer::new(&handover);
+        let taken = (1..=4).filter(|&row| match producer.append_within(row, Wait::Never) {
+            Ok(()) => true,
+            Err(refusal) => {
+                assert_eq!(refusal, NoSpace::Timeout);
+                false
+            }
+        });
+        let taken = taken.collect::<Vec<u8>>();
+        assert!(taken.starts_with(&[1, 2]), "{taken:?}");
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), taken);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// Whatever was flushed arrives; of the rest a prefix does; nobody is told that a row was taken after closing.
+#[test]
+fn closing_races_with_appending() {
+    check(4, || {
+        let handover = handover(2, 2);
+        let writer = spawn(&handover, write);
+        let producer = spawn(&handover, |handover| {
+            let mut producer = Producer::new(handover);
+            let mut flushed = 0;
+            for row in 1..=3 {
+                if producer.append(row).is_err() {
+                    break;
+                }
+                if row == 2 && handover.flush(producer.id).is_ok() {
+                    flushed = row;
+                }
+            }
+            (producer.id, producer.writer.take(), flushed)
+        });
+        handover.close();
+        let early = writer.join().unwrap();
+        let late = drain(&handover);
+        let (id, mut writer, flushed) = producer.join().unwrap();
+        let rows = in_order([early, late]);
+        assert!(
+            rows.len() >= usize::from(flushed) && rows.iter().copied().eq(1..=rows.len() as u8),
+            "{rows:?}"
+        );
+        // After closing, known to have happened before, nothing is taken any more.
+        if let Some(writer) = &mut writer {
+            assert!(!writer.push(0, |_| ()));
+        }
+        assert_eq!(handover.flush(id), Err(NoSpace::Closed));
+        assert_eq!(handover.exchange(id, writer, Wait::Forever).err(), Some(NoSpace::Closed));
+    });
+}
+
+#[test]
+fn failing_wakes_everybody() {
+    check(5, || {
+        let handover = gated(2, 1, 0);
+        let writer = spawn(&handover, write);
+        let producer = spawn(&handover, |handover| {
+            let mut producer = Producer::new(handover);
+            (1..=3).find_map(|row| producer.append(row).err())
+        });
+        handover.fail();
+        assert_eq!(writer.join().unwrap(), []);
+        assert_eq!(producer.join().unwrap(), Some(NoSpace::Failed));
+    });
+}
+
+#[test]
+fn large_rows_keep_their_place_and_their_bound() {
+    check(ALL, || {
+        let handover = handover(2, 2);
+        let writer = spawn(&handover, write);
+        let mut producer = Producer::new(&handover);
+        producer.append(1).unwrap();
+        producer.append_large(2, 2 * ROW).unwrap();
+        producer.append(3).unwrap();
+        // Larger than what large rows may take together: it waits until it is alone.
+        producer.append_large(4, 5 * ROW).unwrap();
+        producer.append(5).unwrap();
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// A large row that is handed over while the log is closed is either refused or arrives.
+#[test]
+fn closing_races_with_a_large_row() {
+    check(ALL, || {
+        let handover = handover(2, 1);
+        let writer = spawn(&handover, write);
+        let producer = spawn(&handover, |handover| {
+            let mut producer = Producer::new(handover);
+            let taken = producer.append_large(1, ROW).is_ok();
+            producer.retire();
+            taken
+        });
+        handover.close();
+        let early = writer.join().unwrap();
+        let late = drain(&handover);
+        let taken = producer.join().unwrap();
+        assert_eq!(in_order([early, late]), if taken { vec![1] } else { vec![] });
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// Two writers, and a gate that lets one row be in flight until it is committed.
+#[test]
+fn writers_behind_a_closed_gate_wake_up() {
+    check(2, || {
+        let handover = gated(2, 1, 1);
+        let committing = |handover: &Handover<Count>| {
+            let mut arrived = Vec::new();
+            while let Some(Work::Block(first, batch)) = handover.take(true) {
+                seal(&mut arrived, first, &batch);
+                let bytes = batch.bytes;
+                handover.release(batch);
+                handover.with_numbering(|count| count.in_flight -= bytes);
+            }
+            arrived
+        };
+        let writers = [spawn(&handover, committing), spawn(&handover, committing)];
+        let mut producer = Producer::new(&handover);
+        for row in 1..=3 {
+            producer.append(row).unwrap();
+        }
+        producer.retire();
+        handover.close();
+        assert_eq!(in_order(writers.map(|writer| writer.join().unwrap())), [1, 2, 3]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// What the safety of `buffer` rests on, whoever uses it: no second writer, and no new one over somebody's slice.
+#[test]
+fn a_buffer_that_somebody_holds_gets_no_writer() {
+    loom::model(|| {
+        let mut buffer = Arc::new(Buffer::new(2 * ROW));
+        let mut writer = Writer::new(&mut buffer).unwrap();
+        assert!(writer.push(1, |row| row[0] = 1));
+        assert!(Writer::new(&mut buffer).is_none());
+        let (slice, mark) = Slice::beyond(&buffer, Mark::default());
+        drop(writer);
+        assert!(Writer::new(&mut buffer).is_none());
+        assert!(slice.rows().eq([[1]]));
+        drop(slice);
+        assert_eq!(buffer.mark(), mark);
+        assert!(Writer::new(&mut buffer).is_some());
+        assert_eq!(buffer.mark(), Mark::default());
+    });
+}
