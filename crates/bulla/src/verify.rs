@@ -200,7 +200,7 @@ impl Verify {
             return Err(Error::new(ErrorKind::NoKey, message));
         }
         let tail = walk.finish(checkpoint.root)?;
-        sources::check_files(&*store, &mut walk.findings)?;
+        sources::check_files(&*store, live, &mut walk.findings)?;
         report.pending = if live { tail.frames } else { 0 };
         if !live && let Some(finding) = unclosed(&tail, checkpoint.size) {
             walk.findings.add(finding);

@@ -153,8 +153,13 @@ fn partial_widths(store: &dyn Store, full: &str, width: u16) -> Result<Vec<u16>>
     Ok(widths.filter(|&other| other < width).collect())
 }
 
-/// Tells of files that do not belong to a log.
-pub(crate) fn check_files(store: &dyn Store, findings: &mut Findings) -> Result<()> {
+/// Tells of files that do not belong to a log. Beside a live writer, files that it is about to rename do.
+pub(crate) fn check_files(store: &dyn Store, live: bool, findings: &mut Findings) -> Result<()> {
+    let mut unknown = |path: &str| {
+        if !(live && path.ends_with(".tmp")) {
+            findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
+        }
+    };
     const KNOWN: [&str; 5] = [
         crate::config::FILE,
         crate::checkpoint::FILE,
@@ -164,11 +169,11 @@ pub(crate) fn check_files(store: &dyn Store, findings: &mut Findings) -> Result<
     ];
     for item in list(store, "")? {
         if !KNOWN.contains(&item.name.as_str()) {
-            unknown(&item.name, findings);
+            unknown(&item.name);
         }
     }
     for other in crate::segment::list(store)?.1 {
-        unknown(&format!("{}/{other}", crate::segment::DIRECTORY), findings);
+        unknown(&format!("{}/{other}", crate::segment::DIRECTORY));
     }
     let mut directories = vec!["tile".to_owned()];
     while let Some(directory) = directories.pop() {
@@ -177,7 +182,7 @@ pub(crate) fn check_files(store: &dyn Store, findings: &mut Findings) -> Result<
             match (item.directory, tile::parse_path(&path)) {
                 (true, _) => directories.push(path),
                 (false, Some(TilePath::Hashes(_) | TilePath::Entries { .. })) => {}
-                (false, None) => unknown(&path, findings),
+                (false, None) => unknown(&path),
             }
         }
     }
@@ -189,8 +194,4 @@ fn list(store: &dyn Store, directory: &str) -> Result<Vec<crate::store::Item>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         items => items.map_err(|error| Error::io(format!("listing {}", store.describe(directory)), error)),
     }
-}
-
-fn unknown(path: &str, findings: &mut Findings) {
-    findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
 }

@@ -6,6 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
     let place = tempfile::tempdir().unwrap();
@@ -23,6 +31,7 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
     std::thread::scope(|scope| {
         let mut producer = log.producer().unwrap();
         let done = &done;
+        let _stop_the_writer_in_any_case = Stop(done);
         let writer = scope.spawn(move || {
             let mut appended = 0_u64;
             while !done.load(Ordering::Relaxed) {
