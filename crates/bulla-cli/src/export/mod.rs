@@ -74,6 +74,7 @@ impl Export {
         let Format::Jsonl = self.format;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
+        let mut destination = Destination::open(self.output.as_deref())?;
         let Some(identity) = self.place.identity(self.identity.as_deref())? else {
             return Err(Failure::new(
                 Exit::Refused,
@@ -92,7 +93,6 @@ impl Export {
             from: self.from,
             to: self.to,
         });
-        let mut destination = Destination::open(self.output.as_deref())?;
 
         let bar = (!io::stdout().is_terminal()).then(|| progress_bar(1));
         let shown = bar.clone();
