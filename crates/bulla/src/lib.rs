@@ -5,6 +5,8 @@
 //!
 //! `docs/format.md` specifies every byte, `docs/threat-model.md` says what an attacker can and cannot do.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod checkpoint;
 mod commit;
 pub mod config;
@@ -15,6 +17,8 @@ pub mod event;
 mod export;
 pub mod finding;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod info;
 mod init;
 pub mod keys;

@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all that a new user needs; both install what is missing and say so.
+
+PROFILE ?= release
+BIN = target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/bulla
+INPUT ?=
+
+.PHONY: demo test lint deny doc bench torture fuzz vectors setup clean
+
+## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
+demo: setup
+	cargo build --quiet --profile $(PROFILE) -p bulla-cli
+	@scripts/demo.sh $(BIN) $(INPUT)
+
+## All tests.
+test: setup
+	cargo test --workspace
+
+## What a change must pass besides the tests.
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
+
+## Licences and bans of everything that is linked.
+deny:
+	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; cargo install --locked --debug cargo-deny; }
+	cargo deny check licenses bans sources
+
+## Entries a second, bytes on disk, verification and export, on this machine.
+bench:
+	cargo bench -p bulla --bench append
+
+## The SIGKILL loop, a thousand rounds.
+torture: setup
+	BULLA_TORTURE_ROUNDS=1000 cargo test -p bulla --test all sigkill -- --nocapture
+
+## Every fuzz target for SECONDS each, with the nightly toolchain.
+SECONDS_EACH ?= 10
+fuzz:
+	@scripts/fuzz.sh $(SECONDS_EACH)
+
+## The known answers, made anew by their independent scripts.
+vectors:
+	python3 vectors/proof/make.py
+	python3 vectors/seal/make.py
+
+setup:
+	@scripts/setup.sh
+
+clean:
+	cargo clean
+	rm -rf demo

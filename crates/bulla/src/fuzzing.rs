@@ -1,0 +1,168 @@
+//! What the fuzz targets run: every parser of bytes that somebody else may have written.
+//!
+//! `fuzz/` drives them with coverage, a plain test with the corpus alone. Each states what must hold, whatever the
+//! bytes. Not part of the API.
+
+use crate::event::Event;
+use crate::keys::recipients::IdentityFile;
+use crate::keys::seal_chain::parse_seal_key;
+use crate::keys::signing::SigningKey;
+use crate::seal::columns::{Compression, Decoder, Encoder, Rows, padme};
+use crate::seal::epoch::EpochBody;
+use crate::segment::SegmentName;
+use crate::text::{LineReader, combined, jsonl};
+use crate::{config, frame};
+use bulla_proof::Entry;
+use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
+use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::tile;
+
+/// A parser under test.
+pub type Target = fn(&[u8]);
+
+/// All of them, by name.
+pub const TARGETS: [(&str, Target); 10] = [
+    ("frame", frame),
+    ("commitment", commitment),
+    ("block", block),
+    ("row", row),
+    ("checkpoint", checkpoint),
+    ("tile", tile),
+    ("jsonl", jsonl),
+    ("combined", combined),
+    ("config", config),
+    ("small_files", small_files),
+];
+
+/// A frame's head.
+pub fn frame(bytes: &[u8]) {
+    if let Ok(head) = frame::parse_head(bytes, 7) {
+        let body = usize::try_from(head.commitment.body_length).expect("a body fits memory");
+        let encoded = frame::encode_head(&head.commitment.encode(), body, head.group);
+        assert_eq!(encoded[..], bytes[..frame::HEAD], "a head has one spelling");
+        assert_eq!(head.end(), 7 + (frame::HEAD + frame::SEAL + body) as u64);
+    }
+}
+
+/// A commitment.
+pub fn commitment(bytes: &[u8]) {
+    if let Ok(commitment) = Commitment::decode(bytes) {
+        assert_eq!(commitment.encode()[..], *bytes, "a commitment has one spelling");
+    }
+}
+
+/// The plaintext of a block. The first two bytes choose how many entries it is said to have.
+pub fn block(bytes: &[u8]) {
+    const LIMIT: usize = 1 << 20;
+    let Some((count, plaintext)) = bytes.split_first_chunk::<2>() else { return };
+    let entries = usize::from(u16::from_le_bytes(*count));
+    let mut rows = Rows::default();
+    if Decoder::new().decode(plaintext, entries, LIMIT, &mut rows).is_err() {
+        return;
+    }
+    assert_eq!(rows.len(), entries);
+    assert!(rows.iter().map(|row| row.len() + 4).sum::<usize>() <= LIMIT);
+    let mut again = Vec::new();
+    let list = rows.iter().collect::<Vec<_>>();
+    Encoder::new(Compression::NONE).encode(&list, &mut again).expect("decoded rows are rows");
+    again.resize(padme(again.len()), 0);
+    let mut decoded = Rows::default();
+    Decoder::new().decode(&again, entries, LIMIT, &mut decoded).expect("what was encoded decodes");
+    assert!(rows.iter().eq(decoded.iter()), "rows come out as they went in");
+    rows.iter().for_each(row);
+}
+
+/// A canonical row.
+pub fn row(bytes: &[u8]) {
+    if let Ok(entry) = Entry::decode(bytes) {
+        let mut again = vec![0; entry.measure().expect("a decoded entry is within its limits")];
+        entry.encode(0, &mut again);
+        assert_eq!(again, bytes, "a row has one spelling");
+    }
+}
+
+/// A signed note, a checkpoint, a verifier key.
+pub fn checkpoint(bytes: &[u8]) {
+    if let Ok(note) = SignedNote::parse(bytes)
+        && let Ok(checkpoint) = Checkpoint::parse(note.text)
+    {
+        assert_eq!(checkpoint.body(), note.text, "a checkpoint has one spelling");
+    }
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(key) = text.parse::<VerifierKey>()
+    {
+        assert_eq!(key.to_string(), text, "a key has one spelling");
+    }
+}
+
+/// Tiles, bundles and their paths. The first two bytes choose the width.
+pub fn tile(bytes: &[u8]) {
+    let Some((width, content)) = bytes.split_first_chunk::<2>() else { return };
+    let width = u16::from_le_bytes(*width) % (tile::FULL_WIDTH + 2);
+    if let Ok(hashes) = tile::parse_tile(content, width) {
+        assert_eq!(tile::encode_tile(&hashes), content);
+    }
+    if let Ok(entries) = tile::parse_bundle(content, width) {
+        let mut again = Vec::new();
+        entries.iter().for_each(|entry| tile::push_bundle_entry(&mut again, entry));
+        assert_eq!(again, content);
+    }
+    if let Ok(path) = std::str::from_utf8(content) {
+        let _ = tile::parse_path(path);
+    }
+}
+
+/// Lines of JSON.
+pub fn jsonl(bytes: &[u8]) {
+    each_line(bytes, |line| {
+        let Ok(parsed) = jsonl::parse_line(line) else { return };
+        let mut text = Vec::new();
+        jsonl::write_entry(&parsed.entry(), 7, &mut text);
+        let text = String::from_utf8(text).expect("JSON is UTF-8");
+        let text = text.replacen("\"entry\":7,", "", 1);
+        assert_eq!(jsonl::parse_line(text.trim_end().as_bytes()).as_ref(), Ok(&parsed), "{text}");
+    });
+}
+
+/// Lines of an access log.
+pub fn combined(bytes: &[u8]) {
+    each_line(bytes, |line| {
+        if let Ok(parsed) = combined::parse_line(line) {
+            parsed.entry().measure().expect("a parsed entry is within its limits");
+        }
+    });
+}
+
+/// `bulla.toml`.
+pub fn config(bytes: &[u8]) {
+    if let Ok((config, options)) = config::parse(bytes) {
+        assert!(!config.recipients.is_empty());
+        let _ = crate::options::Tuning::try_from(options);
+    }
+}
+
+/// Small files: events, epoch bodies, keys, names of segments.
+pub fn small_files(bytes: &[u8]) {
+    if let Ok(event) = Event::decode(bytes) {
+        assert_eq!(Event::decode(&event.encode()).ok(), Some(event));
+    }
+    if let Ok(epoch) = EpochBody::decode(bytes) {
+        assert_eq!(epoch.encode(), bytes, "an epoch body has one spelling");
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some(name) = SegmentName::parse(text) {
+        assert_eq!(name.to_string(), text, "a segment has one name");
+    }
+    let _ = parse_seal_key(text, LogId([7; 16]));
+    let _ = SigningKey::parse(text);
+    let _ = IdentityFile::parse(text);
+}
+
+fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
+    let mut lines = LineReader::with_limit(bytes, 4096);
+    while let Some(line) = lines.next_line().expect("reading memory does not fail") {
+        if let Ok(text) = line.text {
+            check(text);
+        }
+    }
+}

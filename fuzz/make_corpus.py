@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Writes the seed corpus of the fuzz targets, from the vectors and from a small log that the engine made.
+
+    cargo run -p bulla --example quickstart        # makes ./audit and ./audit.keys
+    fuzz/make_corpus.py audit
+"""
+
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "fuzz" / "corpus"
+
+JSONL = [
+    '{"operation":"read"}',
+    '{"operation":"update","time":"2026-11-21T10:00:00.123456789+02:00","location":"user_42/email","subject":'
+    '["user_42","user_7"],"controller":"c","processor":"p","purpose":"support","actor":"a","client":"192.0.2.1",'
+    '"stream":"s","status":4294967295,"duration":18446744073709551615,"size":0,"flags":1,"payload":"x\\u00e9\\n"}',
+    '{"operation":"x","payload_base64":"AAECAw==","location_base64":"/w=="}',
+    '{"operation":"x","subject":[]}',
+    '{"operation":"","unknown":1}',
+    '{"operation":"x","time":"2026-11-21"}',
+]
+COMBINED = [
+    '192.0.2.1 - - [21/Nov/2026:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 203 "-" "agent/1.0 (a; b)"',
+    '2001:db8::1 id alice [01/Jan/1970:00:00:00 -0130] "POST /a b HTTP/2.0" 500 - "http://x/" "q \\" q"',
+    '192.0.2.1 - - [21/Nov/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 203 "-" "no end',
+]
+CONFIG = """[log]
+version = 1
+id = "000102030405060708090a0b0c0d0e0f"
+origin = "PeterNeumann"
+vkey = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
+hash = "sha256"
+recipients = ["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"]
+
+[settings]
+memory = "64 MiB"
+linger = "5 ms"
+durability = "interval 100 ms"
+"""
+
+
+def write(target, name, content):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def vectors(name):
+    return json.loads((ROOT / "vectors" / name).read_text())
+
+
+def hex_strings(value):
+    """Every even run of hexadecimal digits in a JSON document."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from hex_strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from hex_strings(inner)
+    elif isinstance(value, str) and len(value) >= 8 and len(value) % 2 == 0:
+        if all(digit in "0123456789abcdef" for digit in value):
+            yield bytes.fromhex(value)
+
+
+def main():
+    log = pathlib.Path(sys.argv[1])
+    keys = log.with_name(log.name + ".keys")
+    segment = next(iter(sorted((log / "segments").glob("*.seg")))).read_bytes()
+    offset, number = 0, 0
+    while offset < len(segment):
+        length = 24 + 152 + int.from_bytes(segment[offset + 8 : offset + 12], "little") + 32
+        write("frame", f"head-{number}", segment[offset : offset + 176])
+        write("commitment", f"log-{number}", segment[offset + 24 : offset + 176])
+        if segment[offset + 5] == 2:
+            write("small_files", f"epoch-{number}", segment[offset + 176 : offset + length - 32])
+        offset, number = offset + length, number + 1
+    for name in ("commitments.json", "commitments-refused.json"):
+        for index, content in enumerate(hex_strings(vectors(f"proof/{name}"))):
+            if len(content) == 152:
+                write("commitment", f"{name[:-5]}-{index}", content)
+    for name in ("encoded.json", "decoded.json", "refused.json"):
+        for index, case in enumerate(vectors(f"columns/{name}")):
+            plaintext = bytes.fromhex(case.get("plaintext") or case.get("bytes") or "")
+            rows = case.get("rows") or []
+            count = case.get("entries", len(rows) if isinstance(rows, list) else 1)
+            write("block", f"{name[:-5]}-{index}", int(count).to_bytes(2, "little") + plaintext)
+    for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
+        write("row", f"row-{index}", content)
+    write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())
+    write("checkpoint", "vkey", CONFIG.split('vkey = "')[1].split('"')[0].encode())
+    for path in sorted((log / "tile").rglob("*")):
+        if path.is_file():
+            name = path.relative_to(log).as_posix()
+            width = int(path.name) if ".p/" in name else 256
+            write("tile", name.replace("/", "-"), width.to_bytes(2, "little") + path.read_bytes())
+            write("tile", "path-" + name.replace("/", "-"), b"\1\0" + name.encode())
+    for index, line in enumerate(JSONL):
+        write("jsonl", f"line-{index}", line.encode() + b"\n")
+    for index, line in enumerate(COMBINED):
+        write("combined", f"line-{index}", line.encode() + b"\n")
+    write("config", "example", CONFIG.encode())
+    write("config", "log", (log / "bulla.toml").read_bytes())
+    write("small_files", "seal.key", b"bulla-seal-key-v1 " + b"07" * 16 + b" " + b"A" * 43 + b"=\n")
+    write("small_files", "segment", b"00000000000000000012-3.seg")
+    event = {"event": "abandoned", "segment": "00000000000000000012.seg", "next_frame": 12, "offset": 0, "reason": "x"}
+    write("small_files", "event", json.dumps(event).encode())
+    identity = (keys / "identity.age").read_text().splitlines()[0]
+    write("small_files", "identity", (identity + "\nAGE-SECRET-KEY-1\n").encode())
+
+
+main()
