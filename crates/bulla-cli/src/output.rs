@@ -41,7 +41,7 @@ pub(crate) fn progress_bar(total: u64) -> ProgressBar {
     let (bar, template) = match total {
         0 => (ProgressBar::no_length(), "{elapsed} {bytes} {msg} {bytes_per_sec}"),
         total => {
-            (ProgressBar::new(total), "{elapsed} [{bar:30}] {bytes}/{total_bytes} {msg} {bytes_per_sec}")
+            (ProgressBar::new(total), "{elapsed} [{wide_bar}] {bytes}/{total_bytes} {msg} {bytes_per_sec}")
         }
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

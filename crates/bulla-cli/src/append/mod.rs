@@ -198,7 +198,10 @@ impl Run<'_> {
             },
             Err(reason) => reason,
         };
-        self.meter.suspend(|| self.refused.add(&input.name, number, &reason, raw))
+        match self.refused.tells_next() {
+            true => self.meter.suspend(|| self.refused.add(&input.name, number, &reason, raw)),
+            false => self.refused.add(&input.name, number, &reason, raw),
+        }
     }
 
     /// Stages an entry. A medium that is slow is waited for; one that fails says so by itself.

@@ -33,6 +33,11 @@ impl Refused {
         self.count
     }
 
+    /// Whether the next refused line is told by itself.
+    pub(super) fn tells_next(&self) -> bool {
+        self.count < self.shown
+    }
+
     /// A line was refused. `raw` is absent where it was too long to be held.
     pub(super) fn add(
         &mut self,
@@ -41,14 +46,14 @@ impl Refused {
         reason: &str,
         raw: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        self.count += 1;
-        match (raw, &mut self.rejects) {
-            (Some(raw), Some(rejects)) => rejects.add(raw)?,
-            (None, Some(_)) => note!("{input}:{number}: {reason}; it is not in the file of rejects either"),
-            _ => {}
+        if self.tells_next() {
+            let lost =
+                if raw.is_none() && self.rejects.is_some() { "; it is not among the rejects" } else { "" };
+            note!("{input}:{number}: {reason}{lost}");
         }
-        if self.count <= self.shown && (raw.is_some() || self.rejects.is_none()) {
-            note!("{input}:{number}: {reason}");
+        self.count += 1;
+        if let (Some(raw), Some(rejects)) = (raw, &mut self.rejects) {
+            rejects.add(raw)?;
         }
         Ok(())
     }

@@ -147,7 +147,7 @@ fn a_line_of_any_length_is_read_in_bounded_memory() {
     drop(stdin);
     let ran = crate::support::Ran::from(child.wait_with_output().unwrap()).exits(exit::SOME_REFUSED);
     assert!(ran.err.starts_with("stdin:1: the line is longer than 134217728 bytes"), "{ran:?}");
-    assert!(ran.err.contains("not in the file of rejects"), "{ran:?}");
+    assert!(ran.err.contains("not among the rejects"), "{ran:?}");
     assert_eq!(place.entries()[0]["operation"], "after");
 }
 

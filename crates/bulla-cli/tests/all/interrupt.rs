@@ -67,6 +67,29 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
+fn what_was_durable_when_it_was_killed_is_adopted_and_told() {
+    let place = Place::new();
+    let file = place.audit().join("bulla.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "checkpoint_interval = \"3600 s\"\n";
+    std::fs::write(&file, settings).unwrap();
+    let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&lines(0..1000)).unwrap();
+    let pending = || place.run("verify", &["--json"]).exits(exit::DONE).json()["pending"].as_u64();
+    eventually("something is durable", || pending() > Some(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["kind"], "unclosed", "{report}");
+
+    let ran = place.append(&[], b"").exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
+    let entries = place.entries().len();
+    assert!(entries > 0);
+    assert!(ran.err.starts_with(&format!("recovered: {entries} entries in ")), "{ran:?}");
+}
+
+#[test]
 fn an_interrupted_export_leaves_no_file_behind() {
     let place = Place::new();
     place.append(&[], &lines(0..1000)).exits(exit::DONE);
