@@ -1,2 +1,72 @@
-//! The `bulla` command.
-fn main() {}
+//! The `bulla` command: glue over the library, a file a subcommand.
+
+#[macro_use]
+mod output;
+mod append;
+mod exit;
+mod export;
+mod info;
+mod init;
+mod interrupt;
+mod place;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use exit::{Exit, Failure};
+use std::process::ExitCode;
+
+/// A tamper-evident, encrypted, compressed audit log for personal data.
+#[derive(Parser)]
+#[command(name = "bulla", version, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Init(init::Init),
+    Append(append::Append),
+    Verify(verify::Verify),
+    Export(export::Export),
+    Info(info::Info),
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 an integrity violation was found, 2 usage, 3 done but some
+input was refused, 4 the environment failed, 5 refused, 130 interrupted.
+
+Example:
+  bulla init audit
+  bulla append audit --format combined --subject-from client access.log
+  bulla verify audit";
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help goes to standard output and is no error; whoever closed it does not want it.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done }.into();
+        }
+    };
+    match arguments.command.run() {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            note!("bulla: {}", failure.message);
+            failure.exit.into()
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<Exit, Failure> {
+        match self {
+            Command::Init(init) => init.run(),
+            Command::Append(append) => append.run(),
+            Command::Verify(verify) => verify.run(),
+            Command::Export(export) => export.run(),
+            Command::Info(info) => info.run(),
+        }
+    }
+}

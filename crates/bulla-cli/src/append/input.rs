@@ -1,0 +1,91 @@
+//! The inputs of `bulla append`.
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use rustix::fs::{Access, OFlags, access};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file, or standard input where there is no path.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// As it stands before the number of a line.
+    pub(super) name: String,
+    path: Option<PathBuf>,
+    metadata: Option<Metadata>,
+}
+
+/// The inputs of these names, which all can be read: what is not there is found before anything is appended.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
+    match paths {
+        [] => Ok(vec![Input::standard()]),
+        paths => paths.iter().map(|path| Input::find(path)).collect(),
+    }
+}
+
+impl Input {
+    fn standard() -> Self {
+        Input { name: "stdin".to_owned(), path: None, metadata: None }
+    }
+
+    fn find(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Input::standard());
+        }
+        // Not opened yet: there may be more files than a process may have open, and to open a pipe is to wait.
+        let metadata = fs::metadata(path).and_then(|metadata| match metadata.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => access(path, Access::READ_OK).map(|()| metadata).map_err(io::Error::from),
+        });
+        let metadata = metadata.map_err(|error| {
+            let message = format!("{}: {error}; nothing was appended", path.display());
+            Failure::new(Exit::Environment, message)
+        })?;
+        Ok(Input { name: path.display().to_string(), path: Some(path.to_owned()), metadata: Some(metadata) })
+    }
+
+    /// Its length in bytes; `None` where that cannot be known.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.metadata.as_ref().filter(|metadata| metadata.is_file()).map(Metadata::len)
+    }
+
+    /// Whether it is the file that `other` describes.
+    pub(super) fn is(&self, other: &Metadata) -> bool {
+        let metadata = self.metadata.as_ref();
+        metadata.is_some_and(|metadata| metadata.dev() == other.dev() && metadata.ino() == other.ino())
+    }
+
+    /// Opens it; what it reads stops at a signal.
+    pub(super) fn open<'a>(&self, interrupt: &'a Interrupt) -> io::Result<Source<'a>> {
+        let file = match &self.path {
+            None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            // Without blocking, lest the wait for a pipe's writer cannot be interrupted.
+            Some(path) => {
+                let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+                OpenOptions::new().read(true).custom_flags(flags).open(path)?
+            }
+        };
+        Ok(Source { file, interrupt })
+    }
+}
+
+/// A file whose reading a signal interrupts, though it be blocked.
+pub(super) struct Source<'a> {
+    file: File,
+    interrupt: &'a Interrupt,
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.interrupt.wait_readable(self.file.as_fd())?;
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How the command ends: the one place that knows the exit codes.
+
+use bulla::ErrorKind;
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+/// The exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Violation = 1,
+    Usage = 2,
+    SomeRefused = 3,
+    Environment = 4,
+    Refused = 5,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Invalid => Exit::Usage,
+            ErrorKind::Tampered => Exit::Violation,
+            ErrorKind::Erased | ErrorKind::NoKey | ErrorKind::Refused => Exit::Refused,
+            // Timeout, Closed, Locked, Unavailable; and what a later library may add.
+            _ => Exit::Environment,
+        }
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Failure { exit, message: message.into() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Usage, message)
+    }
+
+    /// An I/O error on `what`.
+    pub(crate) fn io(what: impl Display, error: &io::Error) -> Self {
+        Failure::new(Exit::Environment, format!("{what}: {error}"))
+    }
+}
+
+impl From<bulla::Error> for Failure {
+    fn from(error: bulla::Error) -> Self {
+        Failure::new(error.kind().into(), error.to_string())
+    }
+}

@@ -1,0 +1,125 @@
+//! Where an export goes: standard output, or a file that is there whole or not at all.
+//!
+//! A file is written beside its place under another name, synced, and only then renamed; what was there before
+//! stays until then. On any failure, and on a signal, the unfinished file is removed: it holds personal data.
+
+use crate::exit::Failure;
+use crate::interrupt;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(super) struct Destination {
+    writer: BufWriter<Box<dyn Write>>,
+    unfinished: Option<Unfinished>,
+}
+
+impl Destination {
+    /// Standard output, or the file `path`; `-` is standard output too.
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let name = Arc::<Name>::default();
+        let on_signal = name.clone();
+        interrupt::exit_after(move || on_signal.remove())?;
+        match path.filter(|path| path.as_os_str() != "-") {
+            None => Ok(Destination::to(Box::new(io::stdout()), None)),
+            Some(path) => Destination::file(path, name)
+                .map_err(|error| Failure::io(format!("writing {}", path.display()), &error)),
+        }
+    }
+
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.writer
+    }
+
+    /// Everything is written: make it so.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.writer.flush()?;
+        self.unfinished.map_or(Ok(()), |unfinished| unfinished.finish())
+    }
+
+    fn to(writer: Box<dyn Write>, unfinished: Option<Unfinished>) -> Self {
+        Destination { writer: BufWriter::with_capacity(256 * 1024, writer), unfinished }
+    }
+
+    fn file(path: &Path, name: Arc<Name>) -> io::Result<Self> {
+        // A link stays one, and what is behind it is replaced. A device or a pipe is written to, never replaced.
+        let target = match path.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            target => target?,
+        };
+        if fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file()) {
+            return Ok(Destination::to(Box::new(OpenOptions::new().write(true).open(&target)?), None));
+        }
+        let file = name.create_beside(&target)?;
+        let writer = file.try_clone()?;
+        Ok(Destination::to(Box::new(writer), Some(Unfinished { file, name, target })))
+    }
+}
+
+/// A file that is removed when dropped.
+struct Unfinished {
+    file: File,
+    name: Arc<Name>,
+    target: PathBuf,
+}
+
+impl Unfinished {
+    fn finish(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.name.rename(&self.target)?;
+        let directory = self.target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.name.remove();
+    }
+}
+
+/// The name that an unfinished file has, while it has one.
+#[derive(Default)]
+struct Name(Mutex<Option<PathBuf>>);
+
+impl Name {
+    fn create_beside(&self, target: &Path) -> io::Result<File> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file");
+        let base = target.file_name().ok_or_else(invalid)?;
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for attempt in 0.. {
+            let mut name = OsString::from(".");
+            name.push(base);
+            name.push(format!(".{}-{attempt}.tmp", std::process::id()));
+            let name = target.with_file_name(name);
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
+                // Left by a process that was killed and had the same number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {}
+                opened => {
+                    let file = opened?;
+                    *current = Some(name);
+                    return Ok(file);
+                }
+            }
+        }
+        Err(invalid())
+    }
+
+    fn rename(&self, target: &Path) -> io::Result<()> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match current.take() {
+            Some(name) => fs::rename(&name, target).inspect_err(|_| *current = Some(name)),
+            None => Ok(()),
+        }
+    }
+
+    fn remove(&self) {
+        if let Some(name) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // What cannot be removed stays; there is nobody to tell.
+            let _ = fs::remove_file(name);
+        }
+    }
+}

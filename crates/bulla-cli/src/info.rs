@@ -1,0 +1,84 @@
+//! `bulla info`.
+
+use crate::exit::{Exit, Failure};
+use crate::output::{print, print_json};
+use crate::place::Place;
+use serde::Serialize;
+
+/// Say what a log is and how much is in it, without checking it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  bulla info audit")]
+pub(crate) struct Info {
+    #[command(flatten)]
+    place: Place,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Info {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let facts = Facts::from(bulla::info(self.place.directory())?);
+        if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
+        Ok(Exit::Done)
+    }
+}
+
+#[derive(Serialize)]
+struct Facts {
+    origin: String,
+    vkey: String,
+    id: String,
+    hash: String,
+    recipients: Vec<String>,
+    entries: u64,
+    tree_size: u64,
+    root: String,
+    bytes: u64,
+    segments: u64,
+    /// Whether a writer has the log open.
+    locked: bool,
+}
+
+impl From<bulla::Info> for Facts {
+    fn from(info: bulla::Info) -> Self {
+        Facts {
+            origin: info.origin,
+            vkey: info.vkey.to_string(),
+            id: info.id.to_string(),
+            hash: info.hash,
+            recipients: info.recipients,
+            entries: info.entries,
+            tree_size: info.tree_size,
+            root: info.root.to_base64(),
+            bytes: info.bytes,
+            segments: info.segments,
+            locked: info.locked,
+        }
+    }
+}
+
+impl Facts {
+    fn to_text(&self) -> String {
+        let number = |number: u64| number.to_string();
+        let mut lines = vec![
+            ("origin", self.origin.clone()),
+            ("public key", self.vkey.clone()),
+            ("id", self.id.clone()),
+            ("hash", self.hash.clone()),
+        ];
+        lines.extend(self.recipients.iter().map(|recipient| ("recipient", recipient.clone())));
+        lines.extend([
+            ("entries", number(self.entries)),
+            ("tree size", number(self.tree_size)),
+            ("root", self.root.clone()),
+            ("bytes", number(self.bytes)),
+            ("segments", number(self.segments)),
+        ]);
+        lines.push(("writer", if self.locked { "has it open" } else { "none" }.to_owned()));
+        lines.iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
+    }
+}

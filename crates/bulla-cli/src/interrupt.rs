@@ -1,0 +1,91 @@
+//! SIGINT and SIGTERM.
+//!
+//! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input. A second
+//! signal ends it at once. What only reads has nothing to drain: [`exit_after`].
+
+use crate::exit::{Exit, Failure};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// Whether the command was told to stop.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    raised: Arc<AtomicBool>,
+    /// Has a byte to read once a signal came.
+    woken: UnixStream,
+}
+
+impl Interrupt {
+    /// From now on the first signal is noted here, and a second one ends the process.
+    pub(crate) fn install() -> Result<Self, Failure> {
+        let raised = Arc::new(AtomicBool::new(false));
+        for signal in SIGNALS {
+            // In this order: the flag that the first signal sets must not end the process at once.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                Exit::Interrupted as i32,
+                raised.clone(),
+            )
+            .and_then(|_| signal_hook::flag::register(signal, raised.clone()))
+            .map_err(|error| failed(&error))?;
+        }
+        Ok(Interrupt { raised, woken: wake_up().map_err(|error| failed(&error))? })
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `source` has something to read, or has ended.
+    ///
+    /// # Errors
+    /// `Interrupted` where a signal came first.
+    pub(crate) fn wait_readable(&self, source: BorrowedFd<'_>) -> io::Result<()> {
+        loop {
+            if self.is_raised() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let mut sources =
+                [PollFd::from_borrowed_fd(source, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+            match poll(&mut sources, None) {
+                Ok(_) if !sources[0].revents().is_empty() => return Ok(()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// From now on a signal runs `clean_up` and ends the process.
+pub(crate) fn exit_after(clean_up: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let mut woken = wake_up().map_err(|error| failed(&error))?;
+    let wait = move || {
+        if woken.read_exact(&mut [0]).is_ok() {
+            clean_up();
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulla-signals".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| failed(&error))
+}
+
+/// A stream that has a byte to read for every signal.
+fn wake_up() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    for signal in SIGNALS {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read)
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::io("listening for signals", error)
+}

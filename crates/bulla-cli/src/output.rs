@@ -1,0 +1,49 @@
+//! What the command prints. Results go to standard output, all else to standard error; that either is closed is
+//! never an error, and never a panic.
+
+use crate::exit::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Write};
+
+/// Prints a line to standard error.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::output::note(format_args!($($text)*)) };
+}
+
+pub(crate) fn note(line: fmt::Arguments<'_>) {
+    // In one write, so that the lines of two processes do not mix. Nobody is left to tell of a failure here.
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Prints a result to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::io("writing to standard output", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON object, on one line.
+pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(object);
+    let text = text.map_err(|error| Failure::usage(format!("the result is not JSON: {error}")))?;
+    print(&(text + "\n"))
+}
+
+/// A progress bar over bytes; shown on a terminal only. A total of zero is one that is not known.
+pub(crate) fn progress_bar(total: u64) -> ProgressBar {
+    let (bar, template) = match total {
+        0 => (ProgressBar::no_length(), "{elapsed} {bytes} {msg} {bytes_per_sec}"),
+        total => {
+            (ProgressBar::new(total), "{elapsed} [{wide_bar}] {bytes}/{total_bytes} {msg} {bytes_per_sec}")
+        }
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style.progress_chars("=> "))
+}

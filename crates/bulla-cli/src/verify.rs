@@ -1,0 +1,197 @@
+//! `bulla verify`.
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::output::{print, print_json, progress_bar};
+use crate::place::{Place, error_in, read_small};
+use bulla::{Finding, Progress, Report, Severity, VerifierKey};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Check a whole log, with all the keys that are at hand.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Uses seal.key and identity.age from the key directory where they are there.
+Exit code 1 where the log is not what was written.
+
+Example:
+  bulla verify audit --public --key example.com/audit+2d8c0a31+AUJ3...")]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    place: Place,
+
+    /// Use public data alone, whatever keys are at hand
+    #[arg(long, conflicts_with_all = ["seal_key", "identity"])]
+    public: bool,
+
+    /// The public key of whoever the log must be from, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// The seal key, to check every seal [default: seal.key of the key directory]
+    #[arg(long, value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+
+    /// An age identity, to open every block [default: identity.age of the key directory]
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        interrupt::exit_after(|| ())?;
+        let mut verify = bulla::Verify::open(self.place.directory())?;
+        let key = self.key.as_deref().map(parse_key).transpose()?;
+        if let Some(key) = key.clone() {
+            verify = verify.key(key);
+        }
+        let mut level = Level { seals: false, bodies: false };
+        if !self.public {
+            let hint = |failure: Failure| Failure {
+                message: format!("{}; --public needs no keys", failure.message),
+                ..failure
+            };
+            if let Some((path, text)) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
+                verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
+                level.seals = true;
+            }
+            if let Some(identity) = self.place.identity(self.identity.as_deref()).map_err(hint)? {
+                verify = verify.identity(identity);
+                level.bodies = true;
+            }
+        }
+        let bar = progress_bar(1);
+        let shown = bar.clone();
+        let progress = move |Progress { done, total, entries, .. }| {
+            shown.set_length(total);
+            shown.set_position(done);
+            shown.set_message(format!("{entries} entries"));
+        };
+        let report = verify.progress(progress).run();
+        bar.finish_and_clear();
+        let report = report?;
+        match self.json {
+            true => print_json(&ReportJson::from(&report)),
+            false => print(&to_text(&report, level, key.as_ref())),
+        }?;
+        Ok(if report.ok { Exit::Done } else { Exit::Violation })
+    }
+}
+
+/// The key in the argument itself, or in the file that it names.
+fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
+    if let Ok(key) = argument.parse() {
+        return Ok(key);
+    }
+    let path = Path::new(argument);
+    if !path.exists() {
+        return Err(Failure::usage(format!(
+            "--key: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
+        )));
+    }
+    let text = read_small(path).map_err(|error| Failure::io(argument, &error))?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    line.and_then(|line| line.parse().ok())
+        .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
+}
+
+/// What was at hand beyond public data.
+#[derive(Clone, Copy)]
+struct Level {
+    seals: bool,
+    bodies: bool,
+}
+
+fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
+    let checked = match (level.seals, level.bodies) {
+        (false, false) => "public data alone",
+        (true, false) => "public data and seals; no block was opened",
+        (false, true) => "public data and every block; no seals",
+        (true, true) => "public data, seals and every block",
+    };
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
+    let result = match (report.ok, key) {
+        (true, Some(key)) if report.anchored => format!("ok: this is the log of {key}"),
+        (true, _) => "self-consistent; without --key nobody can say whose log it is".to_owned(),
+        (false, _) if violations == 1 => "NOT what was written: 1 violation".to_owned(),
+        (false, _) => format!("NOT what was written: {violations} violations"),
+    };
+    let mut text = String::new();
+    for (name, value) in [
+        ("result", result),
+        ("checked", checked.to_owned()),
+        ("entries", report.entries.to_string()),
+        ("blocks", report.blocks.to_string()),
+        ("tree size", report.tree_size.to_string()),
+        ("root", report.root.to_base64()),
+        ("pending", report.pending.to_string()),
+    ] {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{name:<9}  {value}");
+    }
+    for finding in &report.findings {
+        let _ = writeln!(text, "{finding}");
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    ok: bool,
+    anchored: bool,
+    entries: u64,
+    blocks: u64,
+    tree_size: u64,
+    root: String,
+    pending: u64,
+    findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    kind: String,
+    severity: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segment: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<(u64, u64)>,
+    detail: &'a str,
+}
+
+impl<'a> From<&'a Report> for ReportJson<'a> {
+    fn from(report: &'a Report) -> Self {
+        ReportJson {
+            ok: report.ok,
+            anchored: report.anchored,
+            entries: report.entries,
+            blocks: report.blocks,
+            tree_size: report.tree_size,
+            root: report.root.to_base64(),
+            pending: report.pending,
+            findings: report.findings.iter().map(FindingJson::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Finding> for FindingJson<'a> {
+    fn from(finding: &'a Finding) -> Self {
+        FindingJson {
+            kind: finding.kind.to_string(),
+            severity: finding.severity.to_string(),
+            segment: finding.segment.as_deref(),
+            offset: finding.offset,
+            frame: finding.frame,
+            entries: finding.entries,
+            detail: &finding.detail,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+use crate::support::{Place, arguments, bulla, bulla_with, exit, lines};
+use serde_json::json;
+
+#[test]
+fn it_reads_standard_input_files_and_both() {
+    let place = Place::new();
+    let (first, last) = (place.write("first", &lines(0..10)), place.write("last", &lines(20..30)));
+    let ran = place.append(&[&first, "-", &last], &lines(10..20)).exits(exit::DONE);
+    assert_eq!(ran.out, "30 accepted, 0 refused, 30 committed\n");
+    assert_eq!(ran.err, "", "nothing is told in a pipe but what is amiss");
+    place.append(&[], &lines(30..40)).exits(exit::DONE);
+    let entries = place.entries();
+    for (number, entry) in entries.iter().enumerate() {
+        assert_eq!((&entry["entry"], &entry["location"]), (&json!(number), &json!(format!("key/{number}"))));
+    }
+    assert_eq!(entries.len(), 40);
+}
+
+#[test]
+fn what_went_in_comes_out() {
+    let place = Place::new();
+    let line = json!({
+        "time": "2026-01-02T03:04:05.000000006Z", "operation": "delete", "location_base64": "/w==",
+        "subject": ["a", "b"], "controller": "c", "processor": "", "purpose": "p", "actor": "é",
+        "client": "::1", "stream": "s", "status": 0, "duration": 18_446_744_073_709_551_615_u64,
+        "size": 1, "flags": 4_294_967_295_u32, "payload": "{}\u{0}\n",
+    });
+    place.append(&[], format!("{line}\r\n{{\"operation\":\"x\"}}").as_bytes()).exits(exit::DONE);
+    let mut entries = place.entries();
+    assert_eq!(entries[0].as_object_mut().unwrap().remove("entry"), Some(json!(0)));
+    assert_eq!(entries[0], line);
+    let fields = entries[1].as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(fields, ["entry", "operation", "time"]);
+}
+
+#[test]
+fn json_is_one_object() {
+    let place = Place::new();
+    let ran = place.append(&["--json"], b"{\"operation\":\"x\"}\nnonsense\n").exits(exit::SOME_REFUSED);
+    assert_eq!(ran.json(), json!({"accepted": 1, "refused": 1, "committed": 1, "interrupted": false}));
+}
+
+#[test]
+fn empty_input_is_no_error() {
+    let place = Place::new();
+    assert_eq!(place.append(&[], b"").exits(exit::DONE).out, "0 accepted, 0 refused, 0 committed\n");
+    place.append(&["--format", "combined", &place.write("empty", b"")], b"").exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
+    assert_eq!(place.info("entries"), 0);
+}
+
+/// A line of each kind that is refused, with what has to be in the reason.
+fn refused() -> Vec<(Vec<u8>, &'static str)> {
+    let text = |line: &str| line.as_bytes().to_vec();
+    let long = |field: &str, length: usize| {
+        format!("{{\"operation\":\"x\",\"{field}\":\"{}\"}}", "y".repeat(length)).into_bytes()
+    };
+    vec![
+        (text(""), "empty"),
+        (text("nonsense"), "not JSON at column 2"),
+        (text("{\"operation\":\"x\""), "not JSON"),
+        (text("[1]"), "not a JSON object"),
+        (text("{\"operation\":\"x\"} {}"), "not JSON"),
+        (text("{\"location\":\"x\"}"), "`operation` is missing"),
+        (text("{\"operation\":\"\"}"), "`operation` is missing or empty"),
+        (text("{\"operation\":\"x\",\"colour\":\"red\"}"), "`colour` is not a field"),
+        (text("{\"operation\":\"x\",\"entry\":1}"), "assigned by the log"),
+        (text("{\"operation\":\"x\",\"operation\":\"y\"}"), "given twice"),
+        (text("{\"operation\":1}"), "`operation` must be a string"),
+        (text("{\"operation\":\"x\",\"status\":-1}"), "`status` must be a whole number"),
+        (text("{\"operation\":\"x\",\"time\":\"yesterday\"}"), "`time` must be"),
+        (text("{\"operation\":\"x\",\"payload\":\"\",\"payload_base64\":\"\"}"), "both given"),
+        (text("{\"operation\":\"x\",\"payload_base64\":\"?\"}"), "base64"),
+        (b"{\"operation\":\"\xff\"}".to_vec(), "not JSON"),
+        (b"\xff\xfe\0\0".to_vec(), "not JSON"),
+        (long("location", 64 * 1024 + 1), "`location` is longer than 65536 bytes"),
+        (long("payload", 16 * 1024 * 1024 + 1), "`payload` is longer than 16777216 bytes"),
+        (format!("{{\"operation\":\"x\",\"subject\":{:?}}}", ["s"; 65]).into_bytes(), "at most 64"),
+    ]
+}
+
+#[test]
+fn a_refused_line_is_told_with_number_and_reason_and_stops_no_other() {
+    let place = Place::new();
+    let refused = refused();
+    let good = lines(0..refused.len().try_into().unwrap());
+    let mut input = Vec::new();
+    for ((line, _), good) in refused.iter().zip(good.split_inclusive(|&byte| byte == b'\n')) {
+        input.extend_from_slice(good);
+        input.extend_from_slice(line);
+        input.push(b'\n');
+    }
+    let rejects = place.path("rejects");
+    let file = place.write("input", &input);
+    let ran = place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
+    assert_eq!(ran.out, format!("{0} accepted, {0} refused, {0} committed\n", refused.len()));
+    assert_eq!(ran.err.lines().count(), refused.len());
+    for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
+        let place = format!("{file}:{}: ", 2 * index + 2);
+        assert!(told.starts_with(&place) && told.contains(reason), "{place}{reason}: {told}");
+        assert!(told.len() < 1000, "a reason has no value in it: {told}");
+    }
+    let mut kept = Vec::new();
+    for (line, _) in &refused {
+        kept.extend_from_slice(line);
+        kept.push(b'\n');
+    }
+    assert!(std::fs::read(&rejects).unwrap() == kept, "rejects are the lines, byte for byte");
+    assert_eq!(place.entries().len(), refused.len());
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
+#[test]
+fn rejects_are_added_to_and_never_to_an_input() {
+    let place = Place::new();
+    let rejects = place.write("rejects", b"earlier\n");
+    place.append(&["--rejects", &rejects], b"later\r\n").exits(exit::SOME_REFUSED);
+    assert_eq!(std::fs::read(&rejects).unwrap(), b"earlier\nlater\r\n");
+    place.append(&["--rejects", &rejects, &rejects], b"").exits(exit::USAGE);
+    let nowhere = place.path("no/rejects");
+    place.append(&["--rejects", nowhere.to_str().unwrap()], &lines(0..1)).exits(exit::ENVIRONMENT);
+    assert_eq!(place.info("entries"), 0);
+}
+
+#[test]
+fn rejects_that_cannot_be_written_are_told_and_what_was_appended_is_committed() {
+    let place = Place::new();
+    let ran = place.append(&["--rejects", "/dev/full"], b"{\"operation\":\"x\"}\nnonsense\n");
+    let ran = ran.exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("/dev/full") && ran.err.contains("1 of them"), "{ran:?}");
+    assert_eq!(place.entries().len(), 1);
+}
+
+#[test]
+fn a_line_of_any_length_is_read_in_bounded_memory() {
+    let place = Place::new();
+    let mut child = crate::support::command(place.arguments("append", &["--rejects", "/dev/null"]))
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..130 {
+        std::io::Write::write_all(&mut stdin, &piece).unwrap();
+    }
+    std::io::Write::write_all(&mut stdin, b"\n{\"operation\":\"after\"}\n").unwrap();
+    drop(stdin);
+    let ran = crate::support::Ran::from(child.wait_with_output().unwrap()).exits(exit::SOME_REFUSED);
+    assert!(ran.err.starts_with("stdin:1: the line is longer than 134217728 bytes"), "{ran:?}");
+    assert!(ran.err.contains("not among the rejects"), "{ran:?}");
+    assert_eq!(place.entries()[0]["operation"], "after");
+}
+
+#[test]
+fn the_largest_payload_goes_through() {
+    let place = Place::new();
+    let payload = "p".repeat(16 * 1024 * 1024);
+    let line = format!("{{\"operation\":\"x\",\"payload\":\"{payload}\"}}\n");
+    place.append(&[], line.as_bytes()).exits(exit::DONE);
+    assert!(place.entries()[0]["payload"] == payload.as_str());
+}
+
+#[test]
+fn stream_and_subject_are_given_where_the_entry_has_none() {
+    let place = Place::new();
+    let input = br#"{"operation":"a","client":"c1","actor":"a1","location":"l1"}
+{"operation":"b","client":"c1","stream":"own","subject":"own"}
+{"operation":"c","client":"c1","subject":[]}
+{"operation":"d"}
+"#;
+    place.append(&["--stream", "given", "--subject-from", "client"], input).exits(exit::DONE);
+    let entries = place.entries();
+    let field = |name: &str| entries.iter().map(|entry| entry[name].clone()).collect::<Vec<_>>();
+    assert_eq!(field("stream"), [json!("given"), json!("own"), json!("given"), json!("given")]);
+    assert_eq!(field("subject"), [json!("c1"), json!("own"), json!([]), json!(null)]);
+
+    for (field, subject) in [("actor", "a1"), ("location", "l1")] {
+        let place = Place::new();
+        place.append(&["--subject-from", field], input).exits(exit::DONE);
+        assert_eq!(place.entries()[0]["subject"], subject);
+    }
+    place.append(&["--subject-from", "status"], b"").exits(exit::USAGE);
+    place.append(&["--stream", &"s".repeat(64 * 1024 + 1)], b"").exits(exit::USAGE);
+}
+
+#[test]
+fn a_location_that_is_no_text_is_nobodys_name() {
+    let place = Place::new();
+    let ran = place
+        .append(&["--subject-from", "location"], b"{\"operation\":\"a\",\"location_base64\":\"/w==\"}\n");
+    assert!(ran.exits(exit::SOME_REFUSED).err.contains("`location` is not UTF-8"));
+}
+
+#[test]
+fn a_file_that_is_missing_is_found_before_anything_is_appended() {
+    let place = Place::new();
+    let good = place.write("good", &lines(0..10));
+    for bad in ["no-such-file", place.audit().to_str().unwrap()] {
+        let ran = place.append(&[&good, bad], b"").exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains(bad) && ran.err.contains("nothing was appended"), "{ran:?}");
+        assert_eq!(place.info("entries"), 0);
+    }
+}
+
+#[test]
+fn a_named_pipe_is_read_to_its_end() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::thread::scope(|scope| {
+        scope.spawn(|| std::fs::write(&pipe, lines(0..10_000)).unwrap());
+        bulla(arguments!["append", place.audit(), pipe]).exits(exit::DONE);
+    });
+    assert_eq!(place.info("entries"), 10_000);
+}
+
+#[test]
+fn stats_end_with_a_summary() {
+    let place = Place::new();
+    let ran = place.append(&["--stats"], &lines(0..10)).exits(exit::DONE);
+    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+    assert!(ran.err.starts_with("10 entries of ") && ran.err.contains(" entries/s"), "{ran:?}");
+}
+
+#[test]
+fn closed_outputs_are_no_error() {
+    let place = Place::new();
+    let script = format!(
+        "printf 'nonsense\\n{{\"operation\":\"x\"}}\\n' | {} append {} >&- 2>&-",
+        env!("CARGO_BIN_EXE_bulla"),
+        place.audit().display()
+    );
+    let status = std::process::Command::new("sh").arg("-c").arg(script).status().unwrap();
+    assert_eq!(status.code(), Some(exit::SOME_REFUSED));
+    assert_eq!(place.entries().len(), 1);
+}
+
+#[test]
+fn an_unknown_option_or_format_is_usage() {
+    let place = Place::new();
+    place.append(&["--format", "csv"], b"").exits(exit::USAGE);
+    place.append(&["--colour"], b"").exits(exit::USAGE);
+    bulla_with(["append"], b"").exits(exit::USAGE);
+    bulla_with(["append-all"], b"").exits(exit::USAGE);
+    bulla_with(std::iter::empty::<&str>(), b"").exits(exit::USAGE);
+}

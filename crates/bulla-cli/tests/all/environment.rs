@@ -1,0 +1,137 @@
+//! What the environment does to the command: each failure has its own message, and the exit code 4.
+
+use crate::support::{Mount, Place, arguments, bulla, bulla_with, exit, incompressible, lines, parse_lines};
+use bulla::{Log, Options};
+
+#[test]
+fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
+    let place = Place::empty();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "size=8m");
+    let (audit, keys) = (disk.join("audit"), place.path("keys"));
+    let run = |subcommand: &str, more: &[&str]| {
+        let mut all = arguments![subcommand, audit, "--keys", keys];
+        all.extend(more.iter().map(std::ffi::OsString::from));
+        bulla(all)
+    };
+    run("init", &[]).exits(exit::DONE);
+    std::fs::write(disk.join("filler"), vec![0; 4 << 20]).unwrap();
+
+    let input = incompressible(1000);
+    let ran =
+        bulla_with(arguments!["append", audit, "--keys", keys, "--json"], &input).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("No space left on device"), "{ran:?}");
+    let committed = ran.json()["committed"].as_u64().unwrap();
+    assert!(ran.err.contains(&format!("at least {committed} of them")), "{ran:?}");
+    assert!(committed > 0 && committed < 1000, "{committed}");
+
+    std::fs::remove_file(disk.join("filler")).unwrap();
+    bulla_with(arguments!["append", audit, "--keys", keys], b"").exits(exit::DONE);
+    run("verify", &[]).exits(exit::DONE);
+    let entries = parse_lines(&run("export", &[]).exits(exit::DONE).out);
+    assert!(entries.len() as u64 >= committed, "{} of {committed}", entries.len());
+    for (line, entry) in input.split(|&byte| byte == b'\n').zip(&entries) {
+        let line = serde_json::from_slice::<serde_json::Value>(line).unwrap();
+        assert_eq!(line["payload"], entry["payload"]);
+    }
+    drop(mount);
+}
+
+#[test]
+fn a_full_disk_at_init_is_told() {
+    let place = Place::empty();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "nr_inodes=3");
+    let ran = bulla(arguments!["init", disk.join("audit")]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("No space left on device"), "{ran:?}");
+    drop(mount);
+}
+
+#[test]
+fn a_read_only_mount_is_read_and_not_written() {
+    let place = Place::empty();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "size=8m");
+    let audit = disk.join("audit");
+    bulla(arguments!["init", audit]).exits(exit::DONE);
+    bulla_with(arguments!["append", audit], &lines(0..100)).exits(exit::DONE);
+    mount.make_read_only();
+    let ran = bulla_with(arguments!["append", audit], &lines(100..200)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("Read-only file system"), "{ran:?}");
+    bulla(arguments!["verify", audit]).exits(exit::DONE);
+    bulla(arguments!["info", audit]).exits(exit::DONE);
+    assert_eq!(bulla(arguments!["export", audit]).exits(exit::DONE).out.lines().count(), 100);
+    drop(mount);
+}
+
+#[test]
+fn a_missing_directory_is_no_log() {
+    let place = Place::empty();
+    for subcommand in ["append", "verify", "export", "info"] {
+        let ran = place.run(subcommand, &[]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("is not a log") && ran.err.contains("bulla init"), "{ran:?}");
+    }
+    assert!(!place.audit().exists(), "no command but init makes anything");
+}
+
+#[test]
+fn missing_keys_are_named() {
+    let place = Place::new();
+    std::fs::rename(place.path("audit.keys"), place.path("gone")).unwrap();
+    let ran = place.append(&[], &lines(0..1)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("audit.keys") && ran.err.contains("No such file"), "{ran:?}");
+    place.run("verify", &["--public"]).exits(exit::DONE);
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let place = Place::new();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    let ran = place.append(&[], &lines(0..1)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("another writer"), "{ran:?}");
+    log.close().unwrap();
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+}
+
+#[test]
+fn a_newer_format_version_is_no_damage() {
+    let place = Place::new();
+    let file = place.audit().join("bulla.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("version = 1", "version = 2")).unwrap();
+    for subcommand in ["append", "verify", "export", "info"] {
+        let ran = place.run(subcommand, &[]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("format version 2"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_none_is_told_by_name() {
+    let place = Place::new();
+    let file = place.audit().join("bulla.toml");
+    let text = std::fs::read_to_string(&file).unwrap() + "writers = 0\n";
+    std::fs::write(&file, text).unwrap();
+    let ran = place.append(&[], b"").exits(exit::USAGE);
+    assert!(ran.err.contains("`writers`"), "{ran:?}");
+}
+
+#[test]
+fn a_full_standard_output_is_told() {
+    let place = Place::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for subcommand in ["verify", "info"] {
+        let ran = crate::support::command(place.arguments(subcommand, &[])).stdout(full()).output().unwrap();
+        let ran = crate::support::Ran::from(ran).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("standard output"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_log_cut_short_is_not_continued() {
+    let place = Place::new();
+    place.append(&[], &lines(0..1000)).exits(exit::DONE);
+    let segment = std::fs::OpenOptions::new().write(true).open(place.segment()).unwrap();
+    segment.set_len(segment.metadata().unwrap().len() / 2).unwrap();
+    let ran = place.append(&[], &lines(0..1)).exits(exit::VIOLATION);
+    assert!(ran.err.contains("bulla verify"), "{ran:?}");
+}

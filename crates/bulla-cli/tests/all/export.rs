@@ -1,0 +1,148 @@
+use crate::support::{Place, Ran, command, exit, incompressible, lines, parse_lines};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
+const ENTRIES: &str = r#"{"time":"2026-01-01T00:00:00Z","operation":"read","location":"1","subject":["ada","bob"],"processor":"p"}
+{"time":"2026-01-02T00:00:00Z","operation":"write","location":"2","subject":"ada","stream":"default"}
+{"time":"2026-01-03T00:00:00Z","operation":"read","location":"3","subject":"adam","stream":"other"}
+{"time":"2026-01-04T00:00:00Z","operation":"read","location":"4","processor":"q"}
+"#;
+
+fn filled() -> Place {
+    let place = Place::new();
+    place.append(&[], ENTRIES.as_bytes()).exits(exit::DONE);
+    place
+}
+
+#[test]
+fn filters_choose_what_meets_them_all() {
+    let place = filled();
+    let chosen = |filter: &[&str]| {
+        let entries = parse_lines(&place.run("export", filter).exits(exit::DONE).out);
+        entries.iter().map(|entry| entry["location"].as_str().unwrap().to_owned()).collect::<String>()
+    };
+    for (filter, expected) in [
+        (&[][..], "1234"),
+        (&["--subject", "ada"], "12"),
+        (&["--subject", "a"], ""),
+        (&["--stream", "default"], "124"),
+        (&["--stream", "other"], "3"),
+        (&["--operation", "read"], "134"),
+        (&["--processor", "q"], "4"),
+        (&["--from", "2026-01-02"], "234"),
+        (&["--to", "2026-01-02"], "1"),
+        (&["--from", "2026-01-02T00:00:00.000000001Z", "--to", "2026-01-04T00:00:00Z"], "3"),
+        (&["--from", "2026-01-01T01:00:00+01:00", "--operation", "read", "--subject", "ada"], "1"),
+    ] {
+        assert_eq!(chosen(filter), expected, "{filter:?}");
+    }
+    place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
+    place.run("export", &["--format", "csv"]).exits(exit::USAGE);
+}
+
+#[test]
+fn an_export_can_be_appended_again_without_its_numbers() {
+    let place = filled();
+    let out = place.run("export", &[]).exits(exit::DONE).out;
+    let ran = place.append(&[], out.as_bytes()).exits(exit::SOME_REFUSED);
+    assert_eq!(ran.out, "0 accepted, 4 refused, 0 committed\n");
+    assert!(ran.err.contains("assigned by the log"), "{ran:?}");
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let place = filled();
+    let file = place.write("out", b"earlier");
+    place.run("export", &["-o", &file]).exits(exit::DONE);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), place.run("export", &[]).out);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+
+    std::fs::write(&file, "earlier").unwrap();
+    place.damage(0.7);
+    place.run("export", &["-o", &file]).exits(exit::VIOLATION);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "earlier");
+    let nowhere = place.path("no/such/directory/out");
+    place.run("export", &["-o", nowhere.to_str().unwrap()]).exits(exit::ENVIRONMENT);
+
+    let left = std::fs::read_dir(place.path("")).unwrap().map(|item| item.unwrap().file_name());
+    let mut left = left.collect::<Vec<_>>();
+    left.sort();
+    assert_eq!(left, ["audit", "audit.keys", "out"], "nothing unfinished stays");
+}
+
+#[test]
+fn a_link_stays_a_link_and_a_device_a_device() {
+    let place = filled();
+    let file = place.write("out", b"");
+    let link = place.path("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    place.run("export", &["-o", link.to_str().unwrap()]).exits(exit::DONE);
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 4);
+
+    place.run("export", &["-o", "/dev/null"]).exits(exit::DONE);
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    let ran = place.run("export", &["-o", "/dev/full"]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("No space left"), "{ran:?}");
+}
+
+#[test]
+fn a_damaged_log_is_refused_before_anything_is_written() {
+    let place = filled();
+    place.damage(0.7);
+    let ran = place.run("export", &[]).exits(exit::VIOLATION);
+    assert_eq!(ran.out, "");
+    assert!(ran.err.contains("--salvage"), "{ran:?}");
+}
+
+#[test]
+fn salvage_leaves_out_what_is_damaged_and_says_so_last() {
+    let place = Place::new();
+    let payload = incompressible(1);
+    // The one in the middle takes most of the log, so that the byte in the middle is one of its block.
+    for input in [&lines(0..10), &payload, &lines(11..20)] {
+        place.append(&[], input).exits(exit::DONE);
+    }
+    let whole = place.run("export", &["--salvage"]).exits(exit::DONE);
+    assert_eq!(whole.err, "left out: nothing; the log is not damaged\n");
+
+    place.damage(0.5);
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["entries"], serde_json::json!([10, 10]), "{report}");
+    let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
+    let whole = whole.out.split_inclusive('\n').collect::<Vec<_>>();
+    assert_eq!(ran.out, whole[..10].concat() + &whole[11..].concat());
+    let told = ran.err.lines().collect::<Vec<_>>();
+    assert!(
+        told[0].starts_with("violation body-damaged") && told[0].contains("entries 10 to 10"),
+        "{told:?}"
+    );
+    assert_eq!(*told.last().unwrap(), "left out: 1 entry, because of the damage said above");
+}
+
+#[test]
+fn without_an_identity_that_fits_nothing_is_read() {
+    let (place, other) = (filled(), Place::new());
+    let identity = other.keys("identity.age");
+    let ran = place.run("export", &["--identity", identity.to_str().unwrap()]).exits(exit::REFUSED);
+    assert_eq!(ran.out, "");
+    let ran = place.run("export", &["--identity", "no-such-file"]).exits(exit::REFUSED);
+    assert!(ran.err.contains("no-such-file"), "{ran:?}");
+    std::fs::rename(place.keys("identity.age"), place.path("identity.age")).unwrap();
+    let ran = place.run("export", &[]).exits(exit::REFUSED);
+    assert!(ran.err.contains("--identity"), "{ran:?}");
+    let identity = place.path("identity.age");
+    place.run("export", &["--identity", identity.to_str().unwrap()]).exits(exit::DONE);
+}
+
+#[test]
+fn a_closed_output_pipe_is_no_error() {
+    let place = Place::new();
+    place.append(&[], &lines(0..50_000)).exits(exit::DONE);
+    let mut child = command(place.arguments("export", &[])).spawn().unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"{\"entry\":0");
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    assert_eq!(ran.err, "");
+}

@@ -1,0 +1,111 @@
+use crate::support::{Place, Ran, command, eventually, exit, lines, signal};
+use rustix::process::Signal;
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+/// A command that has committed a thousand entries and waits for more, on a pipe that stays open.
+fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, std::process::ChildStdin) {
+    let mut child =
+        command(place.arguments("append", arguments)).stdin(Stdio::piped()).stdout(stdout).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&lines(0..1000)).unwrap();
+    eventually("the entries are committed", || place.info("entries") == 1000);
+    (child, stdin)
+}
+
+#[test]
+fn a_signal_drains_and_says_what_was_committed() {
+    for stop in [Signal::INT, Signal::TERM] {
+        let place = Place::new();
+        let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
+        // Of this nobody knows whether it is read before the signal; of the line without an end, that it is not.
+        stdin.write_all(&lines(1000..1500)).unwrap();
+        stdin.write_all(b"{\"operation\":\"unfinished\"").unwrap();
+        signal(&child, stop);
+        let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
+        drop(stdin);
+        let entries = place.entries();
+        let count = entries.len();
+        assert_eq!(ran.out, format!("interrupted: {count} accepted, 0 refused, {count} committed\n"));
+        assert!((1000..=1500).contains(&count), "{count}");
+        for (number, entry) in entries.iter().enumerate() {
+            assert_eq!(entry["location"], format!("key/{number}"));
+        }
+        assert!(place.run("verify", &[]).exits(exit::DONE).err.is_empty(), "it was closed, not killed");
+        assert_eq!(place.append(&[], b"").exits(exit::DONE).err, "", "nothing to recover");
+    }
+}
+
+#[test]
+fn a_signal_before_a_named_pipe_has_a_writer_ends_it() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let child = command(place.arguments("append", &[pipe.to_str().unwrap()])).spawn().unwrap();
+    eventually("the log is open", || place.info("locked") == true);
+    signal(&child, Signal::INT);
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
+    assert_eq!(ran.out, "interrupted: 0 accepted, 0 refused, 0 committed\n");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let place = Place::new();
+    // Standard output is a pipe that is full: after draining, the command hangs telling what it did.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[0; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    let (mut child, stdin) = waiting(&place, &[], writer.into());
+    signal(&child, Signal::INT);
+    eventually("the log is closed", || place.info("locked") == false);
+    assert!(child.try_wait().unwrap().is_none());
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(exit::INTERRUPTED));
+    drop((reader, stdin));
+    assert_eq!(place.entries().len(), 1000);
+}
+
+#[test]
+fn what_was_durable_when_it_was_killed_is_adopted_and_told() {
+    let place = Place::new();
+    let file = place.audit().join("bulla.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "checkpoint_interval = \"3600 s\"\n";
+    std::fs::write(&file, settings).unwrap();
+    let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&lines(0..1000)).unwrap();
+    let pending = || place.run("verify", &["--json"]).exits(exit::DONE).json()["pending"].as_u64();
+    eventually("something is durable", || pending() > Some(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["kind"], "unclosed", "{report}");
+
+    let ran = place.append(&[], b"").exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
+    let entries = place.entries().len();
+    assert!(entries > 0);
+    assert!(ran.err.starts_with(&format!("recovered: {entries} entries in ")), "{ran:?}");
+}
+
+#[test]
+fn an_interrupted_export_leaves_no_file_behind() {
+    let place = Place::new();
+    place.append(&[], &lines(0..1000)).exits(exit::DONE);
+    // Its identity comes out of a pipe that nobody writes to: by then the file is begun.
+    let pipe = place.path("identity");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let out = place.path("out");
+    let arguments = ["--identity", pipe.to_str().unwrap(), "-o", out.to_str().unwrap()];
+    let child = command(place.arguments("export", &arguments)).spawn().unwrap();
+    // Opening for writing returns once the command has the pipe open for reading.
+    let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    let files = || std::fs::read_dir(place.path("")).unwrap().count();
+    assert_eq!(files(), 4, "the log, its keys, the pipe and the unfinished file");
+    signal(&child, Signal::INT);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(exit::INTERRUPTED), "{ran:?}");
+    drop(writer);
+    assert_eq!(files(), 3);
+}

@@ -1,0 +1,12 @@
+//! The command's tests: the real binary, from outside. One test binary, a module a subcommand.
+#![allow(clippy::unwrap_used)]
+
+mod access_log;
+mod append;
+mod environment;
+mod export;
+mod info;
+mod init;
+mod interrupt;
+mod support;
+mod verify;

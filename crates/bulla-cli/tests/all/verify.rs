@@ -1,0 +1,133 @@
+use crate::support::{Place, arguments, bulla, exit, lines};
+
+fn filled() -> Place {
+    let place = Place::new();
+    place.append(&[], &lines(0..1000)).exits(exit::DONE);
+    place
+}
+
+#[test]
+fn every_level_says_what_it_checked_and_no_more() {
+    let place = filled();
+    let checked = |more: &[&str]| {
+        let out = place.run("verify", more).exits(exit::DONE).out;
+        out.lines().find_map(|line| line.strip_prefix("checked    ")).unwrap().to_owned()
+    };
+    assert_eq!(checked(&[]), "public data, seals and every block");
+    assert_eq!(checked(&["--public"]), "public data alone");
+    std::fs::rename(place.keys("seal.key"), place.path("seal.key")).unwrap();
+    assert_eq!(checked(&[]), "public data and every block; no seals");
+    std::fs::rename(place.keys("identity.age"), place.path("identity.age")).unwrap();
+    assert_eq!(checked(&[]), "public data alone");
+    let (seal_key, identity) = (place.path("seal.key"), place.path("identity.age"));
+    assert_eq!(
+        checked(&["--seal-key", seal_key.to_str().unwrap()]),
+        "public data and seals; no block was opened"
+    );
+    assert_eq!(checked(&["--identity", identity.to_str().unwrap()]), "public data and every block; no seals");
+}
+
+#[test]
+fn without_a_key_it_is_self_consistent_and_nobodys() {
+    let place = filled();
+    let ran = place.run("verify", &[]).exits(exit::DONE);
+    assert!(ran.out.contains("self-consistent") && ran.out.contains("whose log"), "{ran:?}");
+    let key = place.verifier_key();
+    let file = place.write("vkey", format!("# of the log\n{key}\n").as_bytes());
+    for given in [&key, &file] {
+        let ran = place.run("verify", &["--key", given]).exits(exit::DONE);
+        assert!(ran.out.contains(&format!("this is the log of {key}")), "{ran:?}");
+        assert!(!ran.out.contains("self-consistent"), "{ran:?}");
+    }
+}
+
+#[test]
+fn json_has_the_keys_of_the_contract_and_no_others() {
+    let place = filled();
+    let report = place.run("verify", &["--json"]).exits(exit::DONE).json();
+    let keys = report.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(keys, ["anchored", "blocks", "entries", "findings", "ok", "pending", "root", "tree_size"]);
+    assert_eq!((&report["ok"], &report["anchored"]), (&true.into(), &false.into()));
+    assert_eq!((&report["entries"], &report["findings"]), (&1000.into(), &serde_json::json!([])));
+    assert_eq!(report["root"], place.info("root"));
+    let checkpoint = std::fs::read_to_string(place.audit().join("checkpoint")).unwrap();
+    assert_eq!(report["root"], checkpoint.lines().nth(2).unwrap());
+
+    let key = place.verifier_key();
+    assert_eq!(place.run("verify", &["--json", "--key", &key]).exits(exit::DONE).json()["anchored"], true);
+}
+
+#[test]
+fn damage_is_found_at_every_level_and_named() {
+    let place = filled();
+    place.damage(0.9);
+    for level in [&["--json"][..], &["--json", "--public"]] {
+        let report = place.run("verify", level).exits(exit::VIOLATION).json();
+        assert_eq!(report["ok"], false, "{report}");
+        let finding = &report["findings"][0];
+        assert_eq!(finding["severity"], "violation", "{report}");
+        assert_eq!(finding["segment"], place.segment().file_name().unwrap().to_str().unwrap(), "{report}");
+        assert!(finding["offset"].is_u64() && finding["frame"].is_u64(), "{report}");
+        let entry = |index: usize| finding["entries"][index].as_u64().unwrap();
+        assert!(entry(0) <= entry(1) && entry(1) < 1000, "{report}");
+        assert!(finding["kind"].is_string() && finding["detail"].is_string(), "{report}");
+    }
+    let ran = place.run("verify", &[]).exits(exit::VIOLATION);
+    assert!(ran.out.contains("NOT what was written") && ran.out.contains(", entries "), "{ran:?}");
+}
+
+#[test]
+fn another_logs_key_or_checkpoint_is_a_violation() {
+    let (place, other) = (filled(), Place::new());
+    let ran = place.run("verify", &["--key", &other.verifier_key(), "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!((&ran["anchored"], &ran["findings"][0]["kind"]), (&false.into(), &"key-mismatch".into()));
+    std::fs::copy(other.audit().join("checkpoint"), place.audit().join("checkpoint")).unwrap();
+    place.run("verify", &["--public"]).exits(exit::VIOLATION);
+}
+
+#[test]
+fn an_edited_configuration_is_a_violation() {
+    let place = filled();
+    let file = place.audit().join("bulla.toml");
+    std::fs::write(&file, "[log]\nversion = 1\n").unwrap();
+    let ran = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(ran["findings"][0]["kind"], "config-damaged");
+}
+
+#[test]
+fn keys_that_are_none_are_told() {
+    let (place, other) = (filled(), Place::new());
+    let file = place.write("none", b"not a key\n");
+    place.run("verify", &["--key", &file]).exits(exit::USAGE);
+    place.run("verify", &["--key", "no-such-key"]).exits(exit::USAGE);
+    place.run("verify", &["--seal-key", &file]).exits(exit::USAGE);
+    place.run("verify", &["--identity", &file]).exits(exit::USAGE);
+    place.run("verify", &["--public", "--identity", &file]).exits(exit::USAGE);
+    place.run("verify", &["--identity", "no-such-file"]).exits(exit::REFUSED);
+    let another = other.keys("identity.age");
+    bulla(arguments!["verify", place.audit(), "--identity", another]).exits(exit::REFUSED);
+    let another = other.keys("seal.key");
+    bulla(arguments!["verify", place.audit(), "--seal-key", another]).exits(exit::USAGE);
+}
+
+#[test]
+fn a_writer_at_work_is_no_finding() {
+    let place = filled();
+    let log = bulla::Log::open(place.audit(), bulla::Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    producer.append(&bulla::Entry::new("read", "x")).unwrap();
+    producer.flush().unwrap().durable().unwrap();
+    assert_eq!(place.run("verify", &["--json"]).exits(exit::DONE).json()["ok"], true);
+    drop(producer);
+    log.close().unwrap();
+}
+
+#[test]
+fn help_fits_a_screen_and_shows_an_example() {
+    for subcommand in ["", "init", "append", "verify", "export", "info"] {
+        let arguments = [subcommand, "--help"].into_iter().filter(|argument| !argument.is_empty());
+        let help = bulla(arguments).exits(exit::DONE).out;
+        assert!(help.contains("Example:\n  bulla "), "{help}");
+        assert!(help.lines().count() <= 40, "{subcommand}: {} lines", help.lines().count());
+    }
+}
