@@ -32,6 +32,11 @@ pub struct EpochKeys {
 pub struct EpochSecret(pub(crate) [u8; 32]);
 
 impl EpochSecret {
+    /// The key that an identity has unwrapped.
+    pub fn new(secret: [u8; 32]) -> Self {
+        EpochSecret(secret)
+    }
+
     /// A fresh one.
     ///
     /// # Errors
