@@ -92,6 +92,8 @@ pub(crate) struct Committer {
     written: Vec<[u8; Commitment::LENGTH]>,
     durable: Option<Durable>,
     events: Vec<Event>,
+    /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
+    failure: Option<String>,
 }
 
 impl Committer {
@@ -128,6 +130,7 @@ impl Committer {
             durable: None,
             chain,
             events: Vec::new(),
+            failure: None,
         })
     }
 
@@ -137,28 +140,44 @@ impl Committer {
     /// # Errors
     /// `Unavailable` where no segment takes them. Nothing more can be committed then.
     pub(crate) fn commit(&mut self, frames: Vec<Sealed>) -> Result<bool> {
+        self.unless_failed(|committer| committer.commit_frames(frames))
+    }
+
+    /// Makes everything durable that was committed.
+    ///
+    /// # Errors
+    /// `Unavailable` where no segment can be synced. Nothing more can be committed then.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unless_failed(Self::sync_written)
+    }
+
+    /// Works, unless it failed before; a failure is final.
+    fn unless_failed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match &self.failure {
+            Some(failure) => Err(Error::unavailable(failure.clone())),
+            None => work(self).inspect_err(|error| self.failure = Some(error.to_string())),
+        }
+    }
+
+    fn commit_frames(&mut self, frames: Vec<Sealed>) -> Result<bool> {
         let begins_epoch = frames.first().is_some_and(|frame| frame.commitment.kind == FrameKind::Epoch);
         if begins_epoch && !self.epoch_frame.is_empty() {
-            self.sync()?;
+            self.sync_written()?;
             self.segment = None;
         }
         let first = self.unsynced.len();
         self.seal(frames);
         self.write(first)?;
         match self.policy.durability {
-            Durability::Group => self.sync()?,
-            Durability::Interval(_) if self.unsynced_bytes > self.policy.kept => self.sync()?,
+            Durability::Group => self.sync_written()?,
+            Durability::Interval(_) if self.unsynced_bytes > self.policy.kept => self.sync_written()?,
             Durability::Interval(_) => return Ok(false),
             Durability::Os => self.forget(),
         }
         Ok(true)
     }
 
-    /// Makes everything durable that was committed.
-    ///
-    /// # Errors
-    /// `Unavailable` where no segment can be synced.
-    pub(crate) fn sync(&mut self) -> Result<()> {
+    fn sync_written(&mut self) -> Result<()> {
         if self.written.is_empty() {
             return Ok(());
         }
