@@ -287,15 +287,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Creates the segment whose first frame is `first`, under the first generation that is free.
+    /// Creates the segment whose first frame is `first`.
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
-        let mut name = SegmentName { first, generation: 0 };
-        let file = loop {
-            match self.store.create(&name.path()) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => name.generation += 1,
-                created => break created?,
-            }
-        };
+        let name = free_name(&*self.store, first)?;
+        let file = self.store.create(&name.path())?;
         self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
@@ -337,4 +332,13 @@ impl Committer {
         let message = format!("nothing can be committed to {directory} from frame {frame} on: {reason}");
         Error::new(ErrorKind::Unavailable, message)
     }
+}
+
+/// The name of a new segment whose first frame is `first`: of the generation after all that are there, because the
+/// last one is the one that counts. An earlier one may have lost its name in a crash.
+pub(crate) fn free_name(store: &dyn Store, first: u64) -> io::Result<SegmentName> {
+    let items = store.list(segment::DIRECTORY)?;
+    let names = items.iter().filter_map(|item| SegmentName::parse(&item.name));
+    let taken = names.filter(|name| name.first == first).map(|name| name.generation);
+    Ok(SegmentName { first, generation: taken.max().map_or(0, |generation| generation + 1) })
 }

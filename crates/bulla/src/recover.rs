@@ -12,7 +12,7 @@
 //! A clean log takes the same way: it merely finds nothing to adopt.
 
 use crate::checkpoint;
-use crate::commit::Start;
+use crate::commit::{Start, free_name};
 use crate::config::LogConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, MAX_EVENT};
@@ -366,9 +366,7 @@ fn rewrite(
 /// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
 /// durable.
 fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
-    let (taken, _) = segment::list(log).map_err(|error| io::Error::other(error.to_string()))?;
-    let generation = taken.iter().filter(|name| name.first == first).map(|name| name.generation + 1).max();
-    let path = SegmentName { first, generation: generation.unwrap_or(0) }.path();
+    let path = free_name(log, first)?.path();
     let temporary = format!("{path}.tmp");
     let file = log.create(&temporary)?;
     let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
