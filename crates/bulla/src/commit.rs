@@ -114,7 +114,8 @@ impl Committer {
                 let file = store.open_write(&path);
                 let file =
                     file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
-                Some(Segment { name, file, end, trusted: end, unnamed: false, full: false })
+                // Whoever made it may have died before its name was durable.
+                Some(Segment { name, file, end, trusted: end, unnamed: true, full: false })
             }
         };
         Ok(Committer {
