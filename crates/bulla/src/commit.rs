@@ -309,6 +309,12 @@ impl Committer {
 
     /// Gives the current segment up: every frame that must be written again goes to a new one.
     fn abandon(&mut self, mut reason: String) -> Result<()> {
+        if self.policy.durability == Durability::Os {
+            // Its earlier frames are not in memory any more: they must be durable before a segment follows.
+            self.sync_segment().map_err(|(what, error)| {
+                Error::io(format!("{reason}, then {what}; what was written since frame {} may be lost", self.group), error)
+            })?;
+        }
         let mut delay = self.policy.retry_delay;
         for attempt in 0..=self.policy.retries {
             if attempt > 0 {
