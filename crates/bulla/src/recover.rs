@@ -59,12 +59,12 @@ struct Scanned {
     length: u64,
     /// Where the last sound frame ends.
     end: u64,
+    /// Where the last frame below the checkpoint ends; 0 where there is none but a copied epoch frame.
+    kept: u64,
     /// The frames above the checkpoint.
     above: Vec<Head>,
     /// The epoch frame that those continue, if it stands before them: offset and length.
     epoch: Option<(u64, u64)>,
-    /// Bytes of the copied epoch frame at the file's beginning, if it has one.
-    copy: u64,
 }
 
 /// The scan's state: what the next frame has to be.
@@ -124,8 +124,8 @@ pub(crate) fn recover(
     let adopted = above().map(|head| head.encoded).collect();
     let events = rewrite(log, &scanned, next, &explained)?;
     let start = match scanned.last() {
-        Some(last) if report == Recovery::default() && last.end < segment_size && last.end == last.length => {
-            Start::Extend(last.name, last.end)
+        Some(last) if report == Recovery::default() && last.kept < segment_size && last.kept == last.length => {
+            Start::Extend(last.name, last.kept)
         }
         _ => Start::NewSegment,
     };
@@ -192,7 +192,7 @@ impl Scan<'_> {
         let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
         let file = self.store.open(&path).map_err(failed)?;
         let length = file.length().map_err(failed)?;
-        let mut scanned = Scanned { name, file, length, end: 0, above: Vec::new(), epoch: None, copy: 0 };
+        let mut scanned = Scanned { name, file, length, end: 0, kept: 0, above: Vec::new(), epoch: None };
         while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
             let head = match frame::read_head(&*scanned.file, scanned.end, length) {
                 Ok(head) => head,
@@ -219,10 +219,10 @@ impl Scan<'_> {
                 break;
             }
             scanned.end = head.end();
-            if copy {
-                scanned.copy = head.length();
-            }
             let above = !copy && head.commitment.frame >= self.checkpoint.size;
+            if !copy && !above {
+                scanned.kept = head.end();
+            }
             if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
                 scanned.epoch = (!above).then_some((head.offset, head.length()));
             }
@@ -328,14 +328,15 @@ fn rewrite(
     let mut copies = Vec::new();
     for (index, segment) in scanned.iter().enumerate() {
         let failed = |error| Error::io(format!("recovering {}", log.describe(&segment.name.path())), error);
-        let offset = segment.above.first().map_or(segment.end, |head| head.offset);
+        // A segment of which no frame counts any more counts for nothing from its beginning.
+        let offset = segment.kept;
         if let Some(first) = segment.above.first() {
             write_copy(log, segment, first.commitment.frame).map_err(failed)?;
         }
         if segment.length == offset {
             continue;
         }
-        if offset == segment.copy && segment.end == segment.length && !segment.above.is_empty() {
+        if offset == 0 && segment.end == segment.length && !segment.above.is_empty() {
             copies.push(segment.name);
             continue;
         }
