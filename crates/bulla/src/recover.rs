@@ -6,8 +6,8 @@
 //! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
 //!   tampered with;
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
-//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, and an event tells its
-//!   place, length and digest.
+//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, is made durable, and an
+//!   event tells its place, length and digest; only its place, where the medium does not take it.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
 
@@ -22,7 +22,7 @@ use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_proof::hash::Hash;
+use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use std::io::{self, IoSlice};
@@ -349,9 +349,14 @@ fn rewrite(
             None => scanned.get(index + 1).map_or(next, |following| following.name.first),
         };
         let length = segment.length - offset;
-        let sha256 = frame::digest(&*segment.file, offset, length).map_err(failed)?.to_string();
         let adopted = segment.above.len() as u64;
-        events.push(Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted });
+        events.push(match keep(log, segment, offset) {
+            Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
+            Err(error) => {
+                let reason = format!("recovering {length} bytes: {error}");
+                Event::Abandoned { segment: name, next_frame, offset, reason }
+            }
+        });
     }
     for name in &copies {
         let path = name.path();
@@ -362,6 +367,25 @@ fn rewrite(
         synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
     }
     Ok(events)
+}
+
+/// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
+///
+/// It may be in the page cache only, and after a failed sync no later one would write it: so it is written again,
+/// over itself. Otherwise a power cut could change bytes whose digest an event tells.
+fn keep(log: &dyn Store, segment: &Scanned, mut offset: u64) -> io::Result<String> {
+    let file = log.open_write(&segment.name.path())?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    while offset < segment.length {
+        let take = piece.len().min(usize::try_from(segment.length - offset).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        hasher.update(&piece[..take]);
+        file.write_at(&mut [IoSlice::new(&piece[..take])], offset)?;
+        offset += take as u64;
+    }
+    file.sync()?;
+    Ok(hasher.finish().to_string())
 }
 
 /// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
