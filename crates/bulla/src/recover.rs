@@ -93,6 +93,11 @@ pub(crate) fn recover(
     config: &LogConfig,
     segment_size: u64,
 ) -> Result<Recovered> {
+    // A process that died between renaming and syncing has left names that a power cut would take back.
+    for store in [log, keys] {
+        let synced = store.sync_directory("");
+        synced.map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))?;
+    }
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
