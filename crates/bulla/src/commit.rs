@@ -5,6 +5,8 @@
 //! - what was written since the last sync is kept in memory until the next one (not in mode `os`), so that a
 //!   segment that fails is abandoned and its unsynced frames go, byte for byte the same, to a new one;
 //! - `durable` holds only what a sync has covered: nothing else is acknowledged or signed;
+//! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
+//!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
 
 use crate::environment::Clock;
@@ -92,6 +94,10 @@ pub(crate) struct Committer {
     written: Vec<[u8; Commitment::LENGTH]>,
     durable: Option<Durable>,
     events: Vec<Event>,
+    /// The ends of segments that no durable event explains yet: no checkpoint may cover what follows them.
+    unexplained: Vec<(String, u64)>,
+    /// The ends that events explain which were committed since the last sync.
+    explained: Vec<(String, u64)>,
     /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
     failure: Option<String>,
 }
@@ -131,6 +137,8 @@ impl Committer {
             durable: None,
             chain,
             events: Vec::new(),
+            unexplained: Vec::new(),
+            explained: Vec::new(),
             failure: None,
         })
     }
@@ -201,12 +209,24 @@ impl Committer {
         let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
         commitments.append(&mut self.written);
         self.durable = Some(Durable { commitments, chain: self.chain.clone() });
+        let explained = std::mem::take(&mut self.explained);
+        self.unexplained.retain(|end| !explained.contains(end));
         Ok(())
     }
 
-    /// Takes what became durable since the last call.
+    /// Takes what became durable since the last call; nothing while the event of an abandoned segment is not.
     pub(crate) fn take_durable(&mut self) -> Option<Durable> {
-        self.durable.take()
+        self.durable.take_if(|_| self.unexplained.is_empty())
+    }
+
+    /// Whether a checkpoint has to wait for an event to become durable.
+    pub(crate) fn withholds(&self) -> bool {
+        !self.unexplained.is_empty()
+    }
+
+    /// Whether that event was written, so that a sync is all it takes.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.withholds() && !self.explained.is_empty()
     }
 
     /// Takes what happened to segments since the last call.
@@ -228,6 +248,12 @@ impl Committer {
             assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
             if epoch {
                 epoch::set_previous_seal(&mut frame, self.chain.previous());
+            }
+            if frame.commitment.kind == FrameKind::Event
+                && let Ok(event) = Event::decode(&frame.body)
+            {
+                let (segment, offset) = event.explains();
+                self.explained.push((segment.to_owned(), offset));
             }
             let seal = self.chain.seal(self.group, &frame.encoded);
             let head = frame::encode_head(&frame.encoded, frame.body.len(), self.group);
@@ -323,6 +349,7 @@ impl Committer {
             if let Some(segment) = self.segment.take() {
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
+                self.unexplained.push((segment.clone(), offset));
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
             match self.try_write(0) {
