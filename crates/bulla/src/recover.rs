@@ -178,7 +178,11 @@ impl Scan<'_> {
     /// Walks the segments from the one that holds the last frame below all anchors.
     fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
         let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
-        let begin = segments.partition_point(|name| name.first <= below).saturating_sub(1);
+        // A segment that was passed over for one of the same first frame was told of before any checkpoint.
+        let begin = match self.state.chain.next_frame().min(self.checkpoint.size) {
+            0 => 0,
+            _ => segments.partition_point(|name| name.first <= below).saturating_sub(1),
+        };
         let mut scanned = Vec::new();
         self.next = segments.get(begin).map_or(0, |name| name.first);
         for (index, name) in segments.iter().enumerate().skip(begin) {

@@ -1,3 +1,4 @@
 //! The engine's integration tests: one binary.
 
+mod crash;
 mod log;
