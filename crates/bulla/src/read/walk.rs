@@ -493,6 +493,10 @@ impl<'a> Walk<'a> {
             tail.frames += 1;
             tail.bytes += head.length();
             open.offset = head.end();
+            if head.commitment.kind == FrameKind::Epoch {
+                // Nothing vouches for it yet: a later copy has nothing to be compared with.
+                self.epoch = None;
+            }
             if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
                 let body = frame::read_body(&*open.file, head.offset, &head.commitment);
                 self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));
