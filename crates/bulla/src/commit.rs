@@ -5,6 +5,8 @@
 //! - what was written since the last sync is kept in memory until the next one (not in mode `os`), so that a
 //!   segment that fails is abandoned and its unsynced frames go, byte for byte the same, to a new one;
 //! - `durable` holds only what a sync has covered: nothing else is acknowledged or signed;
+//! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
+//!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
 
 use crate::environment::Clock;
@@ -92,6 +94,12 @@ pub(crate) struct Committer {
     written: Vec<[u8; Commitment::LENGTH]>,
     durable: Option<Durable>,
     events: Vec<Event>,
+    /// The ends of segments that no durable event explains yet: no checkpoint may cover what follows them.
+    unexplained: Vec<(String, u64)>,
+    /// The ends that events explain which were committed since the last sync.
+    explained: Vec<(String, u64)>,
+    /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
+    failure: Option<String>,
 }
 
 impl Committer {
@@ -112,7 +120,8 @@ impl Committer {
                 let file = store.open_write(&path);
                 let file =
                     file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
-                Some(Segment { name, file, end, trusted: end, unnamed: false, full: false })
+                // Whoever made it may have died before its name was durable.
+                Some(Segment { name, file, end, trusted: end, unnamed: true, full: false })
             }
         };
         Ok(Committer {
@@ -128,6 +137,9 @@ impl Committer {
             durable: None,
             chain,
             events: Vec::new(),
+            unexplained: Vec::new(),
+            explained: Vec::new(),
+            failure: None,
         })
     }
 
@@ -137,28 +149,44 @@ impl Committer {
     /// # Errors
     /// `Unavailable` where no segment takes them. Nothing more can be committed then.
     pub(crate) fn commit(&mut self, frames: Vec<Sealed>) -> Result<bool> {
+        self.unless_failed(|committer| committer.commit_frames(frames))
+    }
+
+    /// Makes everything durable that was committed.
+    ///
+    /// # Errors
+    /// `Unavailable` where no segment can be synced. Nothing more can be committed then.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unless_failed(Self::sync_written)
+    }
+
+    /// Works, unless it failed before; a failure is final.
+    fn unless_failed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match &self.failure {
+            Some(failure) => Err(Error::unavailable(failure.clone())),
+            None => work(self).inspect_err(|error| self.failure = Some(error.to_string())),
+        }
+    }
+
+    fn commit_frames(&mut self, frames: Vec<Sealed>) -> Result<bool> {
         let begins_epoch = frames.first().is_some_and(|frame| frame.commitment.kind == FrameKind::Epoch);
         if begins_epoch && !self.epoch_frame.is_empty() {
-            self.sync()?;
+            self.sync_written()?;
             self.segment = None;
         }
         let first = self.unsynced.len();
         self.seal(frames);
         self.write(first)?;
         match self.policy.durability {
-            Durability::Group => self.sync()?,
-            Durability::Interval(_) if self.unsynced_bytes > self.policy.kept => self.sync()?,
+            Durability::Group => self.sync_written()?,
+            Durability::Interval(_) if self.unsynced_bytes > self.policy.kept => self.sync_written()?,
             Durability::Interval(_) => return Ok(false),
             Durability::Os => self.forget(),
         }
         Ok(true)
     }
 
-    /// Makes everything durable that was committed.
-    ///
-    /// # Errors
-    /// `Unavailable` where no segment can be synced.
-    pub(crate) fn sync(&mut self) -> Result<()> {
+    fn sync_written(&mut self) -> Result<()> {
         if self.written.is_empty() {
             return Ok(());
         }
@@ -181,12 +209,24 @@ impl Committer {
         let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
         commitments.append(&mut self.written);
         self.durable = Some(Durable { commitments, chain: self.chain.clone() });
+        let explained = std::mem::take(&mut self.explained);
+        self.unexplained.retain(|end| !explained.contains(end));
         Ok(())
     }
 
-    /// Takes what became durable since the last call.
+    /// Takes what became durable since the last call; nothing while the event of an abandoned segment is not.
     pub(crate) fn take_durable(&mut self) -> Option<Durable> {
-        self.durable.take()
+        self.durable.take_if(|_| self.unexplained.is_empty())
+    }
+
+    /// Whether a checkpoint has to wait for an event to become durable.
+    pub(crate) fn withholds(&self) -> bool {
+        !self.unexplained.is_empty()
+    }
+
+    /// Whether that event was written, so that a sync is all it takes.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.withholds() && !self.explained.is_empty()
     }
 
     /// Takes what happened to segments since the last call.
@@ -208,6 +248,12 @@ impl Committer {
             assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
             if epoch {
                 epoch::set_previous_seal(&mut frame, self.chain.previous());
+            }
+            if frame.commitment.kind == FrameKind::Event
+                && let Ok(event) = Event::decode(&frame.body)
+            {
+                let (segment, offset) = event.explains();
+                self.explained.push((segment.to_owned(), offset));
             }
             let seal = self.chain.seal(self.group, &frame.encoded);
             let head = frame::encode_head(&frame.encoded, frame.body.len(), self.group);
@@ -268,15 +314,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Creates the segment whose first frame is `first`, under the first generation that is free.
+    /// Creates the segment whose first frame is `first`.
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
-        let mut name = SegmentName { first, generation: 0 };
-        let file = loop {
-            match self.store.create(&name.path()) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => name.generation += 1,
-                created => break created?,
-            }
-        };
+        let name = free_name(&*self.store, first)?;
+        let file = self.store.create(&name.path())?;
         self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
@@ -294,6 +335,12 @@ impl Committer {
 
     /// Gives the current segment up: every frame that must be written again goes to a new one.
     fn abandon(&mut self, mut reason: String) -> Result<()> {
+        if self.policy.durability == Durability::Os {
+            // Its earlier frames are not in memory any more: they must be durable before a segment follows.
+            self.sync_segment().map_err(|(what, error)| {
+                Error::io(format!("{reason}, then {what}; what was written since frame {} may be lost", self.group), error)
+            })?;
+        }
         let mut delay = self.policy.retry_delay;
         for attempt in 0..=self.policy.retries {
             if attempt > 0 {
@@ -302,6 +349,7 @@ impl Committer {
             if let Some(segment) = self.segment.take() {
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
+                self.unexplained.push((segment.clone(), offset));
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
             match self.try_write(0) {
@@ -318,4 +366,13 @@ impl Committer {
         let message = format!("nothing can be committed to {directory} from frame {frame} on: {reason}");
         Error::new(ErrorKind::Unavailable, message)
     }
+}
+
+/// The name of a new segment whose first frame is `first`: of the generation after all that are there, because the
+/// last one is the one that counts. An earlier one may have lost its name in a crash.
+pub(crate) fn free_name(store: &dyn Store, first: u64) -> io::Result<SegmentName> {
+    let items = store.list(segment::DIRECTORY)?;
+    let names = items.iter().filter_map(|item| SegmentName::parse(&item.name));
+    let taken = names.filter(|name| name.first == first).map(|name| name.generation);
+    Ok(SegmentName { first, generation: taken.max().map_or(0, |generation| generation + 1) })
 }

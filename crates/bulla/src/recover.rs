@@ -6,13 +6,13 @@
 //! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
 //!   tampered with;
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
-//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, and an event tells its
-//!   place, length and digest.
+//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, is made durable, and an
+//!   event tells its place, length and digest; only its place, where the medium does not take it.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
 
 use crate::checkpoint;
-use crate::commit::Start;
+use crate::commit::{Start, free_name};
 use crate::config::LogConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, MAX_EVENT};
@@ -22,7 +22,7 @@ use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_proof::hash::Hash;
+use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use std::io::{self, IoSlice};
@@ -59,12 +59,12 @@ struct Scanned {
     length: u64,
     /// Where the last sound frame ends.
     end: u64,
+    /// Where the last frame below the checkpoint ends; 0 where there is none but a copied epoch frame.
+    kept: u64,
     /// The frames above the checkpoint.
     above: Vec<Head>,
     /// The epoch frame that those continue, if it stands before them: offset and length.
     epoch: Option<(u64, u64)>,
-    /// Bytes of the copied epoch frame at the file's beginning, if it has one.
-    copy: u64,
 }
 
 /// The scan's state: what the next frame has to be.
@@ -93,6 +93,11 @@ pub(crate) fn recover(
     config: &LogConfig,
     segment_size: u64,
 ) -> Result<Recovered> {
+    // A process that died between renaming and syncing has left names that a power cut would take back.
+    for store in [log, keys] {
+        let synced = store.sync_directory("");
+        synced.map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))?;
+    }
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
@@ -124,8 +129,8 @@ pub(crate) fn recover(
     let adopted = above().map(|head| head.encoded).collect();
     let events = rewrite(log, &scanned, next, &explained)?;
     let start = match scanned.last() {
-        Some(last) if report == Recovery::default() && last.end < segment_size && last.end == last.length => {
-            Start::Extend(last.name, last.end)
+        Some(last) if report == Recovery::default() && last.kept < segment_size && last.kept == last.length => {
+            Start::Extend(last.name, last.kept)
         }
         _ => Start::NewSegment,
     };
@@ -173,7 +178,11 @@ impl Scan<'_> {
     /// Walks the segments from the one that holds the last frame below all anchors.
     fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
         let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
-        let begin = segments.partition_point(|name| name.first <= below).saturating_sub(1);
+        // A segment that was passed over for one of the same first frame was told of before any checkpoint.
+        let begin = match self.state.chain.next_frame().min(self.checkpoint.size) {
+            0 => 0,
+            _ => segments.partition_point(|name| name.first <= below).saturating_sub(1),
+        };
         let mut scanned = Vec::new();
         self.next = segments.get(begin).map_or(0, |name| name.first);
         for (index, name) in segments.iter().enumerate().skip(begin) {
@@ -192,7 +201,7 @@ impl Scan<'_> {
         let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
         let file = self.store.open(&path).map_err(failed)?;
         let length = file.length().map_err(failed)?;
-        let mut scanned = Scanned { name, file, length, end: 0, above: Vec::new(), epoch: None, copy: 0 };
+        let mut scanned = Scanned { name, file, length, end: 0, kept: 0, above: Vec::new(), epoch: None };
         while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
             let head = match frame::read_head(&*scanned.file, scanned.end, length) {
                 Ok(head) => head,
@@ -219,10 +228,10 @@ impl Scan<'_> {
                 break;
             }
             scanned.end = head.end();
-            if copy {
-                scanned.copy = head.length();
-            }
             let above = !copy && head.commitment.frame >= self.checkpoint.size;
+            if !copy && !above {
+                scanned.kept = head.end();
+            }
             if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
                 scanned.epoch = (!above).then_some((head.offset, head.length()));
             }
@@ -328,14 +337,15 @@ fn rewrite(
     let mut copies = Vec::new();
     for (index, segment) in scanned.iter().enumerate() {
         let failed = |error| Error::io(format!("recovering {}", log.describe(&segment.name.path())), error);
-        let offset = segment.above.first().map_or(segment.end, |head| head.offset);
+        // A segment of which no frame counts any more counts for nothing from its beginning.
+        let offset = segment.kept;
         if let Some(first) = segment.above.first() {
             write_copy(log, segment, first.commitment.frame).map_err(failed)?;
         }
         if segment.length == offset {
             continue;
         }
-        if offset == segment.copy && segment.end == segment.length && !segment.above.is_empty() {
+        if offset == 0 && segment.end == segment.length && !segment.above.is_empty() {
             copies.push(segment.name);
             continue;
         }
@@ -348,9 +358,14 @@ fn rewrite(
             None => scanned.get(index + 1).map_or(next, |following| following.name.first),
         };
         let length = segment.length - offset;
-        let sha256 = frame::digest(&*segment.file, offset, length).map_err(failed)?.to_string();
         let adopted = segment.above.len() as u64;
-        events.push(Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted });
+        events.push(match keep(log, segment, offset) {
+            Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
+            Err(error) => {
+                let reason = format!("recovering {length} bytes: {error}");
+                Event::Abandoned { segment: name, next_frame, offset, reason }
+            }
+        });
     }
     for name in &copies {
         let path = name.path();
@@ -363,12 +378,29 @@ fn rewrite(
     Ok(events)
 }
 
+/// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
+///
+/// It may be in the page cache only, and after a failed sync no later one would write it: so it is written again,
+/// over itself. Otherwise a power cut could change bytes whose digest an event tells.
+fn keep(log: &dyn Store, segment: &Scanned, mut offset: u64) -> io::Result<String> {
+    let file = log.open_write(&segment.name.path())?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    while offset < segment.length {
+        let take = piece.len().min(usize::try_from(segment.length - offset).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        hasher.update(&piece[..take]);
+        file.write_at(&mut [IoSlice::new(&piece[..take])], offset)?;
+        offset += take as u64;
+    }
+    file.sync()?;
+    Ok(hasher.finish().to_string())
+}
+
 /// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
 /// durable.
 fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
-    let (taken, _) = segment::list(log).map_err(|error| io::Error::other(error.to_string()))?;
-    let generation = taken.iter().filter(|name| name.first == first).map(|name| name.generation + 1).max();
-    let path = SegmentName { first, generation: generation.unwrap_or(0) }.path();
+    let path = free_name(log, first)?.path();
     let temporary = format!("{path}.tmp");
     let file = log.create(&temporary)?;
     let adopted = segment.above.iter().map(|head| (head.offset, head.length()));

@@ -298,7 +298,12 @@ impl Engine {
         }
         let sequence = commit.sequence;
         let (events, full) = (commit.committer.take_events(), commit.committer.became_full());
+        let wants_sync = commit.committer.wants_sync();
         drop(commit);
+        if wants_sync {
+            // Somebody may have asked for a checkpoint that was withheld.
+            self.wish_checkpoint();
+        }
         self.handover.with_numbering(|counter| {
             counter.committed(staged);
             events.into_iter().for_each(|event| counter.request_event(event));
@@ -320,6 +325,11 @@ impl Engine {
     /// # Errors
     /// `Unavailable` where the medium fails; the log then refuses everything.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_and_tell().map(|_| ())
+    }
+
+    /// Syncs; true where a segment was abandoned and an event of that is to be committed.
+    fn sync_and_tell(&self) -> Result<bool> {
         let mut commit = lock(&self.commit);
         let synced = commit.committer.sync();
         let events = commit.committer.take_events();
@@ -328,13 +338,14 @@ impl Engine {
         }
         let sequence = commit.sequence;
         drop(commit);
-        if !events.is_empty() {
+        let told = !events.is_empty();
+        if told {
             self.handover
                 .with_numbering(|counter| events.into_iter().for_each(|event| counter.request_event(event)));
         }
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(sequence);
-        Ok(())
+        Ok(told)
     }
 
     /// Publishes a checkpoint over what is durable, if that has grown; syncs first where `sync`.
@@ -356,7 +367,9 @@ impl Engine {
         let mut publish = lock(&self.publish);
         let mut commit = lock(&self.commit);
         let durable = commit.committer.take_durable();
-        publish.sequence = commit.synced;
+        if !commit.committer.withholds() {
+            publish.sequence = commit.synced;
+        }
         drop(commit);
         if let Some(durable) = durable {
             publish.checkpointer.add(&durable.commitments, durable.chain);
@@ -395,10 +408,9 @@ impl Engine {
             if let Some(error) = self.progress.failure() {
                 return Err(error);
             }
-            if idle {
+            if !self.sync_and_tell()? && idle {
                 break;
             }
-            self.sync()?;
         }
         self.checkpoint(true)
     }

@@ -66,6 +66,12 @@ struct Surplus {
     length: u64,
 }
 
+impl Surplus {
+    fn is_explained_by(&self, event: &Event) -> bool {
+        event.explains() == (self.name.to_string().as_str(), self.offset)
+    }
+}
+
 struct Epoch {
     number: u64,
     keys: Option<Arc<EpochKeys>>,
@@ -473,6 +479,7 @@ impl<'a> Walk<'a> {
     /// Counts what follows the frames that the checkpoint covers, as far as it looks sound.
     fn walk_tail(&mut self) -> Result<Tail> {
         let mut tail = Tail::default();
+        let covered = self.surplus.len();
         while !self.segments.is_empty() {
             self.seek(self.next)?;
             if self.size == self.next && self.open.is_none() {
@@ -486,6 +493,10 @@ impl<'a> Walk<'a> {
             tail.frames += 1;
             tail.bytes += head.length();
             open.offset = head.end();
+            if head.commitment.kind == FrameKind::Epoch {
+                // Nothing vouches for it yet: a later copy has nothing to be compared with.
+                self.epoch = None;
+            }
             if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
                 let body = frame::read_body(&*open.file, head.offset, &head.commitment);
                 self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));
@@ -502,14 +513,23 @@ impl<'a> Walk<'a> {
                 tail.bytes += open_segment(self.store, name)?.1;
             }
         }
+        // What is left between frames of the tail belongs to the tail until recovery, or the writer, tells of it.
+        for surplus in self.surplus.split_off(covered) {
+            if self.events.iter().any(|event| surplus.is_explained_by(event)) {
+                self.surplus.push(surplus);
+            } else {
+                tail.at.get_or_insert((surplus.name, surplus.offset));
+                tail.bytes += surplus.length;
+            }
+        }
         Ok(tail)
     }
 
     /// Every byte that belongs to no frame must be explained by an event.
     fn explain_surplus(&mut self) -> Result<()> {
-        for Surplus { name, offset, length } in std::mem::take(&mut self.surplus) {
-            let mine = |event: &&Event| event.explains() == (name.to_string().as_str(), offset);
-            let finding = match self.events.iter().rev().find(mine) {
+        for surplus in std::mem::take(&mut self.surplus) {
+            let Surplus { name, offset, length } = surplus;
+            let finding = match self.events.iter().rev().find(|event| surplus.is_explained_by(event)) {
                 Some(Event::Abandoned { reason, .. }) => {
                     let detail =
                         format!("{length} bytes count for nothing: the segment was abandoned ({reason})");
