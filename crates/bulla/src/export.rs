@@ -94,6 +94,8 @@ impl Export {
     /// # Errors
     /// As [`Export::open`].
     pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
+        // Whether there is a log at all is known first; that it is sound comes with verifying it.
+        drop(Verify::open_store(store.clone())?);
         Ok(Export {
             store,
             key: None,
@@ -154,8 +156,8 @@ impl Export {
             let first = report.findings.iter().find(|finding| finding.severity == crate::Severity::Violation);
             let first = first.map_or_else(String::new, ToString::to_string);
             return Err(Error::tampered(format!(
-                "the log is damaged, nothing was exported ({first}); `bulla verify` tells all, --salvage leaves out \
-                 what is damaged"
+                "the log is damaged, nothing was exported ({first}); `bulla verify` tells all; what is not damaged \
+                 can be salvaged"
             )));
         }
         let mut exported = Exported { entries: 0, left_out: 0, findings: report.findings };

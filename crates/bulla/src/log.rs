@@ -16,6 +16,7 @@ use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ pub struct Log {
     engine: Arc<Engine>,
     threads: Option<Threads>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
+    /// The place up to which `flush` has answered for losses.
+    flushed: AtomicU64,
     owner: u32,
 }
 
@@ -50,6 +53,13 @@ struct Threads {
 
 /// The key directory that belongs to a log's directory unless another is named: `DIR.keys`.
 pub fn default_keys(directory: &Path) -> PathBuf {
+    if directory.file_name().is_none()
+        && let Ok(named) = directory.canonicalize()
+        && named.file_name().is_some()
+    {
+        // `.` and `..` have no name to put anything behind.
+        return default_keys(&named);
+    }
     let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".keys");
     directory.with_file_name(name)
@@ -93,7 +103,12 @@ impl Log {
         environment: Environment,
     ) -> Result<Self> {
         let mut log = Self::open_stepped(log, keys, options, environment)?;
-        log.threads = Some(Threads::start(&log.engine)?);
+        let threads = Threads::start(&log.engine).inspect_err(|error| {
+            // Those that did start end.
+            log.engine.fail(error);
+            log.engine.wish_close();
+        });
+        log.threads = Some(threads?);
         Ok(log)
     }
 
@@ -110,7 +125,7 @@ impl Log {
         crate::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
-        Ok(Log { engine, threads: None, locks, owner: process::id() })
+        Ok(Log { engine, threads: None, locks, flushed: AtomicU64::new(0), owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -135,9 +150,9 @@ impl Log {
         if self.threads.is_none() {
             return self.engine.drain();
         }
-        let (_, sequence) = self.engine.handover.take_all();
-        let engine = self.engine.clone();
-        Receipt { engine, from: 0, to: sequence, owner: self.owner }.checkpointed()
+        let (_, to) = self.engine.handover.take_all();
+        let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
+        Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
     }
 
     /// What opening found beyond the last checkpoint.
