@@ -5,7 +5,6 @@ mod allocator;
 mod append_path;
 mod backpressure;
 mod corpus;
-mod crash;
 mod fork;
 mod handover_model;
 mod live;
