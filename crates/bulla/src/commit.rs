@@ -338,7 +338,10 @@ impl Committer {
         if self.policy.durability == Durability::Os {
             // Its earlier frames are not in memory any more: they must be durable before a segment follows.
             self.sync_segment().map_err(|(what, error)| {
-                Error::io(format!("{reason}, then {what}; what was written since frame {} may be lost", self.group), error)
+                Error::io(
+                    format!("{reason}, then {what}; what was written since frame {} may be lost", self.group),
+                    error,
+                )
             })?;
         }
         let mut delay = self.policy.retry_delay;

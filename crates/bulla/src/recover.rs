@@ -129,7 +129,9 @@ pub(crate) fn recover(
     let adopted = above().map(|head| head.encoded).collect();
     let events = rewrite(log, &scanned, next, &explained)?;
     let start = match scanned.last() {
-        Some(last) if report == Recovery::default() && last.kept < segment_size && last.kept == last.length => {
+        Some(last)
+            if report == Recovery::default() && last.kept < segment_size && last.kept == last.length =>
+        {
             Start::Extend(last.name, last.kept)
         }
         _ => Start::NewSegment,
