@@ -3,8 +3,11 @@
 use super::for_each;
 use super::points::{Image, is_log, operations};
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
-use super::world::{History, Outcome, Rng, must, tail};
+use super::world::{Counts, History, Outcome, Rng, environment, must, tail};
 use bulla::store::fault::{Fault, Faults};
+use bulla::{Durability, Log, Options};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const FAULTS: [Fault; 8] = [
     Fault::WriteFails,
@@ -149,5 +152,77 @@ fn the_disk_may_be_full() {
     for_each(&limits, |&(scenario, limit)| {
         let harm = |machine: &Faults| machine.limit_space(limit);
         check_harm(&scenario, 30, limit, harm).map_err(|failure| format!("{limit} bytes: {failure}"))
+    });
+}
+
+/// Appends from two threads to a log with threads of its own, until something fails. Returns what was acknowledged.
+fn threads(machine: &Faults, history: &History, options: Options) -> bulla::Result<Counts> {
+    let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
+    let log = Log::open_stores(log, keys, options, environment(history.seed, &history.recorder))?;
+    let acknowledged = Mutex::new(Counts::new());
+    let append = |name: &'static str| -> bulla::Result<()> {
+        let mut producer = log.producer()?;
+        for index in 0..120 {
+            history.with_entry(name, index, |entry| producer.append(entry))?;
+            if index % 10 == 9 {
+                let receipt = producer.flush()?;
+                match index % 40 {
+                    39 => receipt.checkpointed()?,
+                    _ => receipt.durable()?,
+                }
+                acknowledged.lock().expect("nothing panics here").insert(name.to_owned(), index + 1);
+            }
+        }
+        Ok(())
+    };
+    let appended = std::thread::scope(|scope| {
+        let others = ["t0", "t1"].map(|name| scope.spawn(|| append(name)));
+        others.map(|other| other.join().expect("a producer does not panic"))
+    });
+    // What failed, if anything, failed for everybody: what matters is what was acknowledged before.
+    let closed = log.close();
+    for outcome in appended.into_iter().chain([closed]) {
+        assert!(is_unavailable(&outcome).is_ok(), "{outcome:?}");
+    }
+    Ok(acknowledged.into_inner().expect("nothing panics here"))
+}
+
+#[test]
+fn a_log_with_threads_survives_faults() {
+    let seeds: Vec<u64> = (0..60).collect();
+    for_each(&seeds, |&seed| {
+        let mut rng = Rng(seed);
+        let scenario = Scenario { shape: Shape::Short, mode: MODES[(seed % 2) as usize], seed };
+        let mode = match scenario.mode {
+            Durability::Group => Durability::Group,
+            _ => Durability::Interval(Duration::from_millis(2)),
+        };
+        let options = scenario.options().writers(2).durability(mode);
+        let options = options.checkpoint_interval(Duration::from_millis(5)).linger(Duration::from_millis(1));
+        let (machine, mut history) = (Faults::new(), scenario.history());
+        must!(scenario.init(&machine, &history).is_ok(), "init fails");
+        let first = 40 + rng.below(150);
+        let faults: Vec<(u64, Fault)> =
+            (0..rng.below(5)).map(|_| (first + rng.below(12), FAULTS[rng.below(8) as usize])).collect();
+        faults.iter().for_each(|(number, fault)| machine.fail_at(*number, *fault));
+        if seed % 3 == 0 {
+            machine.stop_at(first + 20);
+        }
+        history.appended.extend(["t0", "t1"].map(|name| (name.to_owned(), 120)));
+        let acknowledged = match threads(&machine, &history, options) {
+            Ok(acknowledged) => acknowledged,
+            Err(error) => {
+                is_unavailable(&Err(error))?;
+                Counts::new()
+            }
+        };
+        history.written.clone_from(&acknowledged);
+        history.synced = acknowledged;
+        for cut in [None, Some(0), Some(rng.next())] {
+            Image::of(&machine, &history, cut).check(&scenario).map_err(|failure| {
+                format!("seed {seed}, {faults:?}, {scenario:?}: {failure}\n  the trace\n{}", tail(&machine))
+            })?;
+        }
+        Ok(())
     });
 }

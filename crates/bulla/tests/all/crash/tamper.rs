@@ -188,7 +188,9 @@ fn an_older_key_directory_signs_nothing_wrong() {
         let restored = machine.kill();
         restored.overwrite("audit.keys/seal.state", &state);
         // It only knows less: the log is checked from there on, and goes on.
-        Image::of(&restored, &history, None).check(&SCENARIO).unwrap();
+        let (opened, mut history) = (restored.kill(), history.fork(99));
+        SCENARIO.session(&opened, &mut history, 8).unwrap();
+        history.check_closed(&opened).unwrap();
         // Rewriting what follows an older state is still found out.
         let (path, mut content) = last_segment(&restored);
         let at = content.len() - 1;

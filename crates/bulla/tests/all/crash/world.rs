@@ -211,6 +211,10 @@ impl History {
         let other = violations.find(|finding| finding.kind != FindingKind::Unclosed);
         must!(other.is_none(), "before opening: {other:?}\n{:#?}", report.findings);
         must!(report.anchored, "before opening: the checkpoint is not the log's");
+        // Otherwise whoever takes the host could rewrite what was signed last.
+        let state = machine.read("audit.keys/seal.state").ok_or("the seal state is gone")?;
+        let next = u64::from_le_bytes(state[56..64].try_into().map_err(|_| "the seal state is short")?);
+        must!(next >= report.tree_size, "the checkpoint covers {}, the seal state {next}", report.tree_size);
         Ok(())
     }
 
