@@ -1,0 +1,215 @@
+//! A crash at every operation of a scenario, and at every operation of the recovery from one.
+
+use super::for_each;
+use super::scenario::{MODES, Scenario, Shape, is_unavailable};
+use super::world::{History, Outcome, Rng, must, tail};
+use bulla::store::fault::Faults;
+use bulla::{Durability, ErrorKind};
+
+/// Steps of a session after a crash.
+const MORE: u64 = 8;
+
+/// What a crash left, and what the log in it must hold.
+pub(super) struct Image {
+    pub(super) machine: Faults,
+    pub(super) history: History,
+    what: String,
+}
+
+impl Image {
+    /// What is left of `machine`: `None` is the death of the process, a seed a power cut.
+    pub(super) fn of(machine: &Faults, history: &History, cut: Option<u64>) -> Image {
+        let mut history = history.fork(history.seed.rotate_left(9) ^ cut.map_or(1 << 60, |seed| seed + 1));
+        let (machine, what) = match cut {
+            None => (machine.kill(), "killed".to_owned()),
+            Some(seed) => {
+                history.power_cut();
+                (machine.crash(seed), format!("power cut with seed {seed}"))
+            }
+        };
+        history.note_checkpoint(&machine);
+        Image { machine, history, what }
+    }
+
+    /// The log must be sound, open, go on, and hold what it should.
+    pub(super) fn check(mut self, scenario: &Scenario) -> Outcome {
+        self.survives(scenario).map_err(|failure| {
+            format!(
+                "{failure}\n  after: {}\n  the trace of the image ends with\n{}",
+                self.what,
+                tail(&self.machine)
+            )
+        })
+    }
+
+    fn survives(&mut self, scenario: &Scenario) -> Outcome {
+        let Image { machine, history, .. } = self;
+        if !self::is_log(machine) {
+            must!(history.written.is_empty(), "the log is gone");
+            let opened = scenario.session(machine, history, MORE);
+            must!(
+                opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable),
+                "half of a log was opened: {opened:?}"
+            );
+            return Ok(());
+        }
+        history.check_unopened(machine)?;
+        let outcome = scenario.session(machine, history, MORE);
+        must!(outcome.is_ok(), "opening it again: {outcome:?}");
+        history.check_closed(machine)?;
+        // Once closed, nothing is left to lose.
+        let after = machine.crash(0);
+        history.check_closed(&after).map_err(|failure| format!("power cut after close: {failure}"))
+    }
+}
+
+/// Whether `init` came to its end.
+pub(super) fn is_log(machine: &Faults) -> bool {
+    machine.read("audit/bulla.toml").is_some()
+}
+
+/// The scenario up to operation `stop`.
+fn crashed(scenario: &Scenario, stop: u64) -> Outcome<(Faults, History)> {
+    let (machine, mut history) = (Faults::new(), scenario.history());
+    machine.stop_at(stop);
+    is_unavailable(&scenario.run(&machine, &mut history))?;
+    must!(machine.stopped(), "the scenario was over before operation {stop}");
+    Ok((machine, history))
+}
+
+/// Operations of the scenario when nothing goes wrong.
+pub(super) fn operations(scenario: &Scenario) -> u64 {
+    let (machine, mut history) = (Faults::new(), scenario.history());
+    scenario.run(&machine, &mut history).expect("nothing goes wrong");
+    history.check_closed(&machine).expect("nothing goes wrong");
+    machine.operations()
+}
+
+/// Everything at once: where a scenario is stopped, it prints what it takes to see that again.
+fn replay(scenario: &Scenario, stop: u64, machine: &Faults, failure: &str) -> String {
+    format!(
+        "{scenario:?} stopped at operation {stop}: {failure}\n  the trace before ends with\n{}",
+        tail(machine)
+    )
+}
+
+fn every_point(scenario: Scenario, first: u64, seeds: u64) -> (u64, u64) {
+    let operations = operations(&scenario);
+    let points: Vec<u64> = (first..operations).collect();
+    for_each(&points, |&stop| {
+        let (machine, history) = crashed(&scenario, stop)?;
+        // All eight styles of power cut at every point; which subsets of the last ones is chosen by the point.
+        let cuts = (0..seeds).map(|seed| Some(seed + 8 * (stop % 1000))).chain([None]);
+        for cut in cuts {
+            let checked = Image::of(&machine, &history, cut).check(&scenario);
+            checked.map_err(|failure| replay(&scenario, stop, &machine, &failure))?;
+        }
+        Ok(())
+    });
+    (points.len() as u64, points.len() as u64 * (seeds + 1))
+}
+
+fn rotations(mode: Durability) -> (u64, u64) {
+    every_point(Scenario { shape: Shape::Rotations, mode, seed: 1 }, 0, 8)
+}
+
+#[test]
+fn group_survives_a_crash_at_every_operation() {
+    println!("points and images: {:?}", rotations(MODES[0]));
+}
+
+#[test]
+fn interval_survives_a_crash_at_every_operation() {
+    println!("points and images: {:?}", rotations(MODES[1]));
+}
+
+#[test]
+fn os_survives_a_crash_at_every_operation() {
+    println!("points and images: {:?}", rotations(MODES[2]));
+}
+
+#[test]
+fn full_tiles_survive_a_crash_at_every_operation() {
+    for mode in MODES {
+        println!(
+            "points and images: {:?}",
+            every_point(Scenario { shape: Shape::Tiles, mode, seed: 2 }, 40, 8)
+        );
+    }
+}
+
+/// A crash at operation `at` of opening and going on after another crash.
+fn crashed_again(scenario: &Scenario, image: &Image, at: u64) -> Outcome<(Faults, History)> {
+    let (machine, mut history) = (image.machine.kill(), image.history.clone());
+    history.recorder = history.recorder.fork();
+    machine.stop_at(at);
+    is_unavailable(&scenario.session(&machine, &mut history, MORE))?;
+    Ok((machine, history))
+}
+
+#[test]
+fn a_crash_inside_recovery_is_survived() {
+    let mut points = Vec::new();
+    for (which, mode) in MODES.into_iter().enumerate() {
+        let scenario = Scenario { shape: Shape::Short, mode, seed: 3 };
+        let operations = operations(&scenario);
+        points.extend((30 + which as u64..operations).step_by(11).map(|stop| (scenario, stop)));
+    }
+    let images = std::sync::atomic::AtomicU64::new(0);
+    for_each(&points, |&(scenario, stop)| {
+        let (machine, history) = crashed(&scenario, stop)?;
+        let cut = [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
+        let image = Image::of(&machine, &history, cut);
+        let (whole, _) = crashed_again(&scenario, &image, u64::MAX)?;
+        for again in 0..whole.operations() {
+            let (second, history) = crashed_again(&scenario, &image, again)?;
+            for cut in [Some(again % 8), None] {
+                images.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let checked = Image::of(&second, &history, cut).check(&scenario);
+                checked.map_err(|failure| {
+                    let failure = format!(
+                        "{failure}\n  and at operation {again} after {}: {}",
+                        image.what,
+                        tail(&second)
+                    );
+                    replay(&scenario, stop, &machine, &failure)
+                })?;
+            }
+        }
+        Ok(())
+    });
+    println!("{} crashes, {images:?} images", points.len());
+}
+
+#[test]
+fn crashes_after_crashes_are_survived() {
+    let seeds: Vec<u64> = (0..360).collect();
+    let scenarios = MODES.map(|mode| Scenario { shape: Shape::Short, mode, seed: 4 });
+    let operations = scenarios.map(|scenario| operations(&scenario));
+    for_each(&seeds, |&seed| {
+        let mut rng = Rng(seed);
+        let which = rng.below(3) as usize;
+        let scenario = scenarios[which];
+        let stop = 30 + rng.below(operations[which] - 30);
+        let (mut machine, mut history) = crashed(&scenario, stop)?;
+        let mut story = format!("{scenario:?} stopped at operation {stop}:\n{}\n", tail(&machine));
+        for _ in 0..3 {
+            let cut = (rng.below(3) > 0).then(|| rng.next());
+            let image = Image::of(&machine, &history, cut);
+            if is_log(&image.machine) {
+                image
+                    .history
+                    .check_unopened(&image.machine)
+                    .map_err(|failure| format!("{failure}\n{story}"))?;
+            }
+            let at = rng.below(40);
+            (machine, history) =
+                crashed_again(&scenario, &image, at).map_err(|failure| format!("{failure}\n{story}"))?;
+            story += &format!("{}, stopped at operation {at}:\n{}\n", image.what, tail(&machine));
+        }
+        let cut = (rng.below(3) > 0).then(|| rng.next());
+        Image::of(&machine, &history, cut)
+            .check(&scenario)
+            .map_err(|failure| format!("seed {seed}: {failure}\n{story}"))
+    });
+}

@@ -1,0 +1,315 @@
+//! The world around a log under test, and what must hold of the log in it.
+
+use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
+use bulla::keys::epoch::EpochSecret;
+use bulla::keys::recipients::Identity;
+use bulla::store::fault::Faults;
+use bulla::text::jsonl;
+use bulla::{Entry, Export, FindingKind, Severity, VerifierKey, Verify};
+use bulla_proof::{Checkpoint, Frontier, Hash, SignedNote, tile, tree};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A result whose error says what must hold and does not.
+pub(super) type Outcome<T = ()> = Result<T, String>;
+
+/// Fails with a message unless a condition holds.
+macro_rules! must {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+));
+        }
+    };
+}
+pub(super) use must;
+
+/// SplitMix64.
+#[derive(Clone)]
+pub(super) struct Rng(pub(super) u64);
+
+impl Rng {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// A clock that goes on by a millisecond whenever it is asked, and on which waiting takes no time.
+struct SimulatedClock(AtomicI64);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> i64 {
+        self.0.fetch_add(1_000_000, Ordering::Relaxed)
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+struct SeededRandom(Mutex<Rng>);
+
+impl Random for SeededRandom {
+    fn fill(&self, bytes: &mut [u8]) -> bulla::Result<()> {
+        let mut rng = self.0.lock().expect("nothing panics here");
+        bytes.fill_with(|| (rng.next() >> 32) as u8);
+        Ok(())
+    }
+}
+
+/// AES-256-GCM that remembers every key and nonce it was used with: none may come twice, in any future of a log.
+#[derive(Clone, Default)]
+pub(super) struct Recorder {
+    used: Arc<Mutex<HashSet<([u8; 32], u64)>>>,
+    repeated: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Recorder {
+    /// Another recorder that knows what this one knows.
+    pub(super) fn fork(&self) -> Recorder {
+        let used = self.used.lock().expect("nothing panics here").clone();
+        Recorder { used: Arc::new(Mutex::new(used)), repeated: Arc::default() }
+    }
+
+    fn check(&self) -> Outcome {
+        let repeated = self.repeated.lock().expect("nothing panics here");
+        must!(repeated.is_empty(), "a key and nonce were used twice, for frames {repeated:?}");
+        Ok(())
+    }
+}
+
+impl Cipher for Recorder {
+    fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> bulla::Result<()> {
+        if !self.used.lock().expect("nothing panics here").insert((*key, frame)) {
+            self.repeated.lock().expect("nothing panics here").push(frame);
+        }
+        AesGcm.seal(key, frame, additional, text)
+    }
+
+    fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> bulla::Result<()> {
+        AesGcm.open(key, frame, additional, text)
+    }
+}
+
+/// Wraps keys without any secrecy, fast and always the same.
+pub(super) struct OpenWrap;
+
+impl KeyWrap for OpenWrap {
+    fn wrap(&self, _: &[String], key: &[u8; 32]) -> bulla::Result<Vec<u8>> {
+        Ok(key.iter().map(|byte| !byte).collect())
+    }
+}
+
+impl Identity for OpenWrap {
+    fn unwrap(&self, wrapped: &[u8]) -> bulla::Result<Option<EpochSecret>> {
+        let mut key = [0; 32];
+        key.iter_mut().zip(wrapped).for_each(|(key, byte)| *key = !byte);
+        Ok(Some(EpochSecret::new(key)))
+    }
+}
+
+pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
+    Environment {
+        clock: Arc::new(SimulatedClock(AtomicI64::new(1_700_000_000_000_000_000))),
+        random: Arc::new(SeededRandom(Mutex::new(Rng(seed)))),
+        cipher: Arc::new(recorder.clone()),
+        key_wrap: Arc::new(OpenWrap),
+    }
+}
+
+/// How many entries of each producer.
+pub(super) type Counts = BTreeMap<String, u64>;
+
+/// What happened to a log so far: what it must still hold. A clone is another future of it.
+#[derive(Clone)]
+pub(super) struct History {
+    pub(super) seed: u64,
+    /// The longest payload of most entries.
+    pub(super) payload: u64,
+    pub(super) recorder: Recorder,
+    /// What was appended.
+    pub(super) appended: Counts,
+    /// What was acknowledged in a way that survives the end of the process.
+    pub(super) written: Counts,
+    /// What was acknowledged in a way that survives a power cut.
+    pub(super) synced: Counts,
+    /// Every checkpoint that anybody could have seen.
+    pub(super) published: BTreeSet<(u64, Hash)>,
+    sessions: u64,
+}
+
+impl History {
+    pub(super) fn new(seed: u64, payload: u64) -> History {
+        History {
+            seed,
+            payload,
+            recorder: Recorder::default(),
+            appended: Counts::new(),
+            written: Counts::new(),
+            synced: Counts::new(),
+            published: BTreeSet::new(),
+            sessions: 0,
+        }
+    }
+
+    /// Another future, in which other keys are drawn.
+    pub(super) fn fork(&self, seed: u64) -> History {
+        History { seed, recorder: self.recorder.fork(), ..self.clone() }
+    }
+
+    /// The power was cut.
+    pub(super) fn power_cut(&mut self) {
+        self.written = self.synced.clone();
+    }
+
+    /// A number for the next session: names of producers never come twice.
+    pub(super) fn begin_session(&mut self) -> u64 {
+        self.sessions += 1;
+        self.sessions
+    }
+
+    /// Takes down the checkpoint that `machine` shows.
+    pub(super) fn note_checkpoint(&mut self, machine: &Faults) {
+        if let Some(note) = machine.read("audit/checkpoint") {
+            let parsed = SignedNote::parse(&note).and_then(|note| Checkpoint::parse(note.text));
+            let checkpoint = parsed.expect("a published checkpoint is whole");
+            self.published.insert((checkpoint.size, checkpoint.root));
+        }
+    }
+
+    /// Calls `take` with entry `index` of producer `name`: always the same one.
+    pub(super) fn with_entry<T>(&self, name: &str, index: u64, take: impl FnOnce(&Entry<'_>) -> T) -> T {
+        let mut rng = Rng(index << 32 | 7);
+        name.bytes()
+            .for_each(|byte| rng.0 = rng.0.rotate_left(8) ^ u64::from(byte).wrapping_mul(0x9e37_79b9));
+        let length = match rng.below(12) {
+            0 => self.payload + rng.below(3 * self.payload),
+            _ => rng.below(self.payload + 1),
+        };
+        // Base 64 of random bytes: it does not compress, and is text in an export.
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let payload: Vec<u8> = (0..length).map(|_| DIGITS[(rng.next() >> 58) as usize]).collect();
+        let location = format!("{name} {index}");
+        let entry = Entry::new("read", &location).subject("user").payload(&payload);
+        take(&entry.time(1_700_000_000_000_000_000 + index as i64 * 1_000_003))
+    }
+
+    /// What verification may say of the log before it is opened again: `unclosed`, and no other violation.
+    pub(super) fn check_unopened(&self, machine: &Faults) -> Outcome {
+        let verify =
+            Verify::open_store(Arc::new(machine.store("audit"))).map_err(|error| error.to_string())?;
+        let report =
+            verify.key(verifier_key(machine)?).threads(1).run().map_err(|error| error.to_string())?;
+        let mut violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+        let other = violations.find(|finding| finding.kind != FindingKind::Unclosed);
+        must!(other.is_none(), "before opening: {other:?}\n{:#?}", report.findings);
+        must!(report.anchored, "before opening: the checkpoint is not the log's");
+        // Otherwise whoever takes the host could rewrite what was signed last.
+        let state = machine.read("audit.keys/seal.state").ok_or("the seal state is gone")?;
+        let next = u64::from_le_bytes(state[56..64].try_into().map_err(|_| "the seal state is short")?);
+        must!(next >= report.tree_size, "the checkpoint covers {}, the seal state {next}", report.tree_size);
+        Ok(())
+    }
+
+    /// What must hold of a log that was closed. What it holds now, it must hold for ever.
+    pub(super) fn check_closed(&mut self, machine: &Faults) -> Outcome {
+        self.note_checkpoint(machine);
+        let store = Arc::new(machine.store("audit"));
+        let key = verifier_key(machine)?;
+        let seal_key = String::from_utf8(machine.read("audit.keys/seal.key").ok_or("no seal key")?);
+        let verify = Verify::open_store(store.clone()).and_then(|verify| {
+            verify.key(key.clone()).threads(1).seal_key(&seal_key.unwrap_or_default())?.run()
+        });
+        let report = verify.map_err(|error| error.to_string())?;
+        must!(report.ok && report.anchored && report.pending == 0, "verify: {:#?}", report.findings);
+        let allowed = [FindingKind::Abandoned, FindingKind::UnknownFile];
+        let strange = report.findings.iter().find(|finding| !allowed.contains(&finding.kind));
+        must!(strange.is_none(), "verify: {strange:?}");
+
+        let mut out = Vec::new();
+        let export = Export::open_store(store).map(|export| export.key(key).identity(Arc::new(OpenWrap)));
+        let exported = export.and_then(|export| export.run(&mut out)).map_err(|error| error.to_string())?;
+        must!(exported.left_out == 0 && exported.entries == report.entries, "left out: {exported:?}");
+        let counts = self.check_lines(&out)?;
+        must!(counts.values().sum::<u64>() == report.entries, "some entries were not exported");
+        for (name, &count) in &self.written {
+            let found = counts.get(name).copied().unwrap_or_default();
+            must!(found >= count, "{count} entries of {name} were acknowledged, {found} are there");
+        }
+        self.check_published(machine, report.tree_size)?;
+        self.recorder.check()?;
+        self.written.clone_from(&counts);
+        self.synced = counts;
+        Ok(())
+    }
+
+    /// Exported entries are those that were appended, each once, in the order of each producer, without holes.
+    fn check_lines(&self, out: &[u8]) -> Outcome<Counts> {
+        let mut counts = Counts::new();
+        let mut expected = Vec::new();
+        for (number, line) in out.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let text = String::from_utf8_lossy(line);
+            let location = text.split_once("\"location\":\"").and_then(|(_, rest)| rest.split_once('"'));
+            let name = location.and_then(|(location, _)| location.rsplit_once(' ')).map(|(name, _)| name);
+            let name = name.ok_or_else(|| format!("line {number} is strange: {text}"))?;
+            let index = counts.entry(name.to_owned()).or_default();
+            expected.clear();
+            self.with_entry(name, *index, |entry| jsonl::write_entry(entry, number as u64, &mut expected));
+            must!(expected == line, "entry {number} should be entry {index} of {name}, is {text}");
+            *index += 1;
+            let appended = self.appended.get(name).copied().unwrap_or_default();
+            must!(*index <= appended, "{name} appended {appended} entries only");
+        }
+        Ok(counts)
+    }
+
+    /// Every checkpoint that was ever seen is of a prefix of the log.
+    fn check_published(&self, machine: &Faults, size: u64) -> Outcome {
+        let last = self.published.last().map_or(0, |(size, _)| *size);
+        must!(last <= size, "a checkpoint of size {last} was published, now it is {size}");
+        let mut tree = Frontier::new();
+        let mut published = self.published.iter().peekable();
+        for index in 0.. {
+            let width = size.saturating_sub(index * 256).min(256) as u16;
+            let bundle = match width {
+                0 => Vec::new(),
+                _ => {
+                    machine.read(&format!("audit/{}", tile::entries_path(index, width))).ok_or("no bundle")?
+                }
+            };
+            let entries = if width == 0 {
+                Vec::new()
+            } else {
+                tile::parse_bundle(&bundle, width).map_err(|e| e.to_string())?
+            };
+            for entry in entries.into_iter().map(Some).chain([None]) {
+                while let Some((at, root)) = published.next_if(|(at, _)| *at == tree.size()) {
+                    must!(tree.root() == *root, "the checkpoint of size {at} is not of this log");
+                }
+                entry.into_iter().for_each(|entry| tree.push(tree::leaf_hash(entry)));
+            }
+            if width < 256 {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn verifier_key(machine: &Faults) -> Outcome<VerifierKey> {
+    let config = bulla::config::load(&machine.store("audit")).map_err(|error| error.to_string())?;
+    Ok(config.0.verifier_key)
+}
+
+/// The end of a machine's trace, for a person.
+pub(super) fn tail(machine: &Faults) -> String {
+    let trace = machine.trace();
+    trace[trace.len().saturating_sub(40)..].join("\n")
+}
