@@ -1,3 +1,4 @@
 //! The engine's integration tests: one binary.
 
+mod damage;
 mod log;
