@@ -34,7 +34,7 @@ use bulla_proof::tree;
 use std::sync::Arc;
 
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
-const MOST_UNKNOWN: u64 = 1 << 20;
+const MOST_UNKNOWN: u64 = 1 << 16;
 
 /// The walk over one log.
 pub(crate) struct Walk<'a> {

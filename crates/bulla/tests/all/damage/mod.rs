@@ -1,7 +1,9 @@
 //! Damage: whatever happens to a log's files is found at the level that can find it, and named.
 
+mod hostile;
 mod image;
 mod layout;
+mod scale;
 mod structure;
 mod sweep;
 mod world;

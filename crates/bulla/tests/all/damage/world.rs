@@ -93,16 +93,21 @@ pub(crate) struct World {
     entries: u64,
 }
 
+/// Fixed randomness and time.
+pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
+    Environment {
+        clock: Arc::new(Ticking(AtomicI64::new(1_700_000_000_000_000_000))),
+        random: Arc::new(Seeded(seed, AtomicU64::new(0))),
+        cipher,
+        key_wrap: Arc::new(Mask),
+    }
+}
+
 impl World {
     pub(crate) fn new(seed: u64) -> World {
         let machine = Faults::new();
         let refusing = Arc::new(Refusing::default());
-        let environment = Environment {
-            clock: Arc::new(Ticking(AtomicI64::new(1_700_000_000_000_000_000))),
-            random: Arc::new(Seeded(seed, AtomicU64::new(0))),
-            cipher: refusing.clone(),
-            key_wrap: Arc::new(Mask),
-        };
+        let environment = environment(seed, refusing.clone());
         let init = Init::default().origin("example.com/damage").recipient(RECIPIENT);
         let created =
             init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
@@ -180,7 +185,7 @@ impl World {
 }
 
 /// An entry whose fields differ enough from one to the next for every kind of column.
-fn append(producer: &mut bulla::Producer, number: u64) {
+pub(crate) fn append(producer: &mut bulla::Producer, number: u64) {
     let subject = format!("user_{}", number % 7);
     let location = format!("{subject}/email/{number}");
     let payload = sha256(&[&number.to_le_bytes()]).0;
