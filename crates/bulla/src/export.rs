@@ -74,7 +74,8 @@ pub struct Export {
 pub struct Exported {
     /// Entries written.
     pub entries: u64,
-    /// Entries that could not be read, and so were left out; those of missing frames are not among them.
+    /// Entries that could not be read, and so were left out. Those of missing frames count as far as the tree tells
+    /// how many they were.
     pub left_out: u64,
     /// What verification found.
     pub findings: Vec<Finding>,
@@ -182,6 +183,7 @@ impl Export {
         loop {
             let batch = take_batch(&mut walk)?;
             if batch.is_empty() {
+                exported.left_out += walk.lost_entries;
                 return Ok(());
             }
             let pieces = in_parallel(&batch, threads, |opener, frame| Ok(self.render(opener, frame)))?;

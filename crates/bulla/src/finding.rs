@@ -136,7 +136,7 @@ pub struct Finding {
     /// What a person should know.
     pub detail: String,
     /// The last frame, where one finding stands for several.
-    pub(crate) last_frame: Option<u64>,
+    pub last_frame: Option<u64>,
 }
 
 impl Finding {

@@ -195,17 +195,20 @@ pub(crate) fn find(
     length: u64,
     wanted: impl Fn(&Head) -> bool,
 ) -> io::Result<Option<u64>> {
-    const PIECE: usize = 1 << 20;
-    let mut piece = vec![0; PIECE + HEAD];
+    // Mostly it is near: the pieces grow.
+    let mut size = 4 << 10;
+    let mut piece = Vec::new();
     while offset < length {
+        piece.resize(size + HEAD, 0);
         let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
         file.read_exact_at(&mut piece[..take], offset)?;
-        let starts = (0..take.min(PIECE)).filter(|&start| piece[start] == MAGIC[0]);
+        let starts = (0..take.min(size)).filter(|&start| piece[start] == MAGIC[0]);
         let heads = starts.filter_map(|start| parse_head(&piece[start..take], offset + start as u64).ok());
         if let Some(head) = heads.into_iter().find(&wanted) {
             return Ok(Some(head.offset));
         }
-        offset += take.min(PIECE) as u64;
+        offset += take.min(size) as u64;
+        size = (size * 2).min(1 << 20);
     }
     Ok(None)
 }

@@ -49,17 +49,20 @@ impl fmt::Display for SegmentName {
     }
 }
 
-/// The log's segments in order, and the names in their directory that are none.
+/// The log's segments in order, and the names in their directory that are none. Without the directory there are none.
 ///
 /// # Errors
 /// `Unavailable` where the directory cannot be read.
 pub(crate) fn list(store: &dyn Store) -> Result<(Vec<SegmentName>, Vec<String>)> {
-    let items = store.list(DIRECTORY);
+    let items = match store.list(DIRECTORY) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        items => items,
+    };
     let items = items.map_err(|error| Error::io(format!("listing {}", store.describe(DIRECTORY)), error))?;
     let mut segments = Vec::new();
     let mut others = Vec::new();
     for item in items {
-        match SegmentName::parse(&item.name) {
+        match SegmentName::parse(&item.name).filter(|_| !item.directory) {
             Some(segment) => segments.push(segment),
             None => others.push(item.name),
         }

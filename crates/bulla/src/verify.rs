@@ -194,13 +194,14 @@ impl Verify {
             }
             progress(Progress { done, total, entries: report.entries });
         }
-        if wants_bodies && report.blocks > 0 && walk.opened_epochs == 0 {
+        if walk.foreign_epochs > 0 && walk.opened_epochs == 0 {
             let message =
                 format!("the identity opens no epoch of {}: it is not a recipient", store.describe(""));
             return Err(Error::new(ErrorKind::NoKey, message));
         }
         let tail = walk.finish(checkpoint.root)?;
-        sources::check_files(&*store, live, &mut walk.findings)?;
+        let size = if live { u64::MAX } else { checkpoint.size };
+        sources::check_files(&*store, size, live, &mut walk.findings)?;
         report.pending = if live { tail.frames } else { 0 };
         if !live && let Some(finding) = unclosed(&tail, checkpoint.size) {
             walk.findings.add(finding);

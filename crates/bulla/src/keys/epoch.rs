@@ -31,6 +31,12 @@ pub struct EpochKeys {
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct EpochSecret(pub(crate) [u8; 32]);
 
+impl From<[u8; 32]> for EpochSecret {
+    fn from(secret: [u8; 32]) -> Self {
+        EpochSecret(secret)
+    }
+}
+
 impl EpochSecret {
     /// The key that an age file held.
     pub fn new(key: [u8; 32]) -> Self {

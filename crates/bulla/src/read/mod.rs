@@ -4,5 +4,7 @@
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
 pub(crate) mod open;
+pub(crate) mod seals;
 pub(crate) mod sources;
+pub(crate) mod surplus;
 pub(crate) mod walk;

@@ -28,12 +28,17 @@ pub(crate) struct Chunk {
 impl Chunk {
     /// The leaf of a frame as the tile has it.
     pub(crate) fn leaf(&self, frame: u64) -> Option<Hash> {
-        self.leaves.as_ref()?.get(at(frame)).copied()
+        self.leaves.as_ref().filter(|_| self.covers(frame))?.get(at(frame)).copied()
     }
 
     /// The commitment of a frame as the bundle has it.
     pub(crate) fn entry(&self, frame: u64) -> Option<Encoded> {
-        self.entries.as_ref()?.get(at(frame)).copied()
+        self.entries.as_ref().filter(|_| self.covers(frame))?.get(at(frame)).copied()
+    }
+
+    /// The commitment of a frame, where tile and bundle agree.
+    pub(crate) fn agreed(&self, frame: u64) -> Option<Encoded> {
+        self.entry(frame).filter(|entry| self.leaf(frame) == Some(tree::leaf_hash(entry)))
     }
 
     /// Whether it has `frame`.
@@ -98,63 +103,100 @@ pub(crate) fn check_tile(
     hashes: &[Hash],
     findings: &mut Findings,
 ) -> Result<()> {
-    if read_tile(store, id)?.as_deref() != Some(hashes) {
-        findings.add(damaged(FindingKind::TileDamaged, &id.path(), id.level, id.index));
+    let full = TileId { width: FULL_WIDTH, ..id }.path();
+    for width in widths(store, &full, id.width)? {
+        let stored = read_tile(store, TileId { width, ..id })?;
+        let expected = &hashes[..usize::from(width)];
+        let differing = stored.map(|stored| differing(expected.iter().zip(&stored).map(|(a, b)| a == b)));
+        let path = TileId { width, ..id }.path();
+        told(FindingKind::TileDamaged, &path, id, width, differing, findings);
     }
-    for width in partial_widths(store, &TileId { width: FULL_WIDTH, ..id }.path(), id.width)? {
-        let partial = TileId { width, ..id };
-        if read_tile(store, partial)?.as_deref() != Some(&hashes[..width as usize]) {
-            findings.add(damaged(FindingKind::TileDamaged, &partial.path(), id.level, id.index));
-        }
+    if id.level > 0 {
+        return Ok(());
     }
-    if id.level == 0 {
-        check_bundle(store, id, hashes, findings)?;
-    }
-    Ok(())
-}
-
-/// Compares a bundle's stored forms with the leaves that its entries must have.
-fn check_bundle(store: &dyn Store, id: TileId, leaves: &[Hash], findings: &mut Findings) -> Result<()> {
-    let full = tile::entries_path(id.index, FULL_WIDTH);
-    let mut widths = partial_widths(store, &full, id.width)?;
-    widths.push(id.width);
-    for width in widths {
-        let entries = read_bundle(store, id.index, width)?;
-        let matches = entries.is_some_and(|entries| {
-            entries.len() == width as usize
-                && entries.iter().zip(leaves).all(|(entry, leaf)| tree::leaf_hash(entry) == *leaf)
-        });
-        if !matches {
-            let path = tile::entries_path(id.index, width);
-            findings.add(damaged(FindingKind::BundleDamaged, &path, 0, id.index));
-        }
+    for width in widths(store, &tile::entries_path(id.index, FULL_WIDTH), id.width)? {
+        let stored = read_bundle(store, id.index, width)?;
+        let matches = |(entry, leaf): (&Encoded, &Hash)| tree::leaf_hash(entry) == *leaf;
+        let differing = stored.map(|stored| differing(stored.iter().zip(hashes).map(matches)));
+        let path = tile::entries_path(id.index, width);
+        told(FindingKind::BundleDamaged, &path, id, width, differing, findings);
     }
     Ok(())
 }
 
-fn damaged(kind: FindingKind, path: &str, level: u8, index: u64) -> Finding {
-    let span = WIDTH.saturating_pow(u32::from(level) + 1);
-    let (first, last) = (index.saturating_mul(span), (index + 1).saturating_mul(span) - 1);
-    let mut finding = Finding::new(kind, format!("{path} is missing or not what the log's frames come to"));
-    finding.frame = Some(first);
-    finding.last_frame = Some(last);
-    finding
+/// The first and the last that does not match, if any.
+fn differing(matches: impl Iterator<Item = bool>) -> Option<(u64, u64)> {
+    (0..).zip(matches).filter(|(_, matches)| !matches).fold(None, |range, (at, _)| match range {
+        None => Some((at, at)),
+        Some((first, _)) => Some((first, at)),
+    })
 }
 
-/// The widths, other than `width`, of the partial forms of a tile that lie beside it.
-fn partial_widths(store: &dyn Store, full: &str, width: u16) -> Result<Vec<u16>> {
-    let directory = format!("{full}.p");
-    let items = match store.list(&directory) {
-        Ok(items) => items,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io(format!("listing {}", store.describe(&directory)), error)),
+/// Tells of a stored form of which some places differ, or which (`None`) cannot be read at all.
+fn told(
+    kind: FindingKind,
+    path: &str,
+    id: TileId,
+    width: u16,
+    differing: Option<Option<(u64, u64)>>,
+    findings: &mut Findings,
+) {
+    let (detail, (first, last)) = match differing {
+        Some(None) => return,
+        Some(Some(places)) => ("is not what the log's frames come to", places),
+        None => ("is missing or malformed", (0, u64::from(width) - 1)),
     };
-    let widths = items.into_iter().filter_map(|item| item.name.parse().ok());
-    Ok(widths.filter(|&other| other < width).collect())
+    let span = WIDTH.saturating_pow(u32::from(id.level));
+    let frame = |place: u64| (id.index.saturating_mul(WIDTH).saturating_add(place)).saturating_mul(span);
+    let mut finding = Finding::new(kind, format!("{path} {detail}")).frame(frame(first));
+    finding.last_frame = Some(frame(last + 1) - 1);
+    findings.add(finding);
 }
 
-/// Tells of files that do not belong to a log. Beside a live writer, files that it is about to rename do.
-pub(crate) fn check_files(store: &dyn Store, live: bool, findings: &mut Findings) -> Result<()> {
+/// `width`, and the widths below it of the partial forms of a tile that lie beside it.
+fn widths(store: &dyn Store, full: &str, width: u16) -> Result<Vec<u16>> {
+    let directory = format!("{full}.p");
+    let mut widths = vec![width];
+    let partial = |item: crate::store::Item| match tile::parse_path(&format!("{directory}/{}", item.name))? {
+        TilePath::Hashes(TileId { width, .. }) | TilePath::Entries { width, .. } => Some(width),
+    };
+    let items = list(store, &directory)?;
+    widths.extend(items.into_iter().filter_map(partial).filter(|&other| other < width));
+    Ok(widths)
+}
+
+/// The indexes of the bundles that are there, in order.
+pub(crate) fn bundles(store: &dyn Store) -> Result<Vec<u64>> {
+    let mut indexes = Vec::new();
+    visit(store, "tile/entries", &mut |path| {
+        if let Some(TilePath::Entries { index, .. }) = tile::parse_path(path) {
+            indexes.push(index);
+        }
+    })?;
+    indexes.sort_unstable();
+    indexes.dedup();
+    Ok(indexes)
+}
+
+/// Calls `file` with the path of every file in a directory and below.
+fn visit(store: &dyn Store, directory: &str, file: &mut dyn FnMut(&str)) -> Result<()> {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for item in list(store, &directory)? {
+            let path = format!("{directory}/{}", item.name);
+            match item.directory {
+                true => directories.push(path),
+                false => file(&path),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells of files that do not belong to a log whose tree has `size` leaves, and that nothing else looks at.
+///
+/// Beside a live writer, files that it is about to rename do.
+pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &mut Findings) -> Result<()> {
     let mut unknown = |path: &str| {
         if !(live && path.ends_with(".tmp")) {
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
@@ -175,18 +217,22 @@ pub(crate) fn check_files(store: &dyn Store, live: bool, findings: &mut Findings
     for other in crate::segment::list(store)?.1 {
         unknown(&format!("{}/{other}", crate::segment::DIRECTORY));
     }
-    let mut directories = vec!["tile".to_owned()];
-    while let Some(directory) = directories.pop() {
-        for item in list(store, &directory)? {
-            let path = format!("{directory}/{}", item.name);
-            match (item.directory, tile::parse_path(&path)) {
-                (true, _) => directories.push(path),
-                (false, Some(TilePath::Hashes(_) | TilePath::Entries { .. })) => {}
-                (false, None) => unknown(&path),
-            }
+    visit(store, "tile", &mut |path| {
+        let known = match tile::parse_path(path) {
+            Some(TilePath::Hashes(id)) => reaches(id, size),
+            Some(TilePath::Entries { index, width }) => reaches(TileId { level: 0, index, width }, size),
+            None => false,
+        };
+        if !known {
+            unknown(path);
         }
-    }
-    Ok(())
+    })
+}
+
+/// Whether a tree of `size` leaves has had a tile.
+fn reaches(id: TileId, size: u64) -> bool {
+    let at_level = size.checked_shr(8 * u32::from(id.level)).unwrap_or(0);
+    id.index.saturating_mul(WIDTH).saturating_add(u64::from(id.width)) <= at_level
 }
 
 fn list(store: &dyn Store, directory: &str) -> Result<Vec<crate::store::Item>> {

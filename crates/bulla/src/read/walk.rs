@@ -4,18 +4,26 @@
 //! Where one of them is damaged the other two outvote it, so the walk knows how long the damaged frame is, names
 //! it and its entries, and goes on behind it. What was chosen is hashed up to the root, which the signed
 //! checkpoint settles: no vote can smuggle a wrong leaf past that.
+//!
+//! Where bytes were added or removed, frames do not lie where the ones before them end: the walk then looks for the
+//! next sound head that the tree knows, and goes on there.
+
+mod epochs;
+mod place;
+mod tail;
 
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::event::{Event, MAX_EVENT};
 use crate::finding::{Finding, FindingKind, Findings};
-use crate::frame::{self, Head, ReadError};
+use crate::frame::{self, HEAD, Head};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{Seal, SealChain};
 use crate::read::open::Located;
+use crate::read::seals::Seals;
 use crate::read::sources::{self, Chunk, Encoded};
-use crate::seal::epoch::{EpochBody, MAX_EPOCH};
+use crate::read::surplus::Surplus;
 use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::Checkpoint;
@@ -25,31 +33,49 @@ use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
 use std::sync::Arc;
 
+/// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
+const MOST_UNKNOWN: u64 = 1 << 16;
+
 /// The walk over one log.
 pub(crate) struct Walk<'a> {
     store: &'a dyn Store,
     config: &'a LogConfig,
     identity: Option<Arc<dyn Identity>>,
-    chain: Option<SealChain>,
+    seals: Seals,
     size: u64,
     segments: Vec<SegmentName>,
     open: Option<Open>,
     surplus: Vec<Surplus>,
+    /// Segments that are done with, and up to where frames were read from them.
+    read_to: Vec<(SegmentName, u64)>,
     events: Vec<Event>,
     chunk: Chunk,
+    /// The indexes of the bundles that there are, once that is asked.
+    bundles: Option<Vec<u64>>,
     tiles: TileBuilder,
+    /// Whether so much is unknown that the tree was not followed to its end.
+    broken: bool,
+    unknown: u64,
     next: u64,
-    next_entry: u64,
+    /// `None` where the frame before is not known.
+    next_entry: Option<u64>,
     log: Option<LogId>,
     epoch: Option<Epoch>,
-    last_seal: Option<Seal>,
+    /// Whether another epoch may have begun since, unseen.
+    unsure_epoch: bool,
+    last: Option<Last>,
+    /// Frames of which nothing is known, to be told once it is known which entries they had.
+    lost: Option<Finding>,
     config_told: bool,
-    /// Whether some identity fitted some epoch.
+    /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
+    pub(crate) foreign_epochs: u64,
+    /// Entries of frames that are not there.
+    pub(crate) lost_entries: u64,
     pub(crate) findings: Findings,
 }
 
-/// The segment that is being read.
+/// A segment that is being read.
 struct Open {
     index: usize,
     name: SegmentName,
@@ -57,26 +83,38 @@ struct Open {
     length: u64,
     /// Where the next frame should be.
     offset: u64,
-}
-
-/// Bytes at a segment's end that belong to no frame.
-struct Surplus {
-    name: SegmentName,
-    offset: u64,
-    length: u64,
-}
-
-impl Surplus {
-    fn is_explained_by(&self, event: &Event) -> bool {
-        event.explains() == (self.name.to_string().as_str(), self.offset)
-    }
+    /// Where the body of the frame before begins: from there on the next one is looked for where it is not in place.
+    low: u64,
+    /// The first sound head from some offset on, as it was looked for last.
+    searched: Option<(u64, Option<Head>)>,
 }
 
 struct Epoch {
     number: u64,
+    encoded: Encoded,
     keys: Option<Arc<EpochKeys>>,
-    /// Length and digest of the whole frame, to compare copies with.
-    frame: Option<(u64, Hash)>,
+    /// The header's group and the seal of its frame, where that is sound, to compare copies with.
+    original: Option<(u64, Seal)>,
+    /// Whether the seal of its frame was told to be wrong.
+    seal_told: bool,
+}
+
+/// The frame that was located last, if it is the one before the next.
+struct Last {
+    seal: Seal,
+    told: bool,
+    /// How to tell of its seal.
+    finding: Finding,
+}
+
+/// Where a frame lies that is not soundly where it should be.
+enum Place {
+    /// There all the same, damaged.
+    Here,
+    /// Further on.
+    Moved(Head),
+    /// Something else is in its place, up to this offset.
+    Gone(u64),
 }
 
 /// What follows the frames that the checkpoint covers.
@@ -102,21 +140,29 @@ impl<'a> Walk<'a> {
             store,
             config,
             identity,
-            chain,
+            seals: Seals::new(chain),
             size: checkpoint.size,
             segments: segment::list(store)?.0,
             open: None,
             surplus: Vec::new(),
+            read_to: Vec::new(),
             events: Vec::new(),
             chunk: Chunk::default(),
+            bundles: None,
             tiles: TileBuilder::new(),
+            broken: false,
+            unknown: 0,
             next: 0,
-            next_entry: 0,
+            next_entry: Some(0),
             log: None,
             epoch: None,
-            last_seal: None,
+            unsure_epoch: false,
+            last: None,
+            lost: None,
             config_told: false,
             opened_epochs: 0,
+            foreign_epochs: 0,
+            lost_entries: 0,
             findings: Findings::default(),
         })
     }
@@ -146,100 +192,50 @@ impl<'a> Walk<'a> {
             self.chunk = Chunk::load(self.store, frame, self.size)?;
         }
         self.seek(frame)?;
-        let head = self.read_head()?;
-        let settled = self.settle(frame, head.as_ref().ok().and_then(Option::as_ref));
-        self.next += 1;
+        let mut head = self.read_head()?;
+        let mut settled = self.settle(frame, head.as_ref().ok().and_then(Option::as_ref));
+        let mut gone = None;
+        let sound = |head: &Head| head.commitment.frame == frame && Some(&head.encoded) == settled.as_ref();
+        if !matches!(&head, Ok(Some(head)) if sound(head)) {
+            match self.place(frame, settled.as_ref())? {
+                Place::Here => {}
+                Place::Moved(found) => {
+                    self.pass_to(found.offset);
+                    settled = self.settle(frame, Some(&found));
+                    head = Ok(Some(found));
+                }
+                Place::Gone(end) => gone = Some(end),
+            }
+        }
         let Some(encoded) = settled else {
             self.lose(frame)?;
             return Ok(None);
         };
+        self.next += 1;
         self.push_leaf(tree::leaf_hash(&encoded))?;
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
+            self.forget(1);
             return Ok(None);
         };
-        let located = self.locate(frame, commitment.clone(), &encoded, head)?;
+        self.tell_lost(Some(commitment.first_entry));
+        if commitment.kind == FrameKind::Epoch {
+            let epoch = Epoch { number: frame, encoded, keys: None, original: None, seal_told: false };
+            self.epoch = Some(epoch);
+            self.unsure_epoch = false;
+        }
+        let located = match gone {
+            None => self.locate(frame, commitment.clone(), &encoded, head)?,
+            Some(end) => {
+                self.miss(frame, &commitment, end, "something else is in its place");
+                None
+            }
+        };
         self.check_numbering(frame, &commitment);
         if let Some(located) = &located {
             self.look_inside(located)?;
         }
         Ok(located.map(|located| Located { keys: self.keys_of(&located.commitment), ..located }))
-    }
-
-    /// Opens the segment that must hold `frame`, unless it is open.
-    fn seek(&mut self, frame: u64) -> Result<()> {
-        let index = self.segments.partition_point(|name| name.first <= frame).checked_sub(1);
-        let current = self.open.as_ref().map(|open| open.index);
-        if index == current {
-            return Ok(());
-        }
-        let Some(index) = index else { return Ok(()) };
-        self.leave(index)?;
-        let name = self.segments[index];
-        let (file, length) = open_segment(self.store, name)?;
-        self.open = Some(Open { index, name, file, length, offset: 0 });
-        self.skip_copy(frame)
-    }
-
-    /// Closes the current segment; what is left of it, and segments of which nothing counts, are surplus.
-    fn leave(&mut self, index: usize) -> Result<()> {
-        let passed = self.open.take().map_or(0, |open| {
-            if open.offset < open.length {
-                let Open { name, offset, length, .. } = open;
-                self.surplus.push(Surplus { name, offset, length: length - offset });
-            }
-            open.index + 1
-        });
-        for name in self.segments[passed..index].iter().copied() {
-            let (_, length) = open_segment(self.store, name)?;
-            if length > 0 {
-                self.surplus.push(Surplus { name, offset: 0, length });
-            }
-        }
-        Ok(())
-    }
-
-    /// Passes the copy of the epoch frame with which a segment begins that continues an epoch.
-    fn skip_copy(&mut self, frame: u64) -> Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let kind = self.chunk.entry(frame).map(|entry| entry[1]);
-        let head = frame::read_head(&*open.file, 0, open.length);
-        let is_copy = match &head {
-            Ok(head) => head.commitment.kind == FrameKind::Epoch && head.commitment.frame < open.name.first,
-            Err(_) => open.length > 0 && kind.is_some_and(|kind| kind != FrameKind::Epoch as u8),
-        };
-        if !is_copy {
-            return Ok(());
-        }
-        let known = self.epoch.as_ref().and_then(|epoch| epoch.frame);
-        let length = match (known, &head) {
-            (Some((length, _)), _) => length,
-            (None, Ok(head)) => head.length(),
-            (None, Err(_)) => return Ok(()),
-        };
-        let length = length.min(open.length);
-        let digest = frame::digest(&*open.file, 0, length).map_err(|error| failed(open.name, error))?;
-        open.offset = length;
-        let name = open.name;
-        if known.is_some_and(|(_, original)| original != digest) {
-            let epoch = self.epoch.as_ref().map_or(0, |epoch| epoch.number);
-            let detail = "the copy of the epoch frame at the segment's beginning differs from the original";
-            self.add(Finding::new(FindingKind::FrameDamaged, detail).at(name, 0).frame(epoch));
-        }
-        Ok(())
-    }
-
-    /// What stands where the next frame should be: a head, something unsound (and why), or nothing at all.
-    fn read_head(&self) -> Result<Result<Option<Head>, String>> {
-        let Some(open) = &self.open else { return Ok(Ok(None)) };
-        if open.offset >= open.length {
-            return Ok(Ok(None));
-        }
-        match frame::read_head(&*open.file, open.offset, open.length) {
-            Ok(head) => Ok(Ok(Some(head))),
-            Err(ReadError::Frame(error)) => Ok(Err(error.to_string())),
-            Err(ReadError::Io(error)) => Err(failed(open.name, error)),
-        }
     }
 
     /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
@@ -249,30 +245,71 @@ impl<'a> Walk<'a> {
         let leaf = self.chunk.leaf(frame);
         let agrees = |encoded: &Encoded| leaf == Some(tree::leaf_hash(encoded));
         own.filter(|own| entry.as_ref() == Some(own) || agrees(own))
-            .or(entry.filter(agrees))
+            .or(self.chunk.agreed(frame))
             .or(own)
             .or(entry)
     }
 
-    /// No source tells what `frame` was.
+    /// No source tells what `frame` was. Goes on at the next one that some source knows.
     fn lose(&mut self, frame: u64) -> Result<()> {
-        let leaf = self.chunk.leaf(frame).unwrap_or(Hash::ZERO);
-        self.push_leaf(leaf)?;
-        if let Some(chain) = &mut self.chain {
-            chain.skip([0; 32]);
+        let leaf = self.chunk.leaf(frame);
+        let found = self.find_sound(frame + 1)?;
+        let next = match leaf {
+            Some(_) => frame + 1,
+            None => self.next_known(frame, found.as_ref())?,
+        };
+        let lost = self.lost.get_or_insert_with(|| {
+            let detail = "neither the segment nor the tree tells what it was";
+            let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
+            finding.entries = self.next_entry.map(|entry| (entry, entry));
+            match &self.open {
+                Some(open) => finding.at(open.name, open.offset),
+                None => finding,
+            }
+        });
+        lost.last_frame = Some(next - 1);
+        if let Some(open) = &mut self.open {
+            open.offset = found.map_or(open.length, |head| head.offset);
         }
-        self.last_seal = None;
-        let mut finding =
-            Finding::new(FindingKind::FramesMissing, "neither the segment nor the tree tells what it was");
+        self.unknown += next - frame;
+        self.broken |= self.unknown > MOST_UNKNOWN;
+        for _ in frame..if self.broken { frame } else { next } {
+            self.push_leaf(leaf.unwrap_or(Hash::ZERO))?;
+        }
+        self.forget(next - frame);
+        self.next_entry = None;
+        self.unsure_epoch = true;
+        self.next = next;
+        Ok(())
+    }
+
+    /// Tells of the frames of which nothing is known, now that it is known which entry comes after them.
+    fn tell_lost(&mut self, next_entry: Option<u64>) {
+        let Some(mut lost) = self.lost.take() else { return };
+        let first = lost.entries.take().map(|(first, _)| first);
+        if let Some((first, next)) = first.zip(next_entry).filter(|(first, next)| first < next) {
+            lost = lost.entries(first, next - first);
+            self.lost_entries += next - first;
+        }
+        self.add(lost);
+    }
+
+    /// A frame is known and not there; the segment goes on at `end`.
+    fn miss(&mut self, frame: u64, commitment: &Commitment, end: u64, detail: &str) {
+        let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
         if let Some(open) = &mut self.open {
             finding = finding.at(open.name, open.offset);
-            let wanted = frame + 1;
-            let found =
-                frame::find(&*open.file, open.offset, open.length, |head| head.commitment.frame == wanted);
-            open.offset = found.map_err(|error| failed(open.name, error))?.unwrap_or(open.length);
+            open.offset = end;
         }
-        self.add(finding.frame(frame));
-        Ok(())
+        self.lost_entries += if commitment.kind == FrameKind::Block { commitment.entries } else { 0 };
+        self.forget(1);
+        self.add(finding.entries(commitment.first_entry, commitment.entries));
+    }
+
+    /// Passes frames whose seals are not known.
+    fn forget(&mut self, frames: u64) {
+        self.seals.pass(frames);
+        self.last = None;
     }
 
     /// Checks that the settled frame is where the segment has to have it, and passes it.
@@ -283,130 +320,61 @@ impl<'a> Walk<'a> {
         encoded: &Encoded,
         head: Result<Option<Head>, String>,
     ) -> Result<Option<Located>> {
-        let told = |kind, detail: &str| {
-            Finding::new(kind, detail).frame(frame).entries(commitment.first_entry, commitment.entries)
-        };
         let end = |offset: u64| offset.saturating_add(frame::frame_length(&commitment));
         let Some(open) = self.open.as_mut().filter(|open| end(open.offset) <= open.length) else {
-            let mut finding = told(FindingKind::FramesMissing, "the segment ends before the frame does");
-            if let Some(open) = &mut self.open {
-                finding = finding.at(open.name, open.offset);
-                open.offset = open.length;
-            }
-            if let Some(chain) = &mut self.chain {
-                chain.skip([0; 32]);
-            }
-            self.last_seal = None;
-            self.add(finding);
+            let rest = self.open.as_ref().map_or(0, |open| open.length);
+            self.miss(frame, &commitment, rest, "the segment ends before the frame does");
             return Ok(None);
         };
         let offset = open.offset;
+        open.low = offset + HEAD as u64;
         open.offset = end(offset);
         let (name, file) = (open.name, open.file.clone());
-        let damage = match &head {
-            Ok(Some(head)) if head.encoded == *encoded => None,
-            Ok(_) => Some("its commitment is not the one in the tree".to_owned()),
-            Err(reason) => Some(reason.clone()),
+        let told = |kind, detail: &str| {
+            let finding = Finding::new(kind, detail).at(name, offset).frame(frame);
+            finding.entries(commitment.first_entry, commitment.entries)
         };
         let seal = frame::read_seal(&*file, end(offset)).map_err(|error| failed(name, error))?;
-        if let Some(damage) = damage {
-            self.add(told(FindingKind::FrameDamaged, &damage).at(name, offset));
-            if let Some(chain) = &mut self.chain {
-                chain.skip(seal);
-            }
-        } else if !self.check_seal(head.ok().flatten().map_or(0, |head| head.group), encoded, seal) {
-            self.add(told(FindingKind::SealMismatch, "its seal does not hold").at(name, offset));
-        }
-        let previous = self.last_seal.replace(seal);
-        if commitment.kind == FrameKind::Epoch {
-            self.begin_epoch(&commitment, &*file, name, offset, previous)?;
-        }
-        Ok(Some(Located { commitment, segment: name, file, offset, keys: None }))
-    }
-
-    /// Whether a seal holds, where the chain is at hand. The frame before may have a damaged seal of its own: what
-    /// that seal should have been counts too.
-    fn check_seal(&mut self, group: u64, encoded: &Encoded, seal: Seal) -> bool {
-        let Some(chain) = &mut self.chain else { return true };
-        let mut other = chain.clone();
-        if let Some(stored) = self.last_seal {
-            other.set_previous(stored);
-        }
-        chain.seal(group, encoded) == seal || other.seal(group, encoded) == seal
-    }
-
-    /// Takes an epoch frame in: its configuration digest, its link to the frame before, its key.
-    fn begin_epoch(
-        &mut self,
-        commitment: &Commitment,
-        file: &dyn StoreFile,
-        name: SegmentName,
-        offset: u64,
-        previous: Option<Seal>,
-    ) -> Result<()> {
-        let number = commitment.frame;
-        let length = frame::frame_length(commitment);
-        self.epoch = Some(Epoch { number, keys: None, frame: None });
-        if commitment.body_length > MAX_EPOCH {
-            return Ok(());
-        }
-        let digest = frame::digest(file, offset, length).map_err(|error| failed(name, error))?;
-        let body = frame::read_body(file, offset, commitment).map_err(|error| failed(name, error))?;
-        if sha256(&[&body]) != commitment.body_digest {
-            // Whoever verifies the frame's body tells of it.
-            return Ok(());
-        }
-        let invalid =
-            |detail: String| Finding::new(FindingKind::EpochInvalid, detail).at(name, offset).frame(number);
-        let body = match EpochBody::decode(&body) {
-            Ok(body) => body,
-            Err(error) => {
-                self.add(invalid(error.to_string()));
-                return Ok(());
-            }
+        let mut wrong_seal = told(FindingKind::SealMismatch, "its seal does not hold");
+        let (group, damage) = match &head {
+            Ok(Some(head)) if head.encoded == *encoded => (Some(head.group), None),
+            Ok(_) => (None, Some("its commitment is not the one in the tree")),
+            Err(reason) => (None, Some(reason.as_str())),
         };
-        if body.config != self.config.digest && !std::mem::replace(&mut self.config_told, true) {
-            let detail = "[log] of bulla.toml is not the one that this epoch was begun with";
-            self.add(Finding::new(FindingKind::ConfigMismatch, detail).at(name, offset).frame(number));
-        }
-        let expected = if number == 0 { Some([0; 32]) } else { previous };
-        if expected.is_some_and(|seal| seal != body.previous_seal) {
-            self.add(invalid("it does not continue from the seal of the frame before it".to_owned()));
-        }
-        let keys = match self.open_epoch(commitment, &body) {
-            Ok(keys) => keys,
-            Err(error) => {
-                self.add(invalid(error.to_string()));
-                None
+        let mut seal_told = false;
+        match damage {
+            Some(damage) => {
+                self.add(told(FindingKind::FrameDamaged, damage));
+                // Its group is not known: its own number is as good a guess as any.
+                self.seals.check(&[frame], encoded, seal);
             }
-        };
-        self.opened_epochs += u64::from(keys.is_some());
-        self.epoch = Some(Epoch { number, keys, frame: Some((length, digest)) });
-        Ok(())
-    }
-
-    /// Derives an epoch's keys, where there is an identity and it fits.
-    fn open_epoch(&self, commitment: &Commitment, body: &EpochBody) -> Result<Option<Arc<EpochKeys>>> {
-        let Some(identity) = &self.identity else { return Ok(None) };
-        let Some(secret) = identity.unwrap(&body.wrapped)? else { return Ok(None) };
-        let keys = EpochKeys::derive(&secret, body.random, commitment.log_id, commitment.frame)?;
-        if keys.commitment() != body.key_commitment {
-            return Err(Error::tampered("the epoch's key is not the one that it commits to"));
+            None => {
+                seal_told = !self.seals.check(group.as_slice(), encoded, seal);
+                if seal_told {
+                    self.add(wrong_seal.clone());
+                }
+            }
         }
-        Ok(Some(Arc::new(keys)))
-    }
-
-    fn keys_of(&self, commitment: &Commitment) -> Option<Arc<EpochKeys>> {
-        self.epoch.as_ref().filter(|epoch| epoch.number == commitment.epoch)?.keys.clone()
+        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.number == frame) {
+            epoch.original = group.map(|group| (group, seal));
+            epoch.seal_told = seal_told;
+        }
+        wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
+        let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
+        let located = Located { commitment, segment: name, file, offset, keys: None };
+        if located.commitment.kind == FrameKind::Epoch {
+            self.begin_epoch(&located, last)?;
+        }
+        Ok(Some(located))
     }
 
     /// Checks the numbers of a settled commitment against those before it.
     fn check_numbering(&mut self, frame: u64, commitment: &Commitment) {
-        let epoch = self.epoch.as_ref().map(|epoch| epoch.number);
+        let epoch = self.epoch.as_ref().filter(|_| !self.unsure_epoch).map(|epoch| epoch.number);
         let log = *self.log.get_or_insert(commitment.log_id);
         let wrong = if commitment.frame != frame {
             Some("the frame's number is not its place in the tree")
-        } else if commitment.first_entry != self.next_entry {
+        } else if self.next_entry.is_some_and(|next| next != commitment.first_entry) {
             Some("its entries do not follow those of the frame before it")
         } else if commitment.kind != FrameKind::Epoch && epoch.is_some_and(|epoch| epoch != commitment.epoch)
         {
@@ -426,7 +394,7 @@ impl<'a> Walk<'a> {
             let detail = "the log's frames have another id than bulla.toml";
             self.add(Finding::new(FindingKind::ConfigMismatch, detail).frame(frame));
         }
-        self.next_entry = commitment.first_entry.saturating_add(commitment.entries);
+        self.next_entry = Some(commitment.first_entry.saturating_add(commitment.entries));
     }
 
     /// Keeps what events tell, and tells of gaps.
@@ -435,7 +403,11 @@ impl<'a> Walk<'a> {
         match commitment.kind {
             FrameKind::Event if commitment.body_length <= MAX_EVENT => {
                 let body = frame::read_body(&*located.file, *offset, commitment);
-                self.events.extend(Event::decode(&body.map_err(|error| failed(*segment, error))?).ok());
+                let body = body.map_err(|error| failed(*segment, error))?;
+                // A damaged one explains nothing.
+                if sha256(&[&body]) == commitment.body_digest {
+                    self.events.extend(Event::decode(&body).ok());
+                }
             }
             FrameKind::Gap => {
                 let detail = format!("{} entries were lost before they could be sealed", commitment.entries);
@@ -449,6 +421,9 @@ impl<'a> Walk<'a> {
     }
 
     fn push_leaf(&mut self, leaf: Hash) -> Result<()> {
+        if self.broken {
+            return Ok(());
+        }
         let mut full = Vec::new();
         self.tiles.push(leaf, &mut |id, hashes| full.push((id, hashes.to_vec())));
         full.into_iter().try_for_each(|(id, hashes)| self.check_tile(id, &hashes))
@@ -461,112 +436,9 @@ impl<'a> Walk<'a> {
     fn add(&mut self, finding: Finding) {
         self.findings.add(finding);
     }
-
-    /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
-    pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
-        for (id, hashes) in self.tiles.partials() {
-            self.check_tile(id, &hashes)?;
-        }
-        if self.tiles.root() != root {
-            let detail = "the frames do not have the root that the checkpoint signs";
-            self.add(Finding::new(FindingKind::RootMismatch, detail));
-        }
-        let tail = self.walk_tail()?;
-        self.explain_surplus()?;
-        Ok(tail)
-    }
-
-    /// Counts what follows the frames that the checkpoint covers, as far as it looks sound.
-    fn walk_tail(&mut self) -> Result<Tail> {
-        let mut tail = Tail::default();
-        let covered = self.surplus.len();
-        while !self.segments.is_empty() {
-            self.seek(self.next)?;
-            if self.size == self.next && self.open.is_none() {
-                // Nothing is covered yet: the tail is all there is.
-                let (file, length) = open_segment(self.store, self.segments[0])?;
-                self.open = Some(Open { index: 0, name: self.segments[0], file, length, offset: 0 });
-            }
-            let Some(Some(head)) = self.read_head()?.ok() else { break };
-            let Some(open) = self.open.as_mut().filter(|_| head.commitment.frame == self.next) else { break };
-            tail.at.get_or_insert((open.name, open.offset));
-            tail.frames += 1;
-            tail.bytes += head.length();
-            open.offset = head.end();
-            if head.commitment.kind == FrameKind::Epoch {
-                // Nothing vouches for it yet: a later copy has nothing to be compared with.
-                self.epoch = None;
-            }
-            if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
-                let body = frame::read_body(&*open.file, head.offset, &head.commitment);
-                self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));
-            }
-            self.next += 1;
-        }
-        if let Some(open) = self.open.take() {
-            if open.offset < open.length {
-                tail.at.get_or_insert((open.name, open.offset));
-                tail.bytes += open.length - open.offset;
-            }
-            for name in self.segments[open.index + 1..].iter().copied() {
-                tail.at.get_or_insert((name, 0));
-                tail.bytes += open_segment(self.store, name)?.1;
-            }
-        }
-        // What is left between frames of the tail belongs to the tail until recovery, or the writer, tells of it.
-        for surplus in self.surplus.split_off(covered) {
-            if self.events.iter().any(|event| surplus.is_explained_by(event)) {
-                self.surplus.push(surplus);
-            } else {
-                tail.at.get_or_insert((surplus.name, surplus.offset));
-                tail.bytes += surplus.length;
-            }
-        }
-        Ok(tail)
-    }
-
-    /// Every byte that belongs to no frame must be explained by an event.
-    fn explain_surplus(&mut self) -> Result<()> {
-        for surplus in std::mem::take(&mut self.surplus) {
-            let Surplus { name, offset, length } = surplus;
-            let finding = match self.events.iter().rev().find(|event| surplus.is_explained_by(event)) {
-                Some(Event::Abandoned { reason, .. }) => {
-                    let detail =
-                        format!("{length} bytes count for nothing: the segment was abandoned ({reason})");
-                    Finding::new(FindingKind::Abandoned, detail)
-                }
-                Some(Event::Recovered { length: known, sha256, adopted, .. }) => {
-                    let (file, _) = open_segment(self.store, name)?;
-                    let digest =
-                        frame::digest(&*file, offset, length).map_err(|error| failed(name, error))?;
-                    match *known == length && *sha256 == digest.to_string() {
-                        true => Finding::new(
-                            FindingKind::Abandoned,
-                            format!(
-                                "{length} bytes count for nothing: left by a crash; {adopted} frames among them \
-                                     were adopted into later segments"
-                            ),
-                        ),
-                        false => Finding::new(
-                            FindingKind::SurplusBytes,
-                            format!(
-                                "{length} bytes belong to no frame, and are not those that recovery recorded"
-                            ),
-                        ),
-                    }
-                }
-                None => Finding::new(
-                    FindingKind::SurplusBytes,
-                    format!("{length} bytes belong to no frame, and no event explains them"),
-                ),
-            };
-            self.add(finding.at(name, offset));
-        }
-        Ok(())
-    }
 }
 
-fn open_segment(store: &dyn Store, name: SegmentName) -> Result<(Arc<dyn StoreFile>, u64)> {
+pub(crate) fn open_segment(store: &dyn Store, name: SegmentName) -> Result<(Arc<dyn StoreFile>, u64)> {
     let path = name.path();
     let file =
         store.open(&path).map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
@@ -574,6 +446,6 @@ fn open_segment(store: &dyn Store, name: SegmentName) -> Result<(Arc<dyn StoreFi
     Ok((Arc::from(file), length))
 }
 
-fn failed(name: SegmentName, error: std::io::Error) -> Error {
+pub(crate) fn failed(name: SegmentName, error: std::io::Error) -> Error {
     Error::io(format!("reading {}", name.path()), error)
 }

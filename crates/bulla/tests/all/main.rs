@@ -5,6 +5,8 @@ mod allocator;
 mod append_path;
 mod backpressure;
 mod corpus;
+mod crash;
+mod damage;
 mod fork;
 mod handover_model;
 mod live;

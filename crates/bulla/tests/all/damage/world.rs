@@ -1,0 +1,306 @@
+//! Logs to be damaged, made by the engine step by step from fixed randomness and time, and how they are verified.
+
+use super::image::Image;
+use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
+use bulla::event::Event;
+use bulla::keys::epoch::EpochSecret;
+use bulla::keys::recipients::Identity;
+use bulla::store::Store;
+use bulla::store::fault::{Fault, Faults};
+use bulla::{Entry, Finding, Init, Log, Options, Report, Result, Step, VerifierKey, Verify};
+use bulla_proof::hash::sha256;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Some age recipient: the tests' own wrapping does not look at it.
+pub(crate) const RECIPIENT: &str = "age1wwwqy5ealr6ts9hg0jj3pgglvfz8zv7n70c57vmgwygh0g39s4tqxqgw8j";
+
+/// Wraps a key by a mask.
+pub(crate) struct Mask;
+
+impl KeyWrap for Mask {
+    fn wrap(&self, _: &[String], key: &[u8; 32]) -> Result<Vec<u8>> {
+        Ok(key.iter().map(|byte| byte ^ 0xa5).collect())
+    }
+}
+
+impl Identity for Mask {
+    fn unwrap(&self, wrapped: &[u8]) -> Result<Option<EpochSecret>> {
+        let key = wrapped.iter().map(|byte| byte ^ 0xa5).collect::<Vec<_>>();
+        Ok(<[u8; 32]>::try_from(key).ok().map(EpochSecret::from))
+    }
+}
+
+/// Bytes that follow from a seed.
+struct Seeded(u64, AtomicU64);
+
+impl Random for Seeded {
+    fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+        for piece in bytes.chunks_mut(32) {
+            let number = self.1.fetch_add(1, Ordering::Relaxed);
+            let hash = sha256(&[&self.0.to_le_bytes(), &number.to_le_bytes()]);
+            piece.copy_from_slice(&hash.0[..piece.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// A clock that moves by a bit with each look.
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> i64 {
+        self.0.fetch_add(1_234_567, Ordering::Relaxed)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.fetch_add(i64::try_from(duration.as_nanos()).unwrap(), Ordering::Relaxed);
+    }
+}
+
+/// AES-GCM that can be told to refuse.
+#[derive(Default)]
+struct Refusing(AtomicBool);
+
+impl Cipher for Refusing {
+    fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(Event::decode(b"refused, as told").unwrap_err()),
+            false => AesGcm.seal(key, frame, additional, text),
+        }
+    }
+
+    fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        AesGcm.open(key, frame, additional, text)
+    }
+}
+
+/// A log and what its owner keeps elsewhere.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) image: Image,
+    pub(crate) key: VerifierKey,
+    pub(crate) seal_key: String,
+}
+
+/// A machine with a log on it.
+pub(crate) struct World {
+    pub(crate) machine: Faults,
+    environment: Environment,
+    refusing: Arc<Refusing>,
+    key: VerifierKey,
+    entries: u64,
+}
+
+/// Fixed randomness and time.
+pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
+    Environment {
+        clock: Arc::new(Ticking(AtomicI64::new(1_700_000_000_000_000_000))),
+        random: Arc::new(Seeded(seed, AtomicU64::new(0))),
+        cipher,
+        key_wrap: Arc::new(Mask),
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        let machine = Faults::new();
+        let refusing = Arc::new(Refusing::default());
+        let environment = environment(seed, refusing.clone());
+        let init = Init::default().origin("example.com/damage").recipient(RECIPIENT);
+        let created =
+            init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
+        World { machine, environment, refusing, key: created.verifier_key, entries: 0 }
+    }
+
+    pub(crate) fn open(&self) -> Log {
+        let options = Options::default().segment_size(64 << 10).memory(64 << 20).writers(1);
+        let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
+        Log::open_stepped(Arc::new(log), Arc::new(keys), options, self.environment.clone()).unwrap()
+    }
+
+    /// Appends and seals a block of `rows` entries, without committing it.
+    pub(crate) fn seal(&mut self, log: &Log, rows: u64) {
+        let mut producer = log.producer().unwrap();
+        for _ in 0..rows {
+            append(&mut producer, self.entries);
+            self.entries += 1;
+        }
+        let _ = producer.flush().unwrap();
+        while log.step(Step::Seal).unwrap() {}
+    }
+
+    /// Appends, seals and commits a block.
+    pub(crate) fn block(&mut self, log: &Log, rows: u64) {
+        self.seal(log, rows);
+        log.step(Step::Commit).unwrap();
+        self.drain(log);
+    }
+
+    /// Seals and commits what is asked for by now, such as events.
+    pub(crate) fn drain(&self, log: &Log) {
+        while log.step(Step::Seal).unwrap() {
+            log.step(Step::Commit).unwrap();
+        }
+    }
+
+    /// A gap in place of a block.
+    pub(crate) fn gap(&mut self, log: &Log, rows: u64) {
+        self.refusing.0.store(true, Ordering::Relaxed);
+        self.block(log, rows);
+        self.refusing.0.store(false, Ordering::Relaxed);
+    }
+
+    /// The next sync fails, so that the segment is abandoned while a block is committed.
+    pub(crate) fn abandon(&mut self, log: &Log, rows: u64) {
+        self.machine.fail_at(self.machine.operations(), Fault::SyncFails);
+        self.block(log, rows);
+    }
+
+    /// The process dies with a block in the log that no checkpoint covers, and `torn` bytes of the next.
+    pub(crate) fn die(&mut self, log: Log, rows: u64, torn: usize) {
+        self.block(&log, rows);
+        self.machine = self.machine.kill();
+        drop(log);
+        if torn > 0 {
+            let segments = self.machine.files().into_iter().filter(|path| path.ends_with(".seg"));
+            let last = segments.max().unwrap();
+            let mut content = self.machine.read(&last).unwrap();
+            // As a write leaves it that was cut: the beginning of a frame.
+            let head = content[..torn].to_vec();
+            content.extend(head);
+            self.machine.overwrite(&last, &content);
+        }
+    }
+
+    pub(crate) fn made(&self) -> Made {
+        let seal_key = self.machine.read("audit.keys/seal.key").unwrap();
+        Made {
+            image: Image::of(&self.machine, "audit"),
+            key: self.key.clone(),
+            seal_key: String::from_utf8(seal_key).unwrap(),
+        }
+    }
+}
+
+/// An entry whose fields differ enough from one to the next for every kind of column.
+pub(crate) fn append(producer: &mut bulla::Producer, number: u64) {
+    let subject = format!("user_{}", number % 7);
+    let location = format!("{subject}/email/{number}");
+    let payload = sha256(&[&number.to_le_bytes()]).0;
+    let mut entry = Entry::new(["read", "write", "delete"][(number / 5 % 3) as usize], &location);
+    entry = entry.subject(&subject).processor("shop").duration(number * number * 977);
+    if number % 3 != 0 {
+        entry = entry.purpose("support").status(200).size(number % 2 * 4096).payload(&payload);
+    }
+    if number % 4 == 0 {
+        entry = entry.client("192.0.2.7").flags(number as u32);
+    }
+    producer.append(&entry).unwrap();
+}
+
+/// A log with all that a log can have: epochs by reopening, an extended segment, an abandoned one, a recovered one
+/// with a torn tail, copies of epoch frames, an event of each kind, a gap, and signed sizes whose partial tiles are
+/// still there.
+pub(crate) fn small() -> Made {
+    let mut world = World::new(1);
+    let log = world.open();
+    world.block(&log, 3);
+    world.block(&log, 40);
+    log.flush().unwrap();
+    log.close().unwrap();
+    // Extends the segment by an epoch.
+    let log = world.open();
+    world.block(&log, 1);
+    world.gap(&log, 2);
+    world.block(&log, 1);
+    log.flush().unwrap();
+    // Goes to a segment that begins with a copy.
+    world.abandon(&log, 2);
+    world.block(&log, 1);
+    log.flush().unwrap();
+    world.block(&log, 1);
+    world.die(log, 2, 100);
+    let log = world.open();
+    assert_eq!((log.recovery().frames, log.recovery().entries, log.recovery().torn_bytes), (2, 3, 100));
+    world.block(&log, 2);
+    log.close().unwrap();
+    let log = world.open();
+    world.block(&log, 1);
+    log.close().unwrap();
+    world.made()
+}
+
+/// A log of more than 256 frames: tiles of level 0 full and partial, of level 1 partial, segments by rotation.
+pub(crate) fn large() -> Made {
+    let mut world = World::new(2);
+    let log = world.open();
+    for number in 0..280 {
+        world.block(&log, 1 + number % 2);
+        if number % 90 == 80 {
+            log.flush().unwrap();
+        }
+    }
+    log.close().unwrap();
+    world.made()
+}
+
+/// What a verification is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Public,
+    Key,
+    SealKey,
+    Identity,
+}
+
+impl Level {
+    pub(crate) const ALL: [Level; 4] = [Level::Public, Level::Key, Level::SealKey, Level::Identity];
+}
+
+impl Made {
+    pub(crate) fn verify(&self, image: &Image, level: Level) -> Result<Report> {
+        self.verify_store(Arc::new(image.clone()), level)
+    }
+
+    pub(crate) fn verify_store(&self, store: Arc<dyn Store>, level: Level) -> Result<Report> {
+        let mut verify = Verify::open_store(store)?.threads(1);
+        if level >= Level::Key {
+            verify = verify.key(self.key.clone());
+        }
+        if level >= Level::SealKey {
+            verify = verify.seal_key(&self.seal_key)?;
+        }
+        if level >= Level::Identity {
+            verify = verify.identity(Arc::new(Mask));
+        }
+        verify.run()
+    }
+
+    /// The findings of a verification, in short.
+    pub(crate) fn findings(&self, image: &Image, level: Level) -> Vec<String> {
+        match self.verify(image, level) {
+            Ok(report) => {
+                assert_eq!(report.ok, report.findings.iter().all(|f| f.severity == bulla::Severity::Notice));
+                report.findings.iter().map(short).collect()
+            }
+            Err(error) => vec![format!("error {:?}: {error}", error.kind())],
+        }
+    }
+}
+
+/// A finding without its detail: `kind segment@offset frames entries`.
+pub(crate) fn short(finding: &Finding) -> String {
+    let mut text = finding.kind.name().to_owned();
+    if let Some(segment) = &finding.segment {
+        text += &format!(" {segment}@{}", finding.offset.unwrap_or_default());
+    }
+    if let (Some(first), Some(last)) = (finding.frame, finding.last_frame) {
+        text += &format!(" f{first}-{last}");
+    }
+    if let Some((first, last)) = finding.entries {
+        text += &format!(" e{first}-{last}");
+    }
+    text
+}
