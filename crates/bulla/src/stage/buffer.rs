@@ -6,6 +6,8 @@
 //! - a [`Slice`] reads bytes only below a mark that it loaded;
 //! - the mark only grows while a writer or slice lives: resetting it takes the only reference.
 #![allow(unsafe_code)]
+// A buffer is never longer than 32 bits count: `Buffer::new` sees to that.
+#![allow(clippy::cast_possible_truncation)]
 
 use super::sync::{Arc, AtomicBool, AtomicU64, Cells, Ordering};
 use std::ops::Range;

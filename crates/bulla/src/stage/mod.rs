@@ -7,3 +7,5 @@
 pub(crate) mod buffer;
 pub(crate) mod handover;
 pub(crate) mod sync;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The hand-over on real threads and real memory; `tests/all/handover_model.rs` checks it on modelled ones.
+
+use super::handover::{Bounds, Handover, NoSpace, Numbering, Wait, Work};
+use std::time::Duration;
+
+struct Count(u64);
+
+impl Numbering for Count {
+    type Ticket = u64;
+
+    fn control(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn admits(&self) -> bool {
+        true
+    }
+
+    fn block(&mut self, entries: u64, _: usize) -> u64 {
+        self.0 += entries;
+        self.0 - entries
+    }
+}
+
+type Rows = Vec<(u64, Vec<u8>)>;
+
+fn write(handover: &Handover<Count>) -> Rows {
+    let mut arrived = Vec::new();
+    while let Some(Work::Block(first, batch)) = handover.take(true) {
+        let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(<[u8]>::to_vec));
+        arrived.extend((first..).zip(rows));
+        handover.release(batch);
+    }
+    arrived
+}
+
+/// Rows of a producer's letter and a count, of all lengths up to twice a buffer's.
+fn produce(handover: &Handover<Count>, letter: u8, count: u32) {
+    let (id, _) = handover.register().unwrap();
+    let mut writer = None;
+    for index in 0..count {
+        let length = 5 + index as usize * 7 % 120;
+        let encode = |row: &mut [u8]| {
+            row.fill(letter);
+            row[1..5].copy_from_slice(&index.to_le_bytes());
+        };
+        let wait = Wait::lasting(Duration::MAX);
+        if length > 60 {
+            handover.push_large(id, length, encode, wait).unwrap();
+            continue;
+        }
+        while !writer.as_mut().is_some_and(|writer: &mut super::buffer::Writer| writer.push(length, encode)) {
+            writer = Some(handover.exchange(id, writer.take(), wait).unwrap());
+        }
+        if index % 100 == 0 {
+            handover.flush(id).unwrap();
+        }
+    }
+    handover.retire(id, writer);
+}
+
+#[test]
+fn rows_arrive_whole_once_and_in_order() {
+    let count = if cfg!(miri) { 60 } else { 30_000 };
+    let bounds = Bounds { buffers: 6, buffer_size: 64, large_rows: 300, block_size: 200 };
+    let handover = Handover::new(bounds, Count(0));
+    let mut rows = std::thread::scope(|scope| {
+        let writers = [(); 2].map(|()| scope.spawn(|| write(&handover)));
+        let producers = [b'a', b'b'].map(|letter| {
+            let handover = &handover;
+            scope.spawn(move || produce(handover, letter, count))
+        });
+        while producers.iter().any(|producer| !producer.is_finished()) {
+            handover.take_all();
+            std::thread::yield_now();
+        }
+        handover.close();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Rows>()
+    });
+    rows.sort_unstable();
+    assert!(rows.iter().map(|(number, _)| *number).eq(0..2 * u64::from(count)));
+    for letter in [b'a', b'b'] {
+        let of_one = rows.iter().map(|(_, row)| row).filter(|row| row[0] == letter);
+        let indices = of_one.map(|row| {
+            assert!(row[5..].iter().all(|&byte| byte == letter));
+            u32::from_le_bytes(row[1..5].try_into().unwrap())
+        });
+        assert!(indices.eq(0..count));
+    }
+    assert!(handover.is_at_rest());
+}
+
+#[test]
+fn waiting_ends_in_time() {
+    let bounds = Bounds { buffers: 2, buffer_size: 16, large_rows: 64, block_size: 16 };
+    let handover = Handover::new(bounds, Count(0));
+    let (id, _) = handover.register().unwrap();
+    let mut full = None;
+    for _ in 0..2 {
+        let mut writer = handover.exchange(id, full.take(), Wait::Never).unwrap();
+        assert!(writer.push(12, |row| row.fill(1)));
+        assert!(!writer.push(usize::MAX, |_| ()));
+        full = Some(writer);
+    }
+    let wait = Wait::lasting(Duration::from_millis(1));
+    assert_eq!(handover.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
+    handover.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
+    assert_eq!(handover.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
+}
