@@ -38,11 +38,6 @@ impl From<[u8; 32]> for EpochSecret {
 }
 
 impl EpochSecret {
-    /// The key that an age file held.
-    pub fn new(key: [u8; 32]) -> Self {
-        EpochSecret(key)
-    }
-
     /// A fresh one.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ fn the_age_command_unwraps_an_epoch_key() {
     let age = Command::new("age").arg("--decrypt").arg("--identity").arg(identity).arg(&wrapped).output();
     let age = age.expect("the `age` command is missing; `make test` installs it (Debian's package `age`)");
     assert!(age.status.success(), "{}", String::from_utf8_lossy(&age.stderr));
-    let secret = EpochSecret::new(age.stdout.try_into().expect("an epoch key has 32 bytes"));
+    let secret = EpochSecret::from(<[u8; 32]>::try_from(age.stdout).expect("an epoch key has 32 bytes"));
 
     let random = body[4..36].try_into().unwrap();
     let keys = EpochKeys::derive(&secret, random, commitment.log_id, commitment.frame).unwrap();

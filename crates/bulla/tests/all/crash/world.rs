@@ -111,7 +111,7 @@ impl Identity for OpenWrap {
     fn unwrap(&self, wrapped: &[u8]) -> bulla::Result<Option<EpochSecret>> {
         let mut key = [0; 32];
         key.iter_mut().zip(wrapped).for_each(|(key, byte)| *key = !byte);
-        Ok(Some(EpochSecret::new(key)))
+        Ok(Some(EpochSecret::from(key)))
     }
 }
 
