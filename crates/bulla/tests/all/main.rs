@@ -2,3 +2,5 @@
 
 mod damage;
 mod log;
+mod second_reader;
+mod vectors;
