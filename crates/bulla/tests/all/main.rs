@@ -12,4 +12,6 @@ mod fork;
 mod handover_model;
 mod live;
 mod log;
+mod second_reader;
+mod vectors;
 mod workshop;

@@ -1,12 +1,12 @@
 //! Damage: whatever happens to a log's files is found at the level that can find it, and named.
 
 mod hostile;
-mod image;
+pub(crate) mod image;
 mod layout;
 mod scale;
 mod structure;
 mod sweep;
-mod world;
+pub(crate) mod world;
 
 use layout::Layout;
 use world::{Level, large, small};

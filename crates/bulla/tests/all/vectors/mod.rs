@@ -1,0 +1,185 @@
+//! `vectors/seal/`: whole small logs that a second implementation made, from secrets and rows to signatures.
+//!
+//! Both ways: what it wrote is read here, and what is written here from the same secrets and rows is the same, but
+//! for the bodies of blocks, whose encoding is the writer's choice.
+
+use crate::damage::image::Image;
+use crate::damage::world::{Level, Made, Mask, RECIPIENT, short};
+use bulla::environment::{AesGcm, Clock, Environment, Random};
+use bulla::keys::epoch::{EpochKeys, EpochSecret};
+use bulla::keys::seal_chain::parse_seal_key;
+use bulla::store::Memory;
+use bulla::{Entry, Export, Init, Log, Options, Result, Step};
+use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::hash::HashId;
+use bulla_proof::unit;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn logs() -> Vec<Value> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/seal");
+    let read = |name: &HashId| std::fs::read_to_string(format!("{directory}/{}.json", name.name())).unwrap();
+    HashId::ALL.iter().map(|name| serde_json::from_str(&read(name)).unwrap()).collect()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("{field}"))
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+fn bytes<const N: usize>(value: &Value, field: &str) -> [u8; N] {
+    unhex(text(value, field)).try_into().unwrap()
+}
+
+fn blocks(log: &Value) -> impl Iterator<Item = &Value> {
+    log["frames"].as_array().unwrap().iter().filter(|frame| frame["kind"] == "block")
+}
+
+fn list(frame: &Value, field: &str) -> Vec<Vec<u8>> {
+    frame[field].as_array().unwrap().iter().map(|item| unhex(item.as_str().unwrap())).collect()
+}
+
+#[test]
+fn what_the_other_implementation_wrote_is_read() {
+    for log in logs() {
+        let mut image = Image::default();
+        for (path, content) in log["files"].as_object().unwrap() {
+            image.put(path, unhex(content.as_str().unwrap()));
+        }
+        let (key, seal_key) = (text(&log, "vkey").parse().unwrap(), text(&log, "seal_key").to_owned());
+        let made = Made { image, key, seal_key };
+        for level in Level::ALL {
+            let report = made.verify(&made.image, level).unwrap();
+            assert_eq!(
+                report.findings.iter().map(short).collect::<Vec<_>>(),
+                Vec::<String>::new(),
+                "{level:?}"
+            );
+            assert_eq!(report.anchored, level >= Level::Key);
+        }
+        let mut out = Vec::new();
+        let export = Export::open_store(Arc::new(made.image.clone())).unwrap().identity(Arc::new(Mask));
+        export.run(&mut out).unwrap();
+        let mut expected = Vec::new();
+        let rows = blocks(&log).flat_map(|block| list(block, "rows")).collect::<Vec<_>>();
+        for (number, row) in (0..).zip(&rows) {
+            bulla::text::jsonl::write_entry(&Entry::decode(row).unwrap(), number, &mut expected);
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(expected).unwrap());
+    }
+}
+
+#[test]
+fn keys_units_and_seals() {
+    for log in logs() {
+        let id = LogId(bytes(&log, "log_id"));
+        let secret = EpochSecret::from(bytes::<32>(&log, "epoch_secret"));
+        let keys = EpochKeys::derive(&secret, bytes(&log, "epoch_random"), id, 0).unwrap();
+        assert_eq!(keys.commitment().0, bytes(&log, "key_commitment"));
+        let hash = HashId::from_name(text(&log, "hash")).unwrap();
+        let mut chain = parse_seal_key(text(&log, "seal_key"), id).unwrap();
+        for frame in log["frames"].as_array().unwrap() {
+            let commitment = unhex(text(frame, "commitment"));
+            let decoded = Commitment::decode(&commitment).unwrap();
+            assert_eq!(decoded.encode().to_vec(), commitment);
+            assert_eq!(decoded.additional_data().to_vec(), unhex(text(frame, "additional_data")));
+            let seal = chain.seal(frame["group"].as_u64().unwrap(), &commitment);
+            assert_eq!(seal, bytes(frame, "seal"));
+            if frame["kind"] != "block" {
+                continue;
+            }
+            let salts = list(frame, "salts").into_iter().map(|salt| <[u8; 16]>::try_from(salt).unwrap());
+            let rows = list(frame, "rows");
+            let units = salts.zip(&rows).zip(decoded.first_entry..);
+            let mut units = units
+                .map(|((salt, row), entry)| unit::row_unit(hash, &salt, 1, entry, row))
+                .collect::<Vec<_>>();
+            assert_eq!(units.iter().map(|unit| unit.0.to_vec()).collect::<Vec<_>>(), list(frame, "units"));
+            assert_eq!(unit::block_root(hash, &mut units).0, bytes(frame, "root"));
+        }
+    }
+}
+
+/// Gives the given bytes, in order.
+struct Given(Mutex<Vec<u8>>);
+
+impl Random for Given {
+    fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+        let mut rest = self.0.lock().unwrap();
+        let given = rest.drain(..bytes.len()).collect::<Vec<_>>();
+        bytes.copy_from_slice(&given);
+        Ok(())
+    }
+}
+
+/// Stands still.
+struct Still(i64);
+
+impl Clock for Still {
+    fn now(&self) -> i64 {
+        self.0
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+#[test]
+fn what_is_written_from_the_same_secrets_is_the_same() {
+    for log in logs() {
+        let secrets = ["log_id", "signing_seed", "seal_state", "epoch_secret", "epoch_random"];
+        let environment = Environment {
+            clock: Arc::new(Still(log["seconds"].as_i64().unwrap() * 1_000_000_000)),
+            random: Arc::new(Given(Mutex::new(
+                secrets.iter().flat_map(|name| unhex(text(&log, name))).collect(),
+            ))),
+            cipher: Arc::new(AesGcm),
+            key_wrap: Arc::new(Mask),
+        };
+        let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
+        let init = Init::default().origin(text(&log, "origin")).recipient(RECIPIENT);
+        let hash = HashId::from_name(text(&log, "hash")).unwrap();
+        let created = init.hash(hash).create_in(&*store, &*keys, &environment).unwrap();
+        assert_eq!(created.verifier_key.to_string(), text(&log, "vkey"));
+        let secrets = Image::of_store(&*keys);
+        assert_eq!(secrets.get("signing.key"), text(&log, "signing_key").as_bytes());
+        assert_eq!(secrets.get("seal.key"), text(&log, "seal_key").as_bytes());
+        let opened =
+            Log::open_stepped(store.clone(), keys, Options::default().memory(64 << 20), environment).unwrap();
+        let mut producer = opened.producer().unwrap();
+        for block in blocks(&log) {
+            for row in list(block, "rows") {
+                producer.append(&Entry::decode(&row).unwrap()).unwrap();
+            }
+            let _ = producer.flush().unwrap();
+            while opened.step(Step::Seal).unwrap() {
+                opened.step(Step::Commit).unwrap();
+            }
+        }
+        drop(producer);
+        opened.close().unwrap();
+        let image = Image::of_store(&*store);
+        assert_eq!(image.get("bulla.toml"), text(&log, "config").as_bytes());
+        let segment = image.get("segments/00000000000000000000.seg");
+        let mut chain = parse_seal_key(text(&log, "seal_key"), created.id).unwrap();
+        let mut at = 0;
+        for frame in log["frames"].as_array().unwrap() {
+            let body = u32::from_le_bytes(segment[at + 8..at + 12].try_into().unwrap()) as usize;
+            let (commitment, theirs) = (&segment[at + 24..at + 176], unhex(text(frame, "commitment")));
+            let group = u64::from_le_bytes(segment[at + 12..at + 20].try_into().unwrap());
+            assert_eq!(commitment[..112], theirs[..112], "all but the length and digest of the body");
+            if frame["kind"] == "epoch" {
+                assert_eq!(segment[at + 176..at + 176 + body], unhex(text(frame, "body")));
+                assert_eq!(commitment, theirs);
+            }
+            assert_eq!(Some(group), frame["group"].as_u64());
+            let seal = &segment[at + 176 + body..at + 208 + body];
+            assert_eq!(seal, chain.seal(group, commitment));
+            at += 208 + body;
+        }
+        assert_eq!(at, segment.len());
+    }
+}

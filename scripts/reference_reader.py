@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""A second implementation of reading a Bulla log: what anyone can check with public data, and the seals with their key.
+
+    python3 scripts/reference_reader.py DIR [--vkey VKEY] [--seal-key FILE]
+
+Standard library alone. Prints one JSON object and exits 0, or says what is wrong and exits 1. It is strict where
+`bulla verify` goes on: the first thing that is not as the format says ends it. It opens no block, for which it would
+need AES and age; it recovers nothing; it holds one segment in memory at a time.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import json
+import pathlib
+import re
+import struct
+import sys
+import tomllib
+
+KINDS = {1: "block", 2: "epoch", 3: "event", 4: "gap"}
+HASHES = {1: "sha256", 2: "sha3-256"}
+HEADER, COMMITMENT, SEAL = 24, 152, 32
+HEAD = HEADER + COMMITMENT
+
+
+class Objection(Exception):
+    """The log is not what the format says."""
+
+
+def require(holds, what):
+    if not holds:
+        raise Objection(what)
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def _crc_table():
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+        yield byte
+
+
+CRC_TABLE = list(_crc_table())
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xff]
+    return crc ^ 0xffffffff
+
+
+# Ed25519 (RFC 8032, section 5.1.7), with points as extended homogeneous coordinates.
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, -1, P) % P
+
+
+def point_add(a, b):
+    w, x = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
+    y, z = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
+    e, f, g, h = x - w, z - y, z + y, x + w
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def point_multiply(scalar, point):
+    result = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            result = point_add(result, point)
+        point, scalar = point_add(point, point), scalar >> 1
+    return result
+
+
+def point_decompress(data):
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    require(y < P, "a point of Ed25519 is not in its canonical form")
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    require((x * x - square) % P == 0 and not (x == 0 and sign), "a point of Ed25519 is not on the curve")
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+BASE = point_decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
+
+
+def ed25519_verify(public, message, signature):
+    if len(signature) != 64:
+        return False
+    scalar = int.from_bytes(signature[32:], "little")
+    key, point = point_decompress(public), point_decompress(signature[:32])
+    challenge = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
+    left, right = point_multiply(scalar, BASE), point_add(point, point_multiply(challenge, key))
+    same = (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
+    return scalar < ORDER and same
+
+
+# The signed checkpoint (C2SP signed-note and tlog-checkpoint).
+
+def parse_vkey(text):
+    name, key_id, data = text.split("+", 2)
+    data = base64.b64decode(data, validate=True)
+    require(len(data) == 33 and data[0] == 1, "the verifier key is not of Ed25519")
+    expected = sha256(name.encode(), b"\n", data)[:4].hex()
+    require(key_id == expected, f"the verifier key's id is {key_id}, but its name and key come to {expected}")
+    return name, bytes.fromhex(key_id), data[1:]
+
+
+def read_checkpoint(data, vkey):
+    name, key_id, public = parse_vkey(vkey)
+    text = data.decode()
+    require(not any(c < " " and c != "\n" for c in text), "the checkpoint has control characters")
+    body, separator, signatures = text.rpartition("\n\n")
+    require(separator and signatures.endswith("\n"), "the checkpoint has no signature lines")
+    body += "\n"
+    found = []
+    for line in signatures[:-1].split("\n"):
+        match = re.fullmatch(r"\u2014 (\S+) ([A-Za-z0-9+/]+=*)", line)
+        require(match, "a signature line of the checkpoint is malformed")
+        signature = base64.b64decode(match[2], validate=True)
+        require(base64.b64encode(signature).decode() == match[2], "a signature of the checkpoint is not canonical base64")
+        if match[1] == name and signature[:4] == key_id:
+            found.append(signature[4:])
+    require(len(found) == 1, f"the checkpoint has {len(found)} signatures of the key")
+    require(ed25519_verify(public, body.encode(), found[0]), "the checkpoint's signature does not verify")
+    lines = body[:-1].split("\n")
+    require(len(lines) >= 3 and all(lines), "the checkpoint has too few lines, or an empty one")
+    require(lines[0] == name, f"the checkpoint is of {lines[0]}, the key of {name}")
+    require(re.fullmatch(r"0|[1-9][0-9]*", lines[1]), "the checkpoint's size is not a decimal number")
+    root = base64.b64decode(lines[2], validate=True)
+    require(len(root) == 32 and base64.b64encode(root).decode() == lines[2], "the checkpoint's root is not a hash")
+    return int(lines[1]), root
+
+
+# The tree (RFC 6962, section 2.1) and its files (C2SP tlog-tiles).
+
+def tree_hash(hashes):
+    """By levels; an odd last node moves up as it is."""
+    hashes = list(hashes)
+    while len(hashes) > 1:
+        pairs = [sha256(b"\1", hashes[i], hashes[i + 1]) for i in range(0, len(hashes) - 1, 2)]
+        hashes = pairs + hashes[len(pairs) * 2:]
+    return hashes[0] if hashes else sha256()
+
+
+def tile_path(level, index, width):
+    groups = [f"{index % 1000:03}"]
+    while index >= 1000:
+        index //= 1000
+        groups.insert(0, f"x{index % 1000:03}")
+    return f"tile/{level}/{'/'.join(groups)}" + ("" if width == 256 else f".p/{width}")
+
+
+def check_file(directory, path, expected, what):
+    try:
+        found = (directory / path).read_bytes()
+    except OSError as error:
+        raise Objection(f"{path}: {error.strerror}") from None
+    require(found == expected, f"{path} is not what the log's frames come to: {what}")
+
+
+def check_tree(directory, commitments, leaves):
+    """Every tile and bundle of the tree, and of the partial ones of smaller sizes those that are still there."""
+    level, hashes = 0, leaves
+    while hashes:
+        for index in range((len(hashes) + 255) // 256):
+            tile = hashes[index * 256:(index + 1) * 256]
+            widths = {len(tile)}
+            partial = directory / (tile_path(level, index, 256) + ".p")
+            if partial.is_dir():
+                widths |= {int(item.name) for item in partial.iterdir() if item.name.isdigit()}
+            for width in (width for width in widths if width <= len(tile)):
+                check_file(directory, tile_path(level, index, width), b"".join(tile[:width]), "hashes")
+                if level == 0:
+                    entries = commitments[index * 256:index * 256 + width]
+                    bundle = b"".join(struct.pack(">H", len(entry)) + entry for entry in entries)
+                    check_file(directory, tile_path("entries", index, width), bundle, "commitments")
+        hashes = [tree_hash(hashes[i:i + 256]) for i in range(0, len(hashes) - 255, 256)]
+        level += 1
+
+
+# Frames.
+
+def read_commitment(data):
+    (version, kind, codec, hash_id, log2, reserved, log, frame, first, entries, earliest, latest, epoch, units, root,
+     length, digest) = struct.unpack("<BBBBB3s16sQQQqqQQ32sQ32s", data)
+    block = kind == 1
+    require(version == 1 and reserved == bytes(3), "a commitment is of another version")
+    require(kind in KINDS and hash_id in HASHES, "a commitment has an unknown kind or hash")
+    require(codec == int(block) and (log2 <= 28 if block else log2 == 0), "a commitment's codec or content size is wrong")
+    counts = {1: 1 <= entries <= (1 << log2) // 16, 2: entries == 0, 3: entries == 0, 4: entries >= 1}
+    require(counts[kind] and first + entries < 2**64, "a commitment has a wrong number of entries")
+    require(earliest <= latest and frame < 2**64 - 1, "a commitment's times or number are wrong")
+    require(epoch == frame if kind == 2 else epoch < frame, "a commitment's epoch is wrong")
+    require(1 <= units <= entries if block else units == 0, "a commitment's number of units is wrong")
+    require(block or root == bytes(32), "a commitment has a root but no units")
+    require(length <= 1 << 29, "a commitment's body is too long")
+    return dict(kind=KINDS[kind], hash=HASHES[hash_id], log=log, frame=frame, first=first, entries=entries, epoch=epoch,
+                length=length, digest=digest)
+
+
+def read_frame(data, offset, where):
+    """A frame: its commitment's fields, and its parts as bytes."""
+    require(len(data) - offset >= HEAD, f"{where} ends inside a frame's head")
+    magic, version, kind, length, body, group, crc = struct.unpack_from("<4sBBHIQI", data, offset)
+    require(magic == b"Bulf" and version == 1 and length == COMMITMENT, f"{where}: no frame begins at {offset}")
+    require(crc == crc32c(data[offset:offset + 20]), f"{where}: the header at {offset} has a wrong checksum")
+    encoded = data[offset + HEADER:offset + HEAD]
+    fields = read_commitment(encoded)
+    require(KINDS[kind] == fields["kind"] and body == fields["length"], f"{where}: header and commitment disagree")
+    require(group <= fields["frame"], f"{where}: frame {fields['frame']} is in a later group")
+    end = offset + HEAD + body + SEAL
+    require(end <= len(data), f"{where} ends inside frame {fields['frame']}")
+    content = data[offset + HEAD:end - SEAL]
+    require(sha256(content) == fields["digest"], f"{where}: the body of frame {fields['frame']} is damaged")
+    return dict(fields, encoded=encoded, body=content, seal=data[end - SEAL:end], group=group, end=end,
+                whole=data[offset:end])
+
+
+class Reader:
+    def __init__(self, directory, vkey=None, seal_key=None):
+        self.directory = directory
+        text = (directory / "bulla.toml").read_bytes()
+        self.public = self.log_part(text)
+        self.log = tomllib.loads(self.public.decode())["log"]
+        tomllib.loads(text.decode())
+        require(self.log["version"] == 1, "the log is of another format version")
+        require(parse_vkey(self.log["vkey"])[0] == self.log["origin"], "the log's key is not of its origin")
+        self.size, self.root = read_checkpoint((directory / "checkpoint").read_bytes(), vkey or self.log["vkey"])
+        self.state = self.read_seal_key(seal_key) if seal_key else None
+        self.leaves, self.commitments, self.surplus, self.events = [], [], [], []
+        self.next_entry, self.blocks, self.entries, self.pending = 0, 0, 0, 0
+        self.previous, self.epoch_frame = bytes(32), None
+
+    @staticmethod
+    def log_part(text):
+        """What the digest covers: the file up to the line `[settings]`."""
+        start = 0
+        for line in text.splitlines(keepends=True):
+            if line.rstrip() == b"[settings]":
+                break
+            start += len(line)
+        return text[:start]
+
+    def read_seal_key(self, path):
+        label, log, state = path.read_text().split()
+        require(label == "bulla-seal-key-v1" and log == self.log["id"], "the seal key is of another log")
+        return base64.b64decode(state, validate=True)
+
+    def read(self):
+        names = sorted((self.directory / "segments").iterdir(), key=lambda path: self.segment_order(path.name))
+        firsts = [self.segment_order(path.name)[0] for path in names]
+        for index, path in enumerate(names):
+            following = firsts[index + 1:]
+            self.read_segment(path, firsts[index], following[0] if following else None)
+        require(len(self.leaves) == self.size, f"the checkpoint covers {self.size} frames, {len(self.leaves)} are there")
+        require(tree_hash(self.leaves) == self.root, "the frames do not have the root that the checkpoint signs")
+        check_tree(self.directory, self.commitments, self.leaves)
+        self.check_surplus()
+        return dict(entries=self.entries, blocks=self.blocks, tree_size=self.size, root=self.root.hex(),
+                    pending=self.pending, seals=self.state is not None)
+
+    @staticmethod
+    def segment_order(name):
+        match = re.fullmatch(r"(\d{20})(?:-([1-9]\d*))?\.seg", name)
+        require(match, f"segments/{name} is no segment")
+        return int(match[1]), int(match[2] or 0)
+
+    def read_segment(self, path, first, limit):
+        """The frames from `first` up to the one that the next segment begins with."""
+        data, where, offset = path.read_bytes(), path.name, 0
+        if len(self.leaves) < self.size:
+            if limit == first:  # A later file of the same first frame stands for this one.
+                self.surplus.append((where, 0, data))
+                return
+            require(first == len(self.leaves), f"{where} does not follow frame {len(self.leaves)}")
+        while offset < len(data) and (limit is None or len(self.leaves) < limit) and len(self.leaves) < self.size:
+            frame = read_frame(data, offset, where)
+            if offset == 0 and frame["kind"] == "epoch" and frame["frame"] < first:
+                require(frame["whole"] == self.epoch_frame, f"{where}: the copied epoch frame is not the epoch's")
+            else:
+                require(offset or frame["kind"] == "epoch", f"{where} does not begin with an epoch frame")
+                self.take(frame, where)
+            offset = frame["end"]
+        if len(self.leaves) < self.size or (limit is not None and limit <= self.size):
+            if offset < len(data):
+                self.surplus.append((where, offset, data[offset:]))
+        else:
+            self.pending += len(data) - offset
+
+    def take(self, frame, where):
+        number, place = frame["frame"], f"{where}: frame {frame['frame']}"
+        require(number == len(self.leaves), f"{place} stands where frame {len(self.leaves)} should")
+        require(frame["log"].hex() == self.log["id"] and frame["hash"] == self.log["hash"], f"{place} is of another log")
+        require(frame["first"] == self.next_entry, f"{place} does not follow entry {self.next_entry}")
+        if frame["kind"] == "epoch":
+            self.check_epoch(frame, place)
+            self.epoch, self.epoch_frame = number, frame["whole"]
+        require(self.epoch_frame and frame["epoch"] == self.epoch, f"{place} is of another epoch")
+        if frame["kind"] == "event":
+            self.events.append(json.loads(frame["body"]))
+        self.check_seal(frame, place)
+        self.previous = frame["seal"]
+        self.next_entry += frame["entries"]
+        if frame["kind"] == "block":
+            self.blocks, self.entries = self.blocks + 1, self.entries + frame["entries"]
+        self.commitments.append(frame["encoded"])
+        self.leaves.append(sha256(b"\0", frame["encoded"]))
+
+    def check_epoch(self, frame, place):
+        body = frame["body"]
+        require(len(body) >= 136 and body[:4] == b"\1\0\0\0", f"{place} is no epoch of this version")
+        config, previous, length = body[68:100], body[100:132], struct.unpack("<I", body[132:136])[0]
+        require(config == sha256(self.public), f"{place} was begun with another [log] in bulla.toml")
+        require(previous == self.previous, f"{place} does not continue from the seal before it")
+        require(length == len(body) - 136, f"{place} has a wrapped key of another length")
+
+    def check_seal(self, frame, place):
+        if self.state is None:
+            return
+        mac = lambda key, *parts: hmac.new(key, b"".join(parts), hashlib.sha256).digest()
+        key = mac(self.state, b"bulla seal v1")
+        expected = mac(key, self.previous, struct.pack("<Q", frame["group"]), frame["encoded"])
+        require(hmac.compare_digest(expected, frame["seal"]), f"{place} has a seal that does not hold")
+        self.state = mac(self.state, b"bulla evolve v1")
+
+    def check_surplus(self):
+        """Every byte of a segment that is no frame's needs an event that names its place."""
+        for name, offset, data in self.surplus:
+            if not data:
+                continue
+            events = [one for one in self.events if (one["segment"], one["offset"]) == (name, offset)]
+            require(events, f"{name}: {len(data)} bytes at {offset} belong to no frame")
+            event = events[-1]
+            if event["event"] == "recovered":
+                same = event["length"] == len(data) and event["sha256"] == sha256(data).hex()
+                require(same, f"{name}: the bytes at {offset} are not those that recovery recorded")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--vkey", help="the log's key, from elsewhere; without it the one in bulla.toml")
+    parser.add_argument("--seal-key", type=pathlib.Path, help="the file with the first state of the seal chain")
+    arguments = parser.parse_args()
+    try:
+        report = Reader(arguments.directory, arguments.vkey, arguments.seal_key).read()
+    except (Objection, OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        sys.exit(f"not sound: {error}")
+    print(json.dumps(dict(report, anchored=arguments.vkey is not None)))
+
+
+main()
