@@ -26,6 +26,16 @@ impl Walk<'_> {
             // One source alone may be wrong.
             _ => self.chunk.agreed(frame).map(|entry| entry[1]),
         };
+        if frame >= self.size {
+            // Beyond the checkpoint nothing is settled, and a crash may have torn it: it is part of the tail.
+            let copy = head.ok().filter(|head| head.commitment.kind == FrameKind::Epoch);
+            if let (Some(head), Some(open)) =
+                (copy.filter(|head| head.commitment.frame < name.first), &mut self.open)
+            {
+                open.offset = head.end();
+            }
+            return Ok(());
+        }
         let continues = kind.is_some_and(|kind| kind != FrameKind::Epoch as u8) && frame == name.first;
         let (end, damage) = match head {
             Ok(head) if head.commitment.kind == FrameKind::Epoch && head.commitment.frame < name.first => {
