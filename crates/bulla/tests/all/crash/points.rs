@@ -155,8 +155,6 @@ fn a_crash_inside_recovery_is_survived() {
         let operations = operations(&scenario);
         let cut = |stop: u64| [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
         points.extend((30 + which as u64..operations).step_by(11).map(|stop| (scenario, stop, cut(stop))));
-        // The end of `init`, where the log is one already, and nobody was told.
-        points.extend((34..40).filter(|_| which == 0).map(|stop| (scenario, stop, None)));
     }
     let images = std::sync::atomic::AtomicU64::new(0);
     for_each(&points, |&(scenario, stop, cut)| {
