@@ -3,6 +3,7 @@
 //! A scenario ([`scenario`]) runs a whole life of a log, stepped, on a simulated machine that loses at a power cut
 //! what was not synced. It is repeated with a crash, or a fault, at every operation it has; what is left is examined
 //! ([`world`]). Everything follows from seeds: a failure prints what it takes to run it again.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod faults;
 mod kill;

@@ -153,12 +153,12 @@ fn a_crash_inside_recovery_is_survived() {
     for (which, mode) in MODES.into_iter().enumerate() {
         let scenario = Scenario { shape: Shape::Short, mode, seed: 3 };
         let operations = operations(&scenario);
-        points.extend((30 + which as u64..operations).step_by(11).map(|stop| (scenario, stop)));
+        let cut = |stop: u64| [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
+        points.extend((30 + which as u64..operations).step_by(11).map(|stop| (scenario, stop, cut(stop))));
     }
     let images = std::sync::atomic::AtomicU64::new(0);
-    for_each(&points, |&(scenario, stop)| {
+    for_each(&points, |&(scenario, stop, cut)| {
         let (machine, history) = crashed(&scenario, stop)?;
-        let cut = [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
         let image = Image::of(&machine, &history, cut);
         let (whole, _) = crashed_again(&scenario, &image, u64::MAX)?;
         for again in 0..whole.operations() {

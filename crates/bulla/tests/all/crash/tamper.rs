@@ -19,6 +19,18 @@ fn log() -> (Faults, History) {
     (machine, history)
 }
 
+/// Appends an entry that is acknowledged, and published by no checkpoint yet; then nothing un-synced survives.
+fn acknowledged_then_cut(machine: &Faults) -> Faults {
+    let log = open(machine).unwrap();
+    let mut producer = log.producer().unwrap();
+    SCENARIO.history().with_entry("one", 0, |entry| producer.append(entry)).unwrap();
+    let receipt = producer.flush().unwrap();
+    while log.step(Step::Seal).unwrap() {}
+    log.step(Step::Commit).unwrap();
+    assert!(receipt.durable_within(Duration::ZERO).unwrap());
+    machine.crash(0)
+}
+
 fn open(machine: &Faults) -> bulla::Result<Log> {
     let environment = super::world::environment(77, &Default::default());
     let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
@@ -241,4 +253,27 @@ fn groups_above_the_checkpoint_are_adopted() {
     let (machine, mut history, _) = unclosed();
     history.written.insert("group".to_owned(), 6);
     Image::of(&machine, &history, None).check(&SCENARIO).unwrap();
+}
+
+#[test]
+fn a_log_whose_init_was_killed_keeps_what_it_acknowledged() {
+    let whole = Faults::new();
+    SCENARIO.init(&whole, &SCENARIO.history()).unwrap();
+    let mut logs = 0;
+    for stop in 0..=whole.operations() {
+        let machine = Faults::new();
+        machine.stop_at(stop);
+        let _ = SCENARIO.init(&machine, &SCENARIO.history());
+        let killed = machine.kill();
+        if open(&killed.kill()).is_err() {
+            continue;
+        }
+        let mut history = SCENARIO.history();
+        history.appended.insert("one".to_owned(), 1);
+        history.written.insert("one".to_owned(), 1);
+        let image = acknowledged_then_cut(&killed);
+        Image::of(&image, &history, None).check(&SCENARIO).unwrap();
+        logs += 1;
+    }
+    assert!(logs > 1, "only a log that was finished opens");
 }

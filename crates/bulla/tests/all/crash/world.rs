@@ -64,10 +64,13 @@ impl Random for SeededRandom {
     }
 }
 
+/// Keys, and the frames they were used for.
+type Used = HashSet<([u8; 32], u64)>;
+
 /// AES-256-GCM that remembers every key and nonce it was used with: none may come twice, in any future of a log.
 #[derive(Clone, Default)]
 pub(super) struct Recorder {
-    used: Arc<Mutex<HashSet<([u8; 32], u64)>>>,
+    used: Arc<Mutex<Used>>,
     repeated: Arc<Mutex<Vec<u64>>>,
 }
 
