@@ -36,7 +36,7 @@ pub(crate) fn encode_head(commitment: &[u8; Commitment::LENGTH], body: usize, gr
     head[..4].copy_from_slice(MAGIC);
     head[4] = VERSION;
     head[5] = commitment[1];
-    head[6..8].copy_from_slice(&(Commitment::LENGTH as u16).to_le_bytes());
+    head[6..8].copy_from_slice(&Commitment::LENGTH.to_le_bytes()[..2]);
     head[8..12].copy_from_slice(&u32::try_from(body).expect("a body is under 4 GiB").to_le_bytes());
     head[12..20].copy_from_slice(&group.to_le_bytes());
     let crc = crc32c::crc32c(&head[..20]);
