@@ -112,7 +112,7 @@ enum Place {
     /// There all the same, damaged.
     Here,
     /// Further on.
-    Moved(Head),
+    Moved(Box<Head>),
     /// Something else is in its place, up to this offset.
     Gone(u64),
 }
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
                 Place::Moved(found) => {
                     self.pass_to(found.offset);
                     settled = self.settle(frame, Some(&found));
-                    head = Ok(Some(found));
+                    head = Ok(Some(*found));
                 }
                 Place::Gone(end) => gone = Some(end),
             }

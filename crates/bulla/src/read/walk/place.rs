@@ -124,7 +124,7 @@ impl Walk<'_> {
         let (Some(open), Some(found)) = (&self.open, found) else { return Ok(Place::Here) };
         if found.commitment.frame == frame {
             let same = settled.is_none_or(|settled| *settled == found.encoded || self.is_in_tree(&found));
-            return Ok(if same { Place::Moved(found) } else { Place::Here });
+            return Ok(if same { Place::Moved(Box::new(found)) } else { Place::Here });
         }
         let Some(settled) = settled else { return Ok(Place::Here) };
         // In place where it and the frames after it come to just the bytes up to the next sound one.

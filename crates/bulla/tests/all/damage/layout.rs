@@ -117,7 +117,7 @@ impl Layout {
 
     /// All entries of blocks.
     pub(crate) fn entries(&self) -> BTreeSet<u64> {
-        self.counted().filter(|frame| frame.kind == BLOCK).flat_map(|frame| range(frame)).collect()
+        self.counted().filter(|frame| frame.kind == BLOCK).flat_map(range).collect()
     }
 
     /// What a verification tells of the log undamaged.

@@ -6,6 +6,7 @@ mod layout;
 mod scale;
 mod structure;
 mod sweep;
+mod tail;
 pub(crate) mod world;
 
 use layout::Layout;

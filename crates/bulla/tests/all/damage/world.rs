@@ -191,10 +191,10 @@ pub(crate) fn append(producer: &mut bulla::Producer, number: u64) {
     let payload = sha256(&[&number.to_le_bytes()]).0;
     let mut entry = Entry::new(["read", "write", "delete"][(number / 5 % 3) as usize], &location);
     entry = entry.subject(&subject).processor("shop").duration(number * number * 977);
-    if number % 3 != 0 {
+    if !number.is_multiple_of(3) {
         entry = entry.purpose("support").status(200).size(number % 2 * 4096).payload(&payload);
     }
-    if number % 4 == 0 {
+    if number.is_multiple_of(4) {
         entry = entry.client("192.0.2.7").flags(number as u32);
     }
     producer.append(&entry).unwrap();

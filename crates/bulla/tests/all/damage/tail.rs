@@ -1,0 +1,78 @@
+//! What lies past the checkpoint: pending while a writer is at work, unclosed when none is.
+
+use super::image::Image;
+use super::world::{Level, Made, World, short};
+use std::sync::Arc;
+
+#[test]
+fn pending_beside_a_writer_and_unclosed_without_one() {
+    let mut world = World::new(4);
+    let log = world.open();
+    world.block(&log, 3);
+    log.flush().unwrap();
+    world.block(&log, 2);
+    world.gap(&log, 1);
+    // An abandoned segment whose event no checkpoint covers yet.
+    world.abandon(&log, 1);
+    let live = |world: &World, made: &Made, level| {
+        made.verify_store(Arc::new(world.machine.store("audit")), level).unwrap()
+    };
+    for level in Level::ALL {
+        let report = live(&world, &world.made(), level);
+        assert!(report.ok, "{:#?}", report.findings);
+        assert_eq!((report.tree_size, report.entries, report.pending), (2, 3, 4));
+        let made = world.made();
+        let findings = made.findings(&made.image, level);
+        assert!(
+            findings.iter().any(|text| text.starts_with("unclosed") && text.contains(" f2-5")),
+            "{findings:#?}"
+        );
+    }
+    // Before the event is even written: the segment was given up, the next one is begun.
+    log.close().unwrap();
+    let report = live(&world, &world.made(), Level::Identity);
+    let kinds = report.findings.iter().map(short).collect::<Vec<_>>();
+    assert!(report.ok && report.pending == 0, "{kinds:#?}");
+}
+
+#[test]
+fn an_empty_log() {
+    let world = World::new(5);
+    let made = world.made();
+    for level in Level::ALL {
+        let report = made.verify(&made.image, level).unwrap();
+        assert!(report.ok, "{:#?}", report.findings);
+        assert_eq!((report.tree_size, report.entries, report.pending), (0, 0, 0));
+    }
+    // Files, but a checkpoint over none of them.
+    let log = world.open();
+    drop(log);
+    let other = world.made();
+    let mut image = other.image.with("checkpoint", made.image.get("checkpoint").to_vec());
+    let findings = made.findings(&image, Level::Key);
+    assert!(findings.contains(&"unclosed 00000000000000000000.seg@0 f0-0".to_owned()), "{findings:#?}");
+    assert!(findings.contains(&"unknown-file".to_owned()), "{findings:#?}");
+    image = Image::default();
+    for path in ["bulla.toml", "checkpoint"] {
+        image.put(path, made.image.get(path).to_vec());
+    }
+    image.put("segments/00000000000000000007.seg", b"garbage".to_vec());
+    let findings = made.findings(&image, Level::Key);
+    assert_eq!(findings, ["unclosed 00000000000000000007.seg@0 f0-0"]);
+}
+
+/// A log of one epoch whose frame is damaged is a damaged log, not one of other recipients.
+#[test]
+fn the_only_epoch_is_damaged() {
+    let mut world = World::new(6);
+    let log = world.open();
+    world.block(&log, 3);
+    log.close().unwrap();
+    let made = world.made();
+    let damaged = made.image.flipped("segments/00000000000000000000.seg", 200, |byte| byte ^ 1);
+    let findings = made.findings(&damaged, Level::Identity);
+    let segment = "00000000000000000000.seg";
+    let at = super::layout::Layout::of(&made.image).frame(1).offset;
+    let expected = [format!("body-damaged {segment}@0 f0-0"), format!("not-opened {segment}@{at} f1-1 e0-2")];
+    assert_eq!(findings, expected);
+}
