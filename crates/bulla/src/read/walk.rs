@@ -44,6 +44,8 @@ pub(crate) struct Walk<'a> {
     epoch: Option<Epoch>,
     last_seal: Option<Seal>,
     config_told: bool,
+    /// Whether frames were skipped of which nothing is left, so that the tree cannot be built.
+    cut: bool,
     /// Whether some identity fitted some epoch.
     pub(crate) opened_epochs: u64,
     pub(crate) findings: Findings,
@@ -116,6 +118,7 @@ impl<'a> Walk<'a> {
             epoch: None,
             last_seal: None,
             config_told: false,
+            cut: false,
             opened_epochs: 0,
             findings: Findings::default(),
         })
@@ -146,6 +149,9 @@ impl<'a> Walk<'a> {
             self.chunk = Chunk::load(self.store, frame, self.size)?;
         }
         self.seek(frame)?;
+        if self.skip_void() {
+            return Ok(None);
+        }
         let head = self.read_head()?;
         let settled = self.settle(frame, head.as_ref().ok().and_then(Option::as_ref));
         self.next += 1;
@@ -164,6 +170,27 @@ impl<'a> Walk<'a> {
             self.look_inside(located)?;
         }
         Ok(located.map(|located| Located { keys: self.keys_of(&located.commitment), ..located }))
+    }
+
+    /// Passes a stretch of frames of which nothing is left, if it is long: a checkpoint can claim any size, and a
+    /// segment's name any number, which must not be counted up to. The tree and the seals end there.
+    fn skip_void(&mut self) -> bool {
+        const LONG: u64 = 1 << 20;
+        let following = self.open.as_ref().map_or(0, |open| open.index + 1);
+        let end = self.segments.get(following).map_or(self.size, |name| name.first.min(self.size));
+        let read = self.open.as_ref().is_none_or(|open| open.offset >= open.length);
+        if !read || !self.chunk.is_empty() || end.saturating_sub(self.next) < LONG {
+            return false;
+        }
+        let detail = "nothing is left of these frames; tiles and seals after them are not checked";
+        let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(self.next);
+        finding.last_frame = Some(end - 1);
+        self.add(finding);
+        self.cut = true;
+        self.chain = None;
+        self.last_seal = None;
+        self.next = end;
+        true
     }
 
     /// Opens the segment that must hold `frame`, unless it is open.
@@ -201,13 +228,26 @@ impl<'a> Walk<'a> {
 
     /// Passes the copy of the epoch frame with which a segment begins that continues an epoch.
     fn skip_copy(&mut self, frame: u64) -> Result<()> {
+        const EPOCH: u8 = FrameKind::Epoch as u8;
         let Some(open) = &mut self.open else { return Ok(()) };
-        let kind = self.chunk.entry(frame).map(|entry| entry[1]);
+        let covered = frame < self.size && self.chunk.covers(frame);
+        let kind = self.chunk.entry(frame).filter(|_| covered).map(|entry| entry[1]);
         let head = frame::read_head(&*open.file, 0, open.length);
         let is_copy = match &head {
             Ok(head) => head.commitment.kind == FrameKind::Epoch && head.commitment.frame < open.name.first,
-            Err(_) => open.length > 0 && kind.is_some_and(|kind| kind != FrameKind::Epoch as u8),
+            Err(_) => open.length > 0 && kind.is_some_and(|kind| kind != EPOCH),
         };
+        let told = match (is_copy, kind) {
+            (true, Some(EPOCH)) => Some("a copy of an epoch frame precedes a segment that begins an epoch"),
+            (false, Some(kind)) if kind != EPOCH && open.offset < open.length => {
+                Some("the segment does not begin with a copy of its epoch's frame")
+            }
+            _ => None,
+        };
+        if let Some(told) = told {
+            let name = open.name;
+            self.findings.add(Finding::new(FindingKind::FrameDamaged, told).at(name, 0).frame(frame));
+        }
         if !is_copy {
             return Ok(());
         }
@@ -348,6 +388,8 @@ impl<'a> Walk<'a> {
         let length = frame::frame_length(commitment);
         self.epoch = Some(Epoch { number, keys: None, frame: None });
         if commitment.body_length > MAX_EPOCH {
+            let detail = "it is too long to be an epoch frame";
+            self.add(Finding::new(FindingKind::EpochInvalid, detail).at(name, offset).frame(number));
             return Ok(());
         }
         let digest = frame::digest(file, offset, length).map_err(|error| failed(name, error))?;
@@ -449,6 +491,9 @@ impl<'a> Walk<'a> {
     }
 
     fn push_leaf(&mut self, leaf: Hash) -> Result<()> {
+        if self.cut {
+            return Ok(());
+        }
         let mut full = Vec::new();
         self.tiles.push(leaf, &mut |id, hashes| full.push((id, hashes.to_vec())));
         full.into_iter().try_for_each(|(id, hashes)| self.check_tile(id, &hashes))
@@ -464,13 +509,16 @@ impl<'a> Walk<'a> {
 
     /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
     pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
-        for (id, hashes) in self.tiles.partials() {
+        let partials = if self.cut { Vec::new() } else { self.tiles.partials() };
+        for (id, hashes) in partials {
             self.check_tile(id, &hashes)?;
         }
-        if self.tiles.root() != root {
+        if self.cut || self.tiles.root() != root {
             let detail = "the frames do not have the root that the checkpoint signs";
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
+        // Nothing vouches for the events of the tail: what lies below the checkpoint only those below it explain.
+        self.explain_surplus()?;
         let tail = self.walk_tail()?;
         self.explain_surplus()?;
         Ok(tail)
