@@ -7,6 +7,7 @@ mod backpressure;
 mod corpus;
 mod fork;
 mod handover_model;
+mod hostile;
 mod live;
 mod log;
 mod workshop;
