@@ -7,7 +7,8 @@ use bulla::Created;
 use bulla::keys::files;
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 /// Make an empty log and its keys.
 #[derive(clap::Args, Debug)]
@@ -58,10 +59,23 @@ impl Init {
 }
 
 fn inside(path: &Path, directory: &Path) -> bool {
-    match (std::path::absolute(path), std::path::absolute(directory)) {
+    match (resolve(path), resolve(directory)) {
         (Ok(path), Ok(directory)) => path.starts_with(directory),
         _ => false,
     }
+}
+
+/// The path without links and `..`, as far as it exists yet.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        match component {
+            Component::ParentDir => drop(resolved.pop()),
+            component => resolved.push(component),
+        }
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    Ok(resolved)
 }
 
 /// What was made.

@@ -4,6 +4,7 @@
 use crate::exit::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -14,13 +15,29 @@ macro_rules! note {
 
 pub(crate) fn note(line: fmt::Arguments<'_>) {
     // In one write, so that the lines of two processes do not mix. Nobody is left to tell of a failure here.
-    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes());
+}
+
+/// Text without control characters but line ends: names and messages may be an attacker's, and a terminal obeys them.
+fn printable(text: &str) -> Cow<'_, str> {
+    let foreign = |c: char| c.is_control() && c != '\n';
+    if !text.contains(foreign) {
+        return text.into();
+    }
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match foreign(c) {
+            true => printable.extend(c.escape_default()),
+            false => printable.push(c),
+        }
+    }
+    printable.into()
 }
 
 /// Prints a result to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(printable(text).as_bytes()).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::io("writing to standard output", &error))

@@ -84,7 +84,7 @@ impl Verify {
 }
 
 /// The key in the argument itself, or in the file that it names.
-fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
+pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
     if let Ok(key) = argument.parse() {
         return Ok(key);
     }

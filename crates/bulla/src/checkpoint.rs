@@ -151,7 +151,12 @@ impl Checkpointer {
         for path in self.superseded.drain(..) {
             let directory = format!("{path}.p");
             for item in self.log.list(&directory).unwrap_or_default() {
-                let _ = self.log.remove(&format!("{directory}/{}", item.name));
+                // Nothing else is the log's to remove: who controls the storage may have put a link to another
+                // directory here.
+                let path = format!("{directory}/{}", item.name);
+                if tile::parse_path(&path).is_some() {
+                    let _ = self.log.remove(&path);
+                }
             }
             let _ = self.log.remove_directory(&directory);
             self.directories.remove(&directory);

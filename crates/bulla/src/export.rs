@@ -8,9 +8,9 @@ use crate::read::open::{BlockOpener, Located};
 use crate::read::walk::Walk;
 use crate::store::{FileSystem, Store};
 use crate::text::jsonl;
-use crate::verify::{OnProgress, Progress, Verify, in_parallel, take_batch};
+use crate::verify::{Examined, OnProgress, Progress, Verify, fingerprint, in_parallel, take_batch};
 use bulla_proof::Entry;
-use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
+use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::FrameKind;
 use std::io::Write;
 use std::path::Path;
@@ -152,7 +152,7 @@ impl Export {
         if let Some(key) = self.key.clone() {
             verify = verify.key(key);
         }
-        let (report, checkpoint) = verify.examine()?;
+        let (report, examined) = verify.examine()?;
         if !report.ok && !self.salvage {
             let first = report.findings.iter().find(|finding| finding.severity == crate::Severity::Violation);
             let first = first.map_or_else(String::new, ToString::to_string);
@@ -162,8 +162,8 @@ impl Export {
             )));
         }
         let mut exported = Exported { entries: 0, left_out: 0, findings: report.findings };
-        if let Some(checkpoint) = checkpoint {
-            self.write(&checkpoint, identity, &mut exported, out)?;
+        if let Some(examined) = examined {
+            self.write(&examined, identity, &mut exported, out)?;
         }
         out.flush().map_err(|error| Error::io("writing the export", error))?;
         Ok(exported)
@@ -171,20 +171,31 @@ impl Export {
 
     fn write(
         &self,
-        checkpoint: &Checkpoint,
+        examined: &Examined,
         identity: Arc<dyn Identity>,
         exported: &mut Exported,
         out: &mut dyn Write,
     ) -> Result<()> {
         let (config, _) = config::load(&*self.store)?;
-        let mut walk = Walk::new(&*self.store, &config, checkpoint, Some(identity), None)?;
+        let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
         let (total, mut done) = (walk.total_bytes()?, 0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut batches = examined.batches.iter();
         loop {
             let batch = take_batch(&mut walk)?;
             if batch.is_empty() {
                 exported.left_out += walk.lost_entries;
-                return Ok(());
+                return match batches.next() {
+                    None => Ok(()),
+                    Some(_) => Err(Error::tampered("the log changed while it was exported: frames are gone")),
+                };
+            }
+            // This walk's own root comes too late: nothing is written but what verified before.
+            if batches.next() != Some(&fingerprint(&batch)) {
+                let from = batch.first().map_or(0, |frame| frame.commitment.frame);
+                return Err(Error::tampered(format!(
+                    "the log changed while it was exported, from frame {from} on"
+                )));
             }
             let pieces = in_parallel(&batch, threads, |opener, frame| Ok(self.render(opener, frame)))?;
             for (frame, piece) in batch.iter().zip(pieces) {

@@ -188,7 +188,8 @@ impl fmt::Display for Finding {
         if let Some((first, last)) = self.entries {
             write!(f, ", entries {first} to {last}")?;
         }
-        write!(f, ": {}", self.detail)
+        // Indented, so that no line of a name or a message passes for one of the report.
+        write!(f, ": {}", self.detail.replace('\n', "\n    "))
     }
 }
 
@@ -221,6 +222,11 @@ impl Findings {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// Whether there is a violation of any other kind.
+    pub(crate) fn has_violation_besides(&self, kind: FindingKind) -> bool {
+        self.list.iter().any(|finding| finding.severity == Severity::Violation && finding.kind != kind)
     }
 
     /// All of them, in the order of frames.

@@ -94,6 +94,10 @@ impl Init {
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
         }
+        if !self.recipients.is_empty() {
+            // That a key can be wrapped to all of them is known before there is a log that nobody can read.
+            environment.key_wrap.wrap(&self.recipients, &[0; 32])?;
+        }
         refuse_used(log)?;
         refuse_used(keys)?;
         let made_identity = self.recipients.is_empty();

@@ -206,7 +206,13 @@ impl TryFrom<Options> for Tuning {
                 Duration::ZERO,
                 longest,
             )?,
-            durability: options.durability.unwrap_or_default(),
+            durability: match options.durability.unwrap_or_default() {
+                // None at all would have a thread do nothing else.
+                Durability::Interval(time) => {
+                    Durability::Interval(within("durability", time, Duration::from_millis(1), longest)?)
+                }
+                durability => durability,
+            },
         })
     }
 }

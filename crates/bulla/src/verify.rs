@@ -17,7 +17,7 @@ use crate::read::walk::{Tail, Walk};
 use crate::store::{FileSystem, Store};
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::FrameKind;
-use bulla_proof::hash::Hash;
+use bulla_proof::hash::{Hash, sha256};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,8 +151,8 @@ impl Verify {
         self.examine().map(|(report, _)| report)
     }
 
-    /// Verifies, and gives the checkpoint that the log was verified against, where there is one.
-    pub(crate) fn examine(self) -> Result<(Report, Option<Checkpoint>)> {
+    /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
+    pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
         let Verify { store, config, key, chain, identity, threads, progress } = self;
         let config = match config {
             Ok(config) => config,
@@ -173,12 +173,14 @@ impl Verify {
         walk.findings = findings;
         let total = walk.total_bytes()?;
         let mut report = Report::of(Vec::new());
+        let mut batches = Vec::new();
         let mut done = 0;
         loop {
             let batch = take_batch(&mut walk)?;
             if batch.is_empty() {
                 break;
             }
+            batches.push(fingerprint(&batch));
             for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants_bodies, threads)?) {
                 if let Err(Unreadable { kind, detail }) = outcome {
                     let commitment = &frame.commitment;
@@ -194,14 +196,16 @@ impl Verify {
             }
             progress(Progress { done, total, entries: report.entries });
         }
-        if walk.foreign_epochs > 0 && walk.opened_epochs == 0 {
+        let tail = walk.finish(checkpoint.root)?;
+        let size = if live { u64::MAX } else { checkpoint.size };
+        sources::check_files(&*store, size, live, &mut walk.findings)?;
+        // Of a log that is damaged the damage is told: it may be what keeps the identity from opening anything.
+        let opened_none = walk.foreign_epochs > 0 && walk.opened_epochs == 0;
+        if opened_none && !walk.findings.has_violation_besides(FindingKind::NotOpened) {
             let message =
                 format!("the identity opens no epoch of {}: it is not a recipient", store.describe(""));
             return Err(Error::new(ErrorKind::NoKey, message));
         }
-        let tail = walk.finish(checkpoint.root)?;
-        let size = if live { u64::MAX } else { checkpoint.size };
-        sources::check_files(&*store, size, live, &mut walk.findings)?;
         report.pending = if live { tail.frames } else { 0 };
         if !live && let Some(finding) = unclosed(&tail, checkpoint.size) {
             walk.findings.add(finding);
@@ -211,8 +215,21 @@ impl Verify {
         report.root = checkpoint.root;
         report.conclude(std::mem::take(&mut walk.findings).finish());
         drop(walk);
-        Ok((report, Some(checkpoint)))
+        Ok((report, Some(Examined { checkpoint, batches })))
     }
+}
+
+/// What a verification looked at.
+pub(crate) struct Examined {
+    pub(crate) checkpoint: Checkpoint,
+    /// The [`fingerprint`] of every batch: whoever reads the log again knows whether it is the same one.
+    pub(crate) batches: Vec<Hash>,
+}
+
+/// What the frames of a batch are, down to their bodies.
+pub(crate) fn fingerprint(batch: &[Located]) -> Hash {
+    let commitments = batch.iter().map(|frame| frame.commitment.encode()).collect::<Vec<_>>();
+    sha256(&[commitments.as_flattened()])
 }
 
 impl Report {

@@ -5,8 +5,9 @@ mod destination;
 use crate::exit::{Exit, Failure};
 use crate::output::progress_bar;
 use crate::place::Place;
+use crate::verify::parse_key;
 use bulla::text::time::parse_time_or_date;
-use bulla::{Exported, Filter, Progress, Severity};
+use bulla::{Exported, Filter, FindingKind, Progress, Severity};
 use destination::Destination;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -26,6 +27,10 @@ pub(crate) struct Export {
     /// The age identity that reads the log [default: identity.age of the key directory]
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
+
+    /// The public key of whoever the log must be from, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
 
     /// Only entries that concern this data subject
     #[arg(long, value_name = "S")]
@@ -74,6 +79,7 @@ impl Export {
         let Format::Jsonl = self.format;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
+        let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref())?;
         let Some(identity) = self.place.identity(self.identity.as_deref())? else {
             return Err(Failure::new(
@@ -85,6 +91,10 @@ impl Export {
             ));
         };
         let export = bulla::Export::open(self.place.directory())?.identity(identity).salvage(self.salvage);
+        let export = match key {
+            Some(key) => export.key(key),
+            None => export,
+        };
         let export = export.filter(Filter {
             subject: self.subject,
             stream: self.stream,
@@ -144,11 +154,22 @@ fn tell(exported: &Exported, salvage: bool) -> Exit {
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if salvage {
+        // Anyone can encrypt to a recipient: without the signature nothing tells an entry from a forged one.
+        let unsigned = |kind| {
+            use FindingKind::{CheckpointDamaged, ConfigMismatch, KeyMismatch, RootMismatch};
+            matches!(kind, CheckpointDamaged | ConfigMismatch | KeyMismatch | RootMismatch)
+        };
+        let doubt = match exported.findings.iter().any(|finding| unsigned(finding.kind)) {
+            true => "; and no signature vouches for what was written: any of it may be forged",
+            false => "",
+        };
         match (damaged, exported.left_out) {
             (false, _) => note!("left out: nothing; the log is not damaged"),
-            (true, 0) => note!("left out: no entry; but the log is damaged, as said above"),
-            (true, 1) => note!("left out: 1 entry, because of the damage said above"),
-            (true, left_out) => note!("left out: {left_out} entries, because of the damage said above"),
+            (true, 0) => note!("left out: no entry; but the log is damaged, as said above{doubt}"),
+            (true, 1) => note!("left out: 1 entry, because of the damage said above{doubt}"),
+            (true, left_out) => {
+                note!("left out: {left_out} entries, because of the damage said above{doubt}")
+            }
         }
     }
     if damaged { Exit::Violation } else { Exit::Done }

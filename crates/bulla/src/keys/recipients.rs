@@ -24,6 +24,13 @@ impl KeyWrap for Age {
         let mut writer = encryptor.wrap_output(&mut wrapped).map_err(write)?;
         writer.write_all(key).map_err(write)?;
         writer.finish().map_err(write)?;
+        // A longer one nobody would read again.
+        if wrapped.len() > MAX_WRAPPED {
+            let (count, length) = (recipients.len(), wrapped.len());
+            return Err(Error::invalid(format!(
+                "{count} recipients are too many: an epoch key wrapped to them takes {length} bytes, and may take {MAX_WRAPPED}"
+            )));
+        }
         Ok(wrapped)
     }
 }

@@ -85,12 +85,19 @@ fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<Option<Vec<E
     Ok(read(store, &tile::entries_path(index, FULL_WIDTH))?.and_then(|bytes| parse(bytes, FULL_WIDTH)))
 }
 
-/// Reads a file of the tree; `None` where it is missing or too large to be one.
+/// Reads a file of the tree; `None` where it is missing, no file at all, or too large to be one of the tree's.
 fn read(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>> {
     match keys::read_small(store, path, LIMIT) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match error.io_error().map(io::Error::kind) {
-            None | Some(io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => Ok(None),
+            None
+            | Some(
+                io::ErrorKind::NotFound
+                | io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::IsADirectory
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::InvalidInput,
+            ) => Ok(None),
             Some(_) => Err(error),
         },
     }

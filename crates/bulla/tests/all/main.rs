@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod fork;
 mod handover_model;
+mod hostile;
 mod live;
 mod log;
 mod second_reader;

@@ -24,6 +24,7 @@ impl Walk<'_> {
         let covered = self.surplus.len();
         self.read_to.extend(self.open.as_ref().map(|open| (open.name, open.offset)));
         self.contradict_events();
+        let settled = self.events.len();
         let mut tail = self.walk_tail()?;
         for (index, surplus) in std::mem::take(&mut self.surplus).into_iter().enumerate() {
             if index >= covered && !surplus.is_explained(&self.events) {
@@ -32,7 +33,9 @@ impl Walk<'_> {
                 tail.bytes += surplus.length;
                 continue;
             }
-            let finding = surplus.finding(self.store, &self.events)?;
+            // An event beyond the checkpoint is nobody's yet: it explains nothing below.
+            let events = if index < covered { &self.events[..settled] } else { &self.events[..] };
+            let finding = surplus.finding(self.store, events)?;
             self.add(finding);
         }
         Ok(tail)
