@@ -39,7 +39,9 @@ impl Walk<'_> {
         let continues = kind.is_some_and(|kind| kind != FrameKind::Epoch as u8) && frame == name.first;
         let (end, damage) = match head {
             Ok(head) if head.commitment.kind == FrameKind::Epoch && head.commitment.frame < name.first => {
-                (head.end(), self.check_copy(&head, name, &file)?)
+                let begins = kind == Some(FrameKind::Epoch as u8) && frame == name.first;
+                let damage = self.check_copy(&head, name, &file)?;
+                (head.end(), damage.or(begins.then_some("the segment begins an epoch of its own")))
             }
             Err(ReadError::Io(error)) => return Err(failed(name, error)),
             Ok(_) if continues => (0, Some("it is missing")),
