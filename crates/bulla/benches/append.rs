@@ -3,6 +3,7 @@
 //! The workload: entries of 100 bytes and of 4 KiB, from two producers, their payloads words of a small
 //! vocabulary (as the `gdpr` workload has them), durability mode `group`. Absolute figures say as much of the
 //! machine as of the program; the row `copy` is the same bytes through `memcpy`, for scale.
+#![allow(clippy::cast_possible_truncation)]
 
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Entry, Export, Init, Log, Options, Verify, default_keys};

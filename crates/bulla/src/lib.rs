@@ -1,7 +1,7 @@
 //! A tamper-evident, encrypted, compressed audit log for systems that handle personal data.
 //!
-//! [`Log`] appends, from many threads, at the speed of the store that is watched; [`verify`] checks a log with
-//! public keys alone; [`Reader`](read::Reader) reads back what verified, and nothing else.
+//! [`Log`] appends, from many threads, at the speed of the store that is watched; [`Verify`] checks a log with
+//! public keys alone; [`Export`] reads back what verified.
 //!
 //! `docs/format.md` specifies every byte, `docs/threat-model.md` says what an attacker can and cannot do.
 

@@ -296,24 +296,6 @@ fn bytes_that_are_not_text_are_refused_but_in_the_target() {
     }
 }
 
-/// The log that `shared/data/README.md` describes, named by `BULLA_ACCESS_LOG`.
-#[test]
-#[ignore = "needs the access log"]
-fn the_real_access_log_has_one_line_that_is_cut_short() {
-    let file = std::fs::File::open(std::env::var("BULLA_ACCESS_LOG").unwrap()).unwrap();
-    let mut lines = LineReader::new(file);
-    let mut refused = Vec::new();
-    let mut accepted = 0;
-    while let Some(line) = lines.next_line().unwrap() {
-        match combined::parse_line(line.text.unwrap()) {
-            Ok(_) => accepted += 1,
-            Err(error) => refused.push((line.number, error.to_string())),
-        }
-    }
-    assert_eq!(refused, [(8899, "the user agent has no closing quote".to_owned())]);
-    assert_eq!(accepted, 9999);
-}
-
 #[test]
 fn times_are_rfc_3339_with_any_offset_to_the_nanosecond() {
     let cases = [
