@@ -32,7 +32,7 @@ bench:
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
-	BULLA_TORTURE_ROUNDS=1000 cargo test -p bulla --test all sigkill -- --nocapture
+	BULLA_TORTURE_ROUNDS=1000 cargo test -p bulla --test all crash::kill -- --nocapture
 
 ## Every fuzz target for SECONDS each, with the nightly toolchain.
 SECONDS_EACH ?= 10

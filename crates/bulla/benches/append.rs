@@ -2,7 +2,7 @@
 //!
 //! The workload: entries of 100 bytes and of 4 KiB, from two producers, their payloads words of a small
 //! vocabulary (as the `gdpr` workload has them), durability mode `group`. Absolute figures say as much of the
-//! machine as of the program; the row `copy` is the same bytes through `memcpy`, for scale.
+//! machine as of the program; memory is the most that the process had until then, all rows before included; the row `copy` is the same bytes through `memcpy`, for scale.
 #![allow(clippy::cast_possible_truncation)]
 
 use bulla::keys::recipients::IdentityFile;
@@ -16,8 +16,16 @@ const PRODUCERS: usize = 2;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     println!(
-        "{:<10} {:>9} {:>12} {:>10} {:>12} {:>10} {:>10} {:>10}",
-        "entry", "entries", "append/s", "MB/s", "disk B/entry", "verify s", "export s", "peak MiB"
+        "{:<10} {:>9} {:>12} {:>10} {:>12} {:>10} {:>10} {:>10} {:>10}",
+        "entry",
+        "entries",
+        "append/s",
+        "MB/s",
+        "disk B/entry",
+        "append MiB",
+        "verify s",
+        "export s",
+        "peak MiB"
     );
     for (name, payload, entries) in [("100 B", 40, 2_000_000), ("4 KiB", 4040, 200_000)] {
         let directory = place.path().join(name.replace(' ', ""));
@@ -46,6 +54,7 @@ fn measure(
     log.flush()?;
     let appended = start.elapsed();
     log.close()?;
+    let memory = peak_memory();
     let copied = copy(logical.get());
 
     let identity = std::fs::read_to_string(default_keys(directory).join("identity.age"))?;
@@ -59,10 +68,11 @@ fn measure(
     let rate = |time: Duration, amount: f64| amount / time.as_secs_f64();
     let bytes = bulla::info(directory)?.bytes;
     println!(
-        "{name:<10} {entries:>9} {:>12.0} {:>10.0} {:>12.1} {:>10.2} {:>10.2} {:>10.0}",
+        "{name:<10} {entries:>9} {:>12.0} {:>10.0} {:>12.1} {:>10.0} {:>10.2} {:>10.2} {:>10.0}",
         rate(appended, entries as f64),
         rate(appended, logical.get() as f64 / 1e6),
         bytes as f64 / entries as f64,
+        memory,
         verified.as_secs_f64(),
         written.as_secs_f64(),
         peak_memory(),
