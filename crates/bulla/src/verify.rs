@@ -310,15 +310,15 @@ pub(crate) fn read_checkpoint(
     Ok(Some((parsed, anchored)))
 }
 
-/// Frames for the threads to work on: bounded in number and in the bytes of their bodies.
+/// Frames for the threads to work on: bounded in number, and in what they may decode to.
 pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
     const FRAMES: usize = 4096;
-    const BYTES: u64 = 32 << 20;
+    const BYTES: u64 = 64 << 20;
     let mut batch = Vec::new();
     let mut bytes = 0;
     while batch.len() < FRAMES && bytes < BYTES {
         let Some(frame) = walk.next()? else { break };
-        bytes += frame.commitment.body_length;
+        bytes += frame.commitment.body_length.max(1 << frame.commitment.content_log2);
         batch.push(frame);
     }
     Ok(batch)
@@ -345,7 +345,7 @@ fn check_frame(
         let detail = "the identity does not open its epoch".to_owned();
         return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail }));
     };
-    Ok(opener.open(verified, keys).map(|_| ()).and_then(|()| opener.check_units(&frame.commitment, keys)))
+    Ok(opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys)))
 }
 
 /// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.

@@ -68,7 +68,7 @@ pub(crate) struct BlockOpener {
 
 impl BlockOpener {
     /// Decrypts and decodes a block.
-    pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<&Rows, Unreadable> {
+    pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<(), Unreadable> {
         let commitment = &verified.frame.commitment;
         let invalid = |detail: String| Unreadable { kind: FindingKind::BlockInvalid, detail };
         assert_eq!(commitment.kind, FrameKind::Block, "only blocks are opened");
@@ -81,8 +81,12 @@ impl BlockOpener {
         let entries = usize::try_from(commitment.entries).unwrap_or(usize::MAX);
         self.decoder
             .decode(&body, entries, 1 << commitment.content_log2, &mut self.rows)
-            .map_err(|error| invalid(format!("the block does not decode: {error}")))?;
-        Ok(&self.rows)
+            .map_err(|error| invalid(format!("the block does not decode: {error}")))
+    }
+
+    /// The rows of the block opened last.
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.rows
     }
 
     /// Whether the units of the block opened last have the root in its commitment.
