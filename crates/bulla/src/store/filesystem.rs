@@ -118,6 +118,8 @@ impl Store for FileSystem {
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let path = self.file(path)?;
         let mut options = OpenOptions::new();
+        // A link here would have a file created wherever it points.
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
         let file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
         for _ in 0..LOCK_ATTEMPTS {
             if try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {

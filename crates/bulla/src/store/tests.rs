@@ -281,6 +281,15 @@ fn the_file_system_reports_what_is_neither_file_nor_directory() {
 }
 
 #[test]
+fn a_lock_that_is_a_link_is_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let behind = directory.path().join("behind");
+    std::os::unix::fs::symlink(&behind, directory.path().join("LOCK")).unwrap();
+    FileSystem::new(directory.path()).lock("LOCK").unwrap_err();
+    assert!(!behind.exists(), "nothing is created where the link points");
+}
+
+#[test]
 fn a_lock_of_the_file_system_holds_between_stores() {
     let directory = tempfile::tempdir().unwrap();
     let [one, two] = [FileSystem::new(directory.path()), FileSystem::new(directory.path())];
