@@ -1,70 +1,31 @@
-//! Export: what verified, as JSON lines, filtered.
+//! Export: what verified, filtered, in whatever form the caller renders it; as JSON lines by itself.
+//!
+//! An export of everything verifies all files first, and refuses a log that is damaged anywhere. One that asks for
+//! less reads what it has to, and refuses what is damaged there. A salvage reads what can be read.
 
 use crate::config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::keys::recipients::Identity;
-use crate::read::open::{BlockOpener, Located};
+use crate::query::Query;
+use crate::read::open::Located;
 use crate::read::walk::Walk;
+use crate::reader::{Delivery, Matches, Memory, ReadReport, Reader};
 use crate::store::{FileSystem, Store};
 use crate::text::jsonl;
 use crate::verify::{Examined, OnProgress, Progress, Verify, fingerprint, in_parallel, take_batch};
-use bulla_proof::Entry;
 use bulla_proof::checkpoint::VerifierKey;
-use bulla_proof::commitment::FrameKind;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Which entries to export: those that meet all that is set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// One of the data subjects.
-    pub subject: Option<String>,
-    /// The stream; `default` matches entries that name none.
-    pub stream: Option<String>,
-    /// The operation.
-    pub operation: Option<String>,
-    /// The processor.
-    pub processor: Option<String>,
-    /// The earliest time, in nanoseconds since the Unix epoch.
-    pub from: Option<i64>,
-    /// The first time that is too late.
-    pub to: Option<i64>,
-}
-
-impl Filter {
-    /// Whether an entry of a block meets it.
-    pub fn matches(&self, entry: &Entry<'_>) -> bool {
-        let is = |wanted: &Option<String>, value: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
-        };
-        let time = entry.time.unwrap_or_default();
-        let concerns = |subject: &String| {
-            entry.subjects.as_ref().is_some_and(|subjects| subjects.iter().any(|one| one == subject))
-        };
-        self.from.is_none_or(|from| time >= from)
-            && self.to.is_none_or(|to| time < to)
-            && is(&self.operation, Some(entry.operation))
-            && is(&self.processor, entry.processor)
-            && is(&self.stream, Some(entry.stream_or_default()))
-            && self.subject.as_ref().is_none_or(concerns)
-    }
-
-    /// Whether a block of these whole seconds can hold anything that meets it.
-    fn admits(&self, frame: &Located) -> bool {
-        let (earliest, latest) = (frame.commitment.earliest, frame.commitment.latest);
-        let second = |time: i64| time.div_euclid(1_000_000_000);
-        self.from.is_none_or(|from| latest >= second(from)) && self.to.is_none_or(|to| earliest <= second(to))
-    }
-}
 
 /// An export, to be given what it may use and then run.
 pub struct Export {
     store: Arc<dyn Store>,
     key: Option<VerifierKey>,
     identity: Option<Arc<dyn Identity>>,
-    filter: Filter,
+    query: Query,
+    delivery: Delivery,
     salvage: bool,
     progress: Arc<OnProgress>,
 }
@@ -79,6 +40,8 @@ pub struct Exported {
     pub left_out: u64,
     /// What verification found.
     pub findings: Vec<Finding>,
+    /// What was read, but for a salvage, which reads everything.
+    pub read: Option<ReadReport>,
 }
 
 impl Export {
@@ -101,7 +64,8 @@ impl Export {
             store,
             key: None,
             identity: None,
-            filter: Filter::default(),
+            query: Query::default(),
+            delivery: Delivery::default(),
             salvage: false,
             progress: Arc::new(Box::new(|_| {})),
         })
@@ -119,9 +83,16 @@ impl Export {
         self
     }
 
-    /// Writes only what meets `filter`.
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
+    /// Writes only what meets `query`.
+    pub fn query(mut self, query: Query) -> Self {
+        self.query = query;
+        self
+    }
+
+    /// Whether all is checked before anything is written (the default), or the destination throws away what was
+    /// written before an error, so that everything is read once.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
         self
     }
 
@@ -137,15 +108,83 @@ impl Export {
         self
     }
 
-    /// Verifies the log, then writes its entries in order, one JSON object a line.
+    /// Writes the entries in order, one JSON object a line.
     ///
     /// # Errors
-    /// `Tampered`, nothing written, for a damaged log unless it is to be salvaged; `NoKey` without an identity that
-    /// fits; `Unavailable` where a file cannot be read or `out` cannot be written.
+    /// As [`Export::run_with`]; `Unavailable` where `out` cannot be written.
     pub fn run(self, out: &mut dyn Write) -> Result<Exported> {
+        let render = |matches: &Matches<'_>| {
+            let mut text = Vec::new();
+            matches.iter().for_each(|(number, entry)| jsonl::write_entry(&entry, number, &mut text));
+            text
+        };
+        let failed = |error| Error::io("writing the export", error);
+        let exported = self.run_with(render, |text| out.write_all(&text).map_err(failed))?;
+        out.flush().map_err(failed)?;
+        Ok(exported)
+    }
+
+    /// Exports in any form: `render` makes something of each block's entries, on many threads; `write` gets that in
+    /// the order of entries, on the calling thread.
+    ///
+    /// # Errors
+    /// `Tampered` for a damaged log unless it is to be salvaged, with nothing written but to a destination that is
+    /// [`Delivery::Discardable`]; `NoKey` without an identity that fits; `Unavailable` where a file cannot be read;
+    /// and whatever `write` returns.
+    pub fn run_with<P: Send>(
+        self,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
         let Some(identity) = self.identity.clone() else {
             return Err(Error::new(ErrorKind::NoKey, "an export needs an identity that opens the log"));
         };
+        match self.salvage {
+            true => self.rescue(identity, render, write),
+            false => self.read(identity, render, write),
+        }
+    }
+
+    /// Verifies with public data alone what is not read anyway, then reads.
+    fn read<P: Send>(
+        self,
+        identity: Arc<dyn Identity>,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
+        let mut findings = Vec::new();
+        if !self.query.is_narrow() {
+            let progress = self.progress.clone();
+            let verify = Verify::open_store(self.store.clone())?.progress(move |step| progress(step));
+            let verify = match self.key.clone() {
+                Some(key) => verify.key(key),
+                None => verify,
+            };
+            let report = verify.run()?;
+            if let Some(first) =
+                report.findings.iter().find(|finding| finding.severity == Severity::Violation)
+            {
+                return Err(refusal(first));
+            }
+            findings = report.findings;
+        }
+        let progress = self.progress;
+        let mut reader =
+            Reader::open_store(self.store)?.identity(identity).progress(move |step| progress(step));
+        if let Some(key) = self.key {
+            reader = reader.key(key);
+        }
+        let read = reader.read(&self.query, self.delivery, render, write)?;
+        Ok(Exported { entries: read.entries, left_out: 0, findings, read: Some(read) })
+    }
+
+    /// Reads whatever verifies, wherever it lies.
+    fn rescue<P: Send>(
+        &self,
+        identity: Arc<dyn Identity>,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
         let progress = self.progress.clone();
         let mut verify = Verify::open_store(self.store.clone())?.identity(identity.clone());
         verify = verify.progress(move |step| progress(step));
@@ -153,28 +192,20 @@ impl Export {
             verify = verify.key(key);
         }
         let (report, examined) = verify.examine()?;
-        if !report.ok && !self.salvage {
-            let first = report.findings.iter().find(|finding| finding.severity == crate::Severity::Violation);
-            let first = first.map_or_else(String::new, ToString::to_string);
-            return Err(Error::tampered(format!(
-                "the log is damaged, nothing was exported ({first}); `bulla verify` tells all; what is not damaged \
-                 can be salvaged"
-            )));
-        }
-        let mut exported = Exported { entries: 0, left_out: 0, findings: report.findings };
+        let mut exported = Exported { entries: 0, left_out: 0, findings: report.findings, read: None };
         if let Some(examined) = examined {
-            self.write(&examined, identity, &mut exported, out)?;
+            self.write_rescued(&examined, identity, &mut exported, render, write)?;
         }
-        out.flush().map_err(|error| Error::io("writing the export", error))?;
         Ok(exported)
     }
 
-    fn write(
+    fn write_rescued<P: Send>(
         &self,
         examined: &Examined,
         identity: Arc<dyn Identity>,
         exported: &mut Exported,
-        out: &mut dyn Write,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
         let (config, _) = config::load(&*self.store)?;
         let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
@@ -197,47 +228,29 @@ impl Export {
                     "the log changed while it was exported, from frame {from} on"
                 )));
             }
-            let pieces = in_parallel(&batch, threads, |opener, frame| Ok(self.render(opener, frame)))?;
-            for (frame, piece) in batch.iter().zip(pieces) {
-                done += crate::frame::frame_length(&frame.commitment);
-                let Some((entries, text)) = piece else {
-                    if !self.salvage {
-                        return Err(Error::tampered(format!(
-                            "frame {} changed meanwhile",
-                            frame.commitment.frame
-                        )));
+            let wanted =
+                batch.iter().filter(|frame| self.query.admits(&frame.commitment)).collect::<Vec<_>>();
+            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &self.query, &render));
+            let pieces = in_parallel(&wanted, threads, work)?;
+            for (frame, piece) in wanted.iter().zip(pieces) {
+                match piece {
+                    Ok((selected, piece)) => {
+                        exported.entries += selected.entries;
+                        write(piece)?;
                     }
-                    exported.left_out += frame.commitment.entries;
-                    continue;
-                };
-                exported.entries += entries;
-                out.write_all(&text).map_err(|error| Error::io("writing the export", error))?;
+                    // Verification has told of it.
+                    Err(_) => exported.left_out += frame.commitment.entries,
+                }
             }
+            done += batch.iter().map(|frame| crate::frame::frame_length(&frame.commitment)).sum::<u64>();
             (self.progress)(Progress { done, total, entries: exported.entries });
         }
     }
+}
 
-    /// The lines of a frame's entries that meet the filter, and how many; `None` where it cannot be read.
-    fn render(&self, opener: &mut BlockOpener, frame: &Located) -> Option<(u64, Vec<u8>)> {
-        let mut text = Vec::new();
-        let mut count = 0;
-        if frame.commitment.kind != FrameKind::Block || !self.filter.admits(frame) {
-            return Some((0, text));
-        }
-        let verified = frame.verify().ok()?.ok()?;
-        let keys = frame.keys.as_ref()?;
-        opener.open(verified, keys).ok()?;
-        if self.salvage {
-            // Verification let such a block pass only as a finding.
-            opener.check_units(&frame.commitment, keys).ok()?;
-        }
-        for (number, row) in (frame.commitment.first_entry..).zip(opener.rows().iter()) {
-            let entry = Entry::decode(row).ok()?;
-            if self.filter.matches(&entry) {
-                jsonl::write_entry(&entry, number, &mut text);
-                count += 1;
-            }
-        }
-        Some((count, text))
-    }
+fn refusal(first: &Finding) -> Error {
+    Error::tampered(format!(
+        "the log is damaged, nothing was exported ({first}); `bulla verify` tells all; what is not damaged can be \
+         salvaged"
+    ))
 }

@@ -22,17 +22,19 @@ pub enum FindingKind {
     NotOpened,
     BlockInvalid,
     UnitsMismatch,
+    IndexMismatch,
     SurplusBytes,
     Unclosed,
     Abandoned,
     Gap,
+    IndexDamaged,
     UnknownFile,
     MoreFindings,
 }
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 22] = [
+    pub const ALL: [FindingKind; 24] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -49,10 +51,12 @@ impl FindingKind {
         FindingKind::NotOpened,
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
+        FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
         FindingKind::Abandoned,
         FindingKind::Gap,
+        FindingKind::IndexDamaged,
         FindingKind::UnknownFile,
         FindingKind::MoreFindings,
     ];
@@ -76,10 +80,12 @@ impl FindingKind {
             Self::NotOpened => "not-opened",
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
+            Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",
             Self::Abandoned => "abandoned",
             Self::Gap => "gap",
+            Self::IndexDamaged => "index-damaged",
             Self::UnknownFile => "unknown-file",
             Self::MoreFindings => "more-findings",
         }
@@ -88,7 +94,7 @@ impl FindingKind {
     /// Whether it fails a verification.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Abandoned | Self::Gap | Self::UnknownFile => Severity::Notice,
+            Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => Severity::Notice,
             _ => Severity::Violation,
         }
     }

@@ -203,7 +203,7 @@ impl Log {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
-            None => self.engine.drain(),
+            None => self.engine.drain().inspect(|()| self.engine.finish_index()),
             Some(failure) => {
                 // What is durable can still be signed, unless that fails too.
                 let _ = self.engine.publish_durable();

@@ -9,6 +9,7 @@ use crate::config::{self, LogConfig};
 use crate::engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, FindingKind, Findings, Severity};
+use crate::index;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{SealChain, parse_seal_key};
 use crate::read::open::{BlockOpener, Located, Unreadable};
@@ -168,7 +169,12 @@ impl Verify {
             Some(read) => read,
             None => return Ok((Report::of(findings.finish()), None)),
         };
-        let wants_bodies = identity.is_some();
+        let mut index = index::Check::new(&*store);
+        let wants = match identity {
+            None => Wants::Digests,
+            Some(_) if index.is_there() => Wants::Tokens,
+            Some(_) => Wants::Bodies,
+        };
         let mut walk = Walk::new(&*store, &config, &checkpoint, identity, chain)?;
         walk.findings = findings;
         let total = walk.total_bytes()?;
@@ -181,12 +187,16 @@ impl Verify {
                 break;
             }
             batches.push(fingerprint(&batch));
-            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants_bodies, threads)?) {
-                if let Err(Unreadable { kind, detail }) = outcome {
-                    let commitment = &frame.commitment;
-                    let finding =
-                        Finding::new(kind, detail).at(frame.segment, frame.offset).frame(commitment.frame);
-                    walk.findings.add(finding.entries(commitment.first_entry, commitment.entries));
+            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants, threads)?) {
+                let tokens = match outcome {
+                    Ok(tokens) => tokens,
+                    Err(unreadable) => {
+                        walk.findings.add(unreadable.finding(frame));
+                        None
+                    }
+                };
+                if let Some(keys) = &frame.keys {
+                    index.add(&frame.commitment, keys, tokens, &mut walk.findings);
                 }
                 done += crate::frame::frame_length(&frame.commitment);
                 if frame.commitment.kind == FrameKind::Block {
@@ -196,6 +206,7 @@ impl Verify {
             }
             progress(Progress { done, total, entries: report.entries });
         }
+        index.finish(&mut walk.findings);
         let tail = walk.finish(checkpoint.root)?;
         let size = if live { u64::MAX } else { checkpoint.size };
         sources::check_files(&*store, size, live, &mut walk.findings)?;
@@ -324,28 +335,42 @@ pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
     Ok(batch)
 }
 
-/// Checks frames in parallel; outcomes in their order.
-fn check_batch(batch: &[Located], wants_bodies: bool, threads: usize) -> Result<Vec<Result<(), Unreadable>>> {
-    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants_bodies))
+/// How far the frames of a batch are looked into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    /// To the digests of their bodies.
+    Digests,
+    /// To the entries of blocks.
+    Bodies,
+    /// To what the index has to say of those.
+    Tokens,
 }
 
-fn check_frame(
-    opener: &mut BlockOpener,
-    frame: &Located,
-    wants_bodies: bool,
-) -> Result<Result<(), Unreadable>> {
+/// What a frame is found to be: of a block, with [`Wants::Tokens`], what its tokens come to.
+type Outcome = Result<Option<Hash>, Unreadable>;
+
+/// Checks frames in parallel; outcomes in their order.
+fn check_batch(batch: &[Located], wants: Wants, threads: usize) -> Result<Vec<Outcome>> {
+    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants))
+}
+
+fn check_frame(opener: &mut BlockOpener, frame: &Located, wants: Wants) -> Result<Outcome> {
     let verified = match frame.verify()? {
         Ok(verified) => verified,
         Err(unreadable) => return Ok(Err(unreadable)),
     };
-    if !wants_bodies || frame.commitment.kind != FrameKind::Block {
-        return Ok(Ok(()));
+    if wants == Wants::Digests || frame.commitment.kind != FrameKind::Block {
+        return Ok(Ok(None));
     }
     let Some(keys) = &frame.keys else {
         let detail = "the identity does not open its epoch".to_owned();
         return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail }));
     };
-    Ok(opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys)))
+    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let tokens = |()| {
+        (wants == Wants::Tokens).then(|| index::digest(index::tokens(keys, opener.rows().iter()).into_iter()))
+    };
+    Ok(opened.map(tokens))
 }
 
 /// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.

@@ -7,7 +7,7 @@ use crate::output::progress_bar;
 use crate::place::Place;
 use crate::verify::parse_key;
 use bulla::text::time::parse_time_or_date;
-use bulla::{Exported, Filter, FindingKind, Progress, Severity};
+use bulla::{Exported, FindingKind, Progress, Query, Severity};
 use destination::Destination;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -95,13 +95,14 @@ impl Export {
             Some(key) => export.key(key),
             None => export,
         };
-        let export = export.filter(Filter {
+        let export = export.query(Query {
             subject: self.subject,
             stream: self.stream,
             operation: self.operation,
             processor: self.processor,
             from: self.from,
             to: self.to,
+            ..Query::default()
         });
 
         let bar = (!io::stdout().is_terminal()).then(|| progress_bar(1));

@@ -11,6 +11,7 @@ use crate::commit::{Committer, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::{self, Gathered, Indexer};
 use crate::keys::{self, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
@@ -65,6 +66,7 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     pub(crate) recovery: Recovery,
     identity: Identity,
+    indexer: Indexer,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
     commit: Mutex<Commit>,
@@ -136,12 +138,14 @@ impl Engine {
             block_size: tuning.block_size,
         };
         let (tiles, bundle) = (recovered.tiles, recovered.bundle);
+        let indexer = Indexer::new(log.clone());
         let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, tiles, bundle);
         let engine = Engine {
             identity: Identity { log: config.id, hash: config.hash },
             config,
             tuning,
             environment,
+            indexer,
             handover: Handover::new(bounds, counter),
             progress: Progress::default(),
             recovery: recovered.report,
@@ -175,7 +179,8 @@ impl Engine {
                 true
             }
             Some(Work::Block(ticket, batch)) => {
-                let frame = self.seal_block(sealer, &ticket, &batch);
+                let mut frame = self.seal_block(sealer, &ticket, &batch);
+                self.index(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
                 self.handover.release(batch);
                 self.put(Waiting { frame, staged });
@@ -198,6 +203,14 @@ impl Engine {
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
         Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
+    }
+
+    /// Passes on what a block can be found by.
+    fn index(&self, frame: &mut Sealed, ticket: &Ticket) {
+        let (commitment, frame, tokens) =
+            (frame.encoded, ticket.numbers.frame, std::mem::take(&mut frame.tokens));
+        self.indexer
+            .add(Gathered { commitment, frame, keys: ticket.keys.clone(), tokens }, &self.environment);
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
@@ -415,6 +428,11 @@ impl Engine {
         self.checkpoint(true)
     }
 
+    /// Writes the rest of the index.
+    pub(crate) fn finish_index(&self) {
+        self.indexer.finish(&self.environment);
+    }
+
     /// Asks for a checkpoint soon.
     pub(crate) fn wish_checkpoint(&self) {
         lock(&self.wishes).checkpoint = true;
@@ -497,4 +515,4 @@ pub(crate) fn take_locks(
 pub(crate) const LOCK: &str = "LOCK";
 
 /// The directories of a log.
-pub(crate) const DIRECTORIES: [&str; 2] = [segment::DIRECTORY, "tile"];
+pub(crate) const DIRECTORIES: [&str; 3] = [segment::DIRECTORY, "tile", index::DIRECTORY];

@@ -12,13 +12,15 @@ use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The keys of one epoch.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct EpochKeys {
     body: [u8; 32],
     salt: [u8; 32],
+    index: [u8; 32],
+    token: [u8; 16],
     #[zeroize(skip)]
     number: u64,
     #[zeroize(skip)]
@@ -62,7 +64,10 @@ impl EpochKeys {
                 .map_err(|_| Error::unavailable("HKDF refused its length"))?;
             Ok(output)
         };
+        let [token, _] = halves(expand("bulla index token key v1")?);
         Ok(EpochKeys {
+            index: expand("bulla index key v1")?,
+            token,
             body: expand("bulla body key v1")?,
             salt: expand("bulla salt key v1")?,
             number,
@@ -91,6 +96,23 @@ impl EpochKeys {
         &self.body
     }
 
+    /// The key of index tokens.
+    pub(crate) fn token(&self) -> &[u8; 16] {
+        &self.token
+    }
+
+    /// The key of the part of the index that shows these random bytes.
+    ///
+    /// # Errors
+    /// None in practice: the lengths are fixed.
+    pub(crate) fn index_part(&self, random: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>> {
+        let mut key = Zeroizing::new([0; 32]);
+        let hkdf = Hkdf::<Sha256>::new(Some(random), &self.index);
+        hkdf.expand(b"bulla index part key v1", &mut *key)
+            .map_err(|_| Error::unavailable("HKDF refused its length"))?;
+        Ok(key)
+    }
+
     /// Fills `salts` with the salts of a frame's units, 16 bytes each: salt i is AES-256 under the salt key of
     /// the frame number (64-bit little-endian) and i (64-bit big-endian), that is, a stretch of CTR keystream.
     ///
@@ -108,4 +130,9 @@ impl EpochKeys {
         key.less_safe_encrypt(salts, context).map_err(refused)?;
         Ok(())
     }
+}
+
+fn halves(bytes: [u8; 32]) -> [[u8; 16]; 2] {
+    let (left, right) = bytes.split_at(16);
+    [left, right].map(|half| half.try_into().unwrap_or_default())
 }

@@ -3,7 +3,10 @@
 //! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
+pub(crate) mod manifest;
+pub(crate) mod metered;
 pub(crate) mod open;
+pub(crate) mod pipeline;
 pub(crate) mod seals;
 pub(crate) mod sources;
 pub(crate) mod surplus;

@@ -2,7 +2,7 @@
 
 use crate::environment::{AesGcm, Cipher};
 use crate::error::{Error, Result};
-use crate::finding::FindingKind;
+use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::keys::epoch::EpochKeys;
 use crate::seal::Identity;
@@ -31,10 +31,30 @@ pub(crate) struct Verified<'a> {
     body: Vec<u8>,
 }
 
+impl Verified<'_> {
+    pub(crate) fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+}
+
 /// Why a frame cannot be read: the finding that it makes.
 pub(crate) struct Unreadable {
     pub(crate) kind: FindingKind,
     pub(crate) detail: String,
+}
+
+impl Unreadable {
+    /// What it is in `frame`.
+    pub(crate) fn finding(self, frame: &Located) -> Finding {
+        let commitment = &frame.commitment;
+        let finding = Finding::new(self.kind, self.detail).at(frame.segment, frame.offset);
+        finding.frame(commitment.frame).entries(commitment.first_entry, commitment.entries)
+    }
+
+    /// The same for somebody who cannot go on without the frame.
+    pub(crate) fn error(self, frame: &Located) -> Error {
+        Error::tampered(format!("{}; `bulla verify` tells all", self.finding(frame)))
+    }
 }
 
 impl Located {

@@ -74,7 +74,7 @@ fn read_tile(store: &dyn Store, id: TileId) -> Result<Option<Vec<Hash>>> {
 }
 
 /// Reads a bundle of commitments; `None` where it is missing or malformed.
-fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<Option<Vec<Encoded>>> {
+pub(crate) fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<Option<Vec<Encoded>>> {
     let parse = |bytes: Vec<u8>, stored: u16| -> Option<Vec<Encoded>> {
         let entries = tile::parse_bundle(&bytes, stored).ok()?;
         entries.into_iter().take(width as usize).map(|entry| entry.try_into().ok()).collect()
@@ -209,16 +209,22 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 5] = [
+    const KNOWN: [&str; 6] = [
         crate::config::FILE,
         crate::checkpoint::FILE,
         crate::engine::LOCK,
         crate::segment::DIRECTORY,
         "tile",
+        crate::index::DIRECTORY,
     ];
     for item in list(store, "")? {
         if !KNOWN.contains(&item.name.as_str()) {
             unknown(&item.name);
+        }
+    }
+    for item in list(store, crate::index::DIRECTORY)? {
+        if item.directory || crate::index::parse_name(&item.name).is_none() {
+            unknown(&format!("{}/{}", crate::index::DIRECTORY, item.name));
         }
     }
     for other in crate::segment::list(store)?.1 {

@@ -4,6 +4,7 @@ use super::columns::{Compression, Encoder, padme};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
 use crate::error::{Error, Result};
+use crate::index::Tokens;
 use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -42,7 +43,9 @@ impl BlockSealer {
         let root =
             block_root(identity, numbers.first_entry, &self.salts, rows.iter().copied(), &mut self.units);
         let mut body = Vec::new();
-        let encoded = self.encoder.encode(rows, &mut body);
+        let mut tokens = Tokens::new(keys);
+        let encoded =
+            self.encoder.encode_and_tell(rows, &mut body, |searched, value| tokens.tell(searched, value));
         encoded.map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
         body.reserve_exact(padme(body.len()) - body.len() + 16);
         body.resize(padme(body.len()), 0);
@@ -70,7 +73,7 @@ impl BlockSealer {
         };
         cipher.seal(keys.body(), numbers.frame, &commitment.additional_data(), &mut body)?;
         commitment.body_digest = sha256(&[&body]);
-        Ok(Sealed::new(commitment, body))
+        Ok(Sealed { tokens: tokens.finish(), ..Sealed::new(commitment, body) })
     }
 }
 

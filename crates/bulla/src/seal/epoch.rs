@@ -14,9 +14,9 @@
 use super::{Identity, Numbers, Sealed};
 use crate::error::{Error, Result};
 use crate::keys::epoch::EpochKeys;
-use crate::keys::recipients::MAX_WRAPPED;
+use crate::keys::recipients::{self, MAX_WRAPPED};
 use crate::keys::seal_chain::Seal;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 
 const FIXED: usize = 136;
@@ -69,6 +69,25 @@ impl EpochBody {
             previous_seal: field(100),
             wrapped: wrapped.to_vec(),
         })
+    }
+}
+
+impl EpochBody {
+    /// The keys of the epoch whose frame has this body and `commitment`; `None` where `identity` is no recipient.
+    ///
+    /// # Errors
+    /// `Tampered` where the wrapped key is not the one that the body commits to; whatever the identity fails with.
+    pub(crate) fn unlock(
+        &self,
+        commitment: &Commitment,
+        identity: &dyn recipients::Identity,
+    ) -> Result<Option<EpochKeys>> {
+        let Some(secret) = identity.unwrap(&self.wrapped)? else { return Ok(None) };
+        let keys = EpochKeys::derive(&secret, self.random, commitment.log_id, commitment.frame)?;
+        match keys.commitment() == self.key_commitment {
+            true => Ok(Some(keys)),
+            false => Err(Error::tampered("the epoch's key is not the one that it commits to")),
+        }
     }
 }
 

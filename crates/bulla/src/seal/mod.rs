@@ -32,12 +32,14 @@ pub(crate) struct Sealed {
     pub(crate) commitment: Commitment,
     pub(crate) encoded: [u8; Commitment::LENGTH],
     pub(crate) body: Vec<u8>,
+    /// What the entries of a block can be found by.
+    pub(crate) tokens: Vec<u64>,
 }
 
 impl Sealed {
     pub(crate) fn new(commitment: Commitment, body: Vec<u8>) -> Self {
         let encoded = commitment.encode();
-        Sealed { commitment, encoded, body }
+        Sealed { commitment, encoded, body, tokens: Vec::new() }
     }
 
     /// A frame without entries, or with lost ones, whose body is public.

@@ -1,7 +1,7 @@
 //! Epochs: their frames, the copies of those at the beginnings of segments, and their keys.
 
 use super::{Epoch, Last, Walk, failed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::finding::{Finding, FindingKind};
 use crate::frame::{self, Head, ReadError};
 use crate::keys::epoch::EpochKeys;
@@ -174,14 +174,10 @@ impl Walk<'_> {
         body: &EpochBody,
     ) -> Result<Option<Arc<EpochKeys>>> {
         let Some(identity) = &self.identity else { return Ok(None) };
-        let Some(secret) = identity.unwrap(&body.wrapped)? else {
+        let Some(keys) = body.unlock(commitment, &**identity)? else {
             self.foreign_epochs += 1;
             return Ok(None);
         };
-        let keys = EpochKeys::derive(&secret, body.random, commitment.log_id, commitment.frame)?;
-        if keys.commitment() != body.key_commitment {
-            return Err(Error::tampered("the epoch's key is not the one that it commits to"));
-        }
         self.opened_epochs += 1;
         Ok(Some(Arc::new(keys)))
     }

@@ -6,7 +6,7 @@ use super::input::{Budget, Input};
 use super::rows::Rows;
 use super::strings::{Span, StringDecoder};
 use super::writer::{STRIDE, Writer};
-use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION, padme};
+use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION};
 use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::varint;
 
@@ -168,11 +168,7 @@ fn read_tail(input: &mut Input<'_>, length: usize) -> Result<(), Fault> {
     if input.varint()? != 0 {
         return Err(Fault::PersonalGroups);
     }
-    let unpadded = length - input.rest.len();
-    if padme(unpadded) != length || input.rest.iter().any(|&byte| byte != 0) {
-        return Err(Fault::Padding);
-    }
-    Ok(())
+    input.padding(length)
 }
 
 impl Columns {

@@ -4,6 +4,7 @@ use super::blob::BlobEncoder;
 use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
+use crate::index::Searched;
 use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::varint;
@@ -47,24 +48,45 @@ impl Encoder {
     /// Where bytes cannot be cut into fields, and so are no row; `out` is then as it was. That text is text and
     /// fields are within their limits is not checked again: it is for the caller to have checked.
     pub fn encode(&mut self, rows: &[&[u8]], out: &mut Vec<u8>) -> Result<(), EntryError> {
+        self.encode_and_tell(rows, out, |_, _| {})
+    }
+
+    /// The same, and tells what the entries can be found by.
+    pub(crate) fn encode_and_tell(
+        &mut self,
+        rows: &[&[u8]],
+        out: &mut Vec<u8>,
+        tell: impl FnMut(Searched, Option<&[u8]>),
+    ) -> Result<(), EntryError> {
         let mut columns = std::mem::take(&mut self.columns).recycle();
         let result = columns.transpose(rows);
         if result.is_ok() {
-            self.write(&columns, out);
+            self.write(&columns, out, tell);
         }
         self.columns = columns.recycle();
         result
     }
 
-    fn write(&mut self, columns: &Columns<'_>, out: &mut Vec<u8>) {
+    /// Tells values of what entries can be found by, as many as they are or fewer; `None` where some row has none.
+    fn write(
+        &mut self,
+        columns: &Columns<'_>,
+        out: &mut Vec<u8>,
+        mut tell: impl FnMut(Searched, Option<&[u8]>),
+    ) {
         let Encoder { bitmap, numbers, strings, blobs, .. } = self;
         out.push(VERSION);
         varint::push(columns.times.len() as u64, out);
         numbers.encode(&columns.times, blobs, out);
         strings.encode(&columns.operations, numbers, blobs, out);
+        strings.tell(&columns.operations, |operation| tell(Searched::Operation, Some(operation)));
         let any = columns.presence.iter().fold(0, |any, presence| any | presence);
         let all = columns.presence.iter().fold(u16::MAX, |all, presence| all & presence);
         for (index, &(field, _, kind)) in FIELDS.iter().enumerate() {
+            let searched = Searched::of(field);
+            if let Some(searched) = searched.filter(|_| all & field.bit() == 0) {
+                tell(searched, None);
+            }
             if any & field.bit() == 0 {
                 out.push(ABSENT);
                 continue;
@@ -83,6 +105,9 @@ impl Encoder {
                     numbers.encode(&columns.numbers[index], blobs, out);
                     strings.encode(&columns.strings[index], numbers, blobs, out);
                 }
+            }
+            if let Some(searched) = searched {
+                strings.tell(&columns.strings[index], |value| tell(searched, Some(value)));
             }
         }
         // Personal groups.

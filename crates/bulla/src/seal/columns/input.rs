@@ -1,6 +1,7 @@
 //! What is left of a plaintext, and what is left of its content limit. Neither can be overdrawn.
 
 use super::error::Fault;
+use super::padme;
 use bulla_proof::varint;
 
 /// Bytes still to be read.
@@ -29,6 +30,15 @@ impl<'a> Input<'a> {
     pub(super) fn count(&mut self, least: usize, most: usize) -> Result<usize, Fault> {
         let count = usize::try_from(self.varint()?).map_err(|_| Fault::Range)?;
         if (least..=most).contains(&count) { Ok(count) } else { Err(Fault::Range) }
+    }
+
+    /// Whether what is left are the zeros that pad what was read to the `length` that there was.
+    pub(super) fn padding(&self, length: usize) -> Result<(), Fault> {
+        let unpadded = length - self.rest.len();
+        match padme(unpadded) == length && self.rest.iter().all(|&byte| byte == 0) {
+            true => Ok(()),
+            false => Err(Fault::Padding),
+        }
     }
 }
 

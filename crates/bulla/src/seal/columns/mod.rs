@@ -17,6 +17,7 @@ mod decode;
 mod encode;
 mod error;
 mod input;
+mod integers;
 mod numbers;
 mod padding;
 mod rows;
@@ -29,6 +30,7 @@ mod writer;
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use error::{DecodeError, Fault};
+pub(crate) use integers::{IntegerReader, IntegerWriter};
 pub use padding::padme;
 pub use rows::Rows;
 
@@ -49,6 +51,8 @@ pub struct Compression(i32);
 impl Compression {
     /// No general compression.
     pub const NONE: Compression = Compression(0);
+    /// The quickest.
+    pub const FAST: Compression = Compression(1);
 
     /// The compression of that level, if it is one.
     pub const fn new(level: i32) -> Option<Self> {

@@ -17,6 +17,18 @@ pub(in super::super) struct StringEncoder {
     indexes: Vec<u64>,
     lengths: Vec<u64>,
     bytes: Vec<u8>,
+    met: Met,
+}
+
+/// What is known of which strings a column has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Met {
+    /// All are the first one.
+    One,
+    /// Those in `firsts`.
+    Firsts,
+    #[default]
+    Unknown,
 }
 
 impl StringEncoder {
@@ -28,8 +40,10 @@ impl StringEncoder {
         blobs: &mut BlobEncoder,
         out: &mut Vec<u8>,
     ) {
+        self.met = Met::Unknown;
         let Some(&first) = strings.first() else { return };
         if strings.iter().all(|&string| string == first) {
+            self.met = Met::One;
             out.push(CONSTANT);
             varint::push(first.len() as u64, out);
             blobs.encode(first, out);
@@ -43,6 +57,15 @@ impl StringEncoder {
         } else {
             out.push(PLAIN);
             self.plain(strings.iter().copied(), numbers, blobs, out);
+        }
+    }
+
+    /// Tells the strings of the column that was encoded last: each once, where that is known, else all.
+    pub(in super::super) fn tell(&self, strings: &[&[u8]], mut tell: impl FnMut(&[u8])) {
+        match self.met {
+            Met::One => strings.iter().take(1).for_each(|string| tell(string)),
+            Met::Firsts => self.firsts.iter().for_each(|&first| tell(strings[first])),
+            Met::Unknown => strings.iter().for_each(|string| tell(string)),
         }
     }
 
@@ -86,6 +109,7 @@ impl StringEncoder {
                 return false;
             }
         }
+        self.met = Met::Firsts;
         true
     }
 

@@ -1,0 +1,170 @@
+//! Making the index: tokens of blocks, gathered until a group is full, become parts of an epoch's file.
+//!
+//! A file is written as blocks are sealed and synced only when its epoch is over: what a crash takes of it is read
+//! from the blocks again. That it cannot be written keeps no entry from being committed.
+
+use super::part::Part;
+use super::{DIRECTORY, GROUP, MAX_TOKENS, path};
+use crate::environment::{Cipher, Environment, Random};
+use crate::error::Result;
+use crate::keys::epoch::EpochKeys;
+use crate::store::{Store, StoreFile};
+use bulla_proof::commitment::Commitment;
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A frame whose tokens are known.
+pub(crate) struct Gathered {
+    pub(crate) commitment: [u8; Commitment::LENGTH],
+    pub(crate) frame: u64,
+    pub(crate) keys: Arc<EpochKeys>,
+    pub(crate) tokens: Vec<u64>,
+}
+
+/// Frames of one epoch and group, until there are enough.
+#[derive(Default)]
+struct Group {
+    frames: Vec<Gathered>,
+    tokens: usize,
+}
+
+/// Gathers frames in any order.
+#[derive(Default)]
+pub(crate) struct Gatherer {
+    /// By epoch and group.
+    groups: BTreeMap<(u64, u64), Group>,
+}
+
+/// Frames that make a part.
+pub(crate) struct Ready(Vec<Gathered>);
+
+impl Gatherer {
+    /// Adds a frame; what has become ready by that.
+    pub(crate) fn add(&mut self, frame: Gathered) -> Vec<Ready> {
+        let (epoch, number) = (frame.keys.number(), frame.frame / GROUP);
+        if frame.tokens.len() > MAX_TOKENS {
+            return Vec::new();
+        }
+        let mut ready = Vec::new();
+        let group = self.groups.entry((epoch, number)).or_default();
+        if group.tokens + frame.tokens.len() > MAX_TOKENS {
+            ready.push(Ready(std::mem::take(group).frames));
+        }
+        group.tokens += frame.tokens.len();
+        group.frames.push(frame);
+        if group.frames.len() as u64 == GROUP {
+            ready.extend(self.groups.remove(&(epoch, number)).map(|group| Ready(group.frames)));
+        }
+        // Frames come in nearly their order: of a group before the last one nothing more will come.
+        while let Some((&(old_epoch, old), _)) = self.groups.first_key_value()
+            && (old_epoch < epoch || old + 1 < number)
+        {
+            ready.extend(self.groups.pop_first().map(|(_, group)| Ready(group.frames)));
+        }
+        ready
+    }
+
+    /// Everything that is left.
+    pub(crate) fn finish(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.groups).into_values().map(|group| Ready(group.frames)).collect()
+    }
+}
+
+impl Ready {
+    pub(crate) fn epoch(&self) -> u64 {
+        self.0.first().map_or(0, |frame| frame.keys.number())
+    }
+
+    /// The bytes of the part.
+    ///
+    /// # Errors
+    /// As [`Part::seal`].
+    pub(crate) fn seal(mut self, sources: (&dyn Random, &dyn Cipher)) -> Result<Vec<u8>> {
+        self.0.sort_unstable_by_key(|frame| frame.frame);
+        let Some(first) = self.0.first() else { return Ok(Vec::new()) };
+        let (keys, group) = (first.keys.clone(), first.frame / GROUP);
+        let part = Part::of(self.0.iter().map(|frame| (frame.frame % GROUP, &frame.tokens[..])));
+        let commitments = self.0.iter().map(|frame| (frame.frame % GROUP, frame.commitment));
+        part.seal(&keys, group, &commitments.collect::<Vec<_>>(), sources)
+    }
+}
+
+/// Writes the index beside the writers of a log.
+pub(crate) struct Indexer {
+    store: Arc<dyn Store>,
+    gatherer: Mutex<Gatherer>,
+    output: Mutex<Output>,
+}
+
+#[derive(Default)]
+struct Output {
+    file: Option<(u64, Box<dyn StoreFile>, u64)>,
+    /// The epochs of which nothing more is written, after a failure.
+    given_up: Option<u64>,
+}
+
+impl Indexer {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Indexer { store, gatherer: Mutex::default(), output: Mutex::default() }
+    }
+
+    /// Takes a frame that was sealed, and writes what has become ready.
+    pub(crate) fn add(&self, frame: Gathered, environment: &Environment) {
+        let ready = self.gatherer.lock().unwrap_or_else(PoisonError::into_inner).add(frame);
+        self.write(ready, environment);
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&self, environment: &Environment) {
+        let ready = self.gatherer.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        self.write(ready, environment);
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, file, _)) = output.file.take() {
+            // What is not on the medium is made again.
+            let _ = file.sync();
+        }
+    }
+
+    fn write(&self, ready: Vec<Ready>, environment: &Environment) {
+        for ready in ready {
+            let epoch = ready.epoch();
+            let Ok(bytes) = ready.seal((&*environment.random, &*environment.cipher)) else { continue };
+            let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+            if output.given_up != Some(epoch) && output.append(&*self.store, epoch, &bytes).is_err() {
+                *output = Output { file: None, given_up: Some(epoch) };
+            }
+        }
+    }
+}
+
+impl Output {
+    fn append(&mut self, store: &dyn Store, epoch: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.file.as_ref().is_none_or(|(current, ..)| *current != epoch) {
+            if let Some((_, file, _)) = self.file.take() {
+                let _ = file.sync();
+            }
+            self.file = Some((epoch, begin(store, epoch)?, 0));
+        }
+        let Some((_, file, end)) = &mut self.file else { return Ok(()) };
+        file.write_at(&mut [IoSlice::new(bytes)], *end)?;
+        *end += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// An empty file for an epoch. One that is there already is of an epoch that a crash took.
+fn begin(store: &dyn Store, epoch: u64) -> io::Result<Box<dyn StoreFile>> {
+    let path = path(epoch);
+    match store.create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            store.remove(&path)?;
+            store.create(&path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            store.create_directory(DIRECTORY)?;
+            store.create(&path)
+        }
+        created => created,
+    }
+}

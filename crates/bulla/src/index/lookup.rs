@@ -1,0 +1,107 @@
+//! Looking a query up: which blocks need not be read.
+
+use super::file::Parts;
+use super::part::Part;
+use super::{GROUP, Searched, token};
+use crate::environment::AesGcm;
+use crate::keys::epoch::EpochKeys;
+use crate::query::Query;
+use crate::read::sources::Encoded;
+use crate::store::Store;
+use bulla_proof::commitment::Commitment;
+
+/// Looks blocks up in the order of their frames.
+pub(crate) struct Lookup<'a> {
+    store: &'a dyn Store,
+    wanted: Vec<(Searched, &'a str)>,
+    /// The parts of the epoch that was looked at last.
+    epoch: Option<(u64, Parts)>,
+    group: Option<Group>,
+}
+
+/// What the parts of one group say.
+struct Group {
+    epoch: u64,
+    number: u64,
+    covered: u64,
+    /// Blocks that can hold all that is wanted.
+    hits: u64,
+}
+
+/// What the index says of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Indexed {
+    /// It has nothing that is wanted.
+    Without,
+    /// It may have.
+    Candidate,
+    /// Nothing.
+    Uncovered,
+}
+
+impl<'a> Lookup<'a> {
+    pub(crate) fn new(store: &'a dyn Store, query: &'a Query) -> Self {
+        let wanted = [
+            (Searched::Subject, &query.subject),
+            (Searched::Stream, &query.stream),
+            (Searched::Operation, &query.operation),
+            (Searched::Processor, &query.processor),
+        ];
+        let wanted =
+            wanted.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?))).collect();
+        Lookup { store, wanted, epoch: None, group: None }
+    }
+
+    /// What the index says of the block with this commitment; `bundle` has the commitments of the frames around it,
+    /// and the number of the first of those.
+    pub(crate) fn look(
+        &mut self,
+        commitment: &Commitment,
+        keys: &EpochKeys,
+        bundle: (u64, &[Encoded]),
+    ) -> Indexed {
+        if self.wanted.is_empty() {
+            return Indexed::Candidate;
+        }
+        let (epoch, number, bit) = (commitment.epoch, commitment.frame / GROUP, commitment.frame % GROUP);
+        if self.group.as_ref().is_none_or(|group| (group.epoch, group.number) != (epoch, number)) {
+            self.group = Some(self.load(epoch, number, keys, bundle));
+        }
+        match &self.group {
+            Some(group) if group.covered >> bit & 1 == 1 => match group.hits >> bit & 1 {
+                1 => Indexed::Candidate,
+                _ => Indexed::Without,
+            },
+            _ => Indexed::Uncovered,
+        }
+    }
+
+    fn load(
+        &mut self,
+        epoch: u64,
+        number: u64,
+        keys: &EpochKeys,
+        (first, bundle): (u64, &[Encoded]),
+    ) -> Group {
+        if self.epoch.as_ref().is_none_or(|(known, _)| *known != epoch) {
+            // An index that cannot be read tells nothing.
+            self.epoch = Some((epoch, Parts::load(self.store, epoch).unwrap_or_default()));
+        }
+        let mut group = Group { epoch, number, covered: 0, hits: 0 };
+        let Some((_, parts)) = &self.epoch else { return group };
+        for (head, offset) in parts.heads.iter().filter(|(head, _)| head.group == number) {
+            let commitment = |frame: u64| bundle.get(usize::try_from(frame.checked_sub(first)?).ok()?);
+            if !head.is_of(commitment) {
+                continue;
+            }
+            let part =
+                parts.read(head, *offset).ok().and_then(|text| Part::open(head, text, keys, &AesGcm).ok());
+            let Some(part) = part else { continue };
+            let having =
+                |&(field, value): &(Searched, &str)| part.having(token(keys, field, value.as_bytes()));
+            group.covered |= head.covered;
+            group.hits |= self.wanted.iter().map(having).fold(head.covered, |hits, having| hits & having);
+        }
+        group
+    }
+}

@@ -1,0 +1,139 @@
+//! The index: which blocks can hold a subject, a stream, an operation or a processor.
+//!
+//! For every epoch a file `index/<epoch frame>.idx` of *parts*, each of which covers some frames of 64 neighbours. What
+//! a block's entries can be found by is turned into *tokens*, 40 bits of SipHash-2-4 under a key of the epoch, and a
+//! part says of each token which of its blocks have it. Parts are encrypted, and bound to the commitments of the
+//! frames that they cover. `docs/format.md`, "The index", is the byte map.
+//!
+//! **Nothing rests on it.** A part that is missing, damaged, or of frames that the log does not have tells nothing,
+//! and the blocks that it should have covered are read instead. What a part does tell is never that a block has
+//! something, only that it has not: a reader looks at the rows themselves, and verification compares the two.
+
+mod check;
+mod file;
+mod gather;
+mod lookup;
+mod part;
+mod rebuild;
+
+pub(crate) use check::{Check, digest};
+pub(crate) use gather::{Gathered, Indexer};
+pub(crate) use lookup::{Indexed, Lookup};
+pub(crate) use rebuild::Rebuild;
+
+use crate::keys::epoch::EpochKeys;
+use bulla_proof::entry::{Field, RawRow};
+use siphasher::sip::SipHasher24;
+use std::hash::Hasher;
+
+/// The directory of index files.
+pub(crate) const DIRECTORY: &str = "index";
+/// How many neighbouring frames a part can cover.
+pub(crate) const GROUP: u64 = 64;
+/// The most tokens of a part. A block that has more is not indexed.
+pub(crate) const MAX_TOKENS: usize = 1 << 20;
+
+/// What an entry without a stream is found by.
+const DEFAULT_STREAM: &[u8] = b"default";
+
+/// The path of an epoch's file.
+pub(crate) fn path(epoch: u64) -> String {
+    format!("{DIRECTORY}/{epoch:020}.idx")
+}
+
+/// The epoch whose file has this name; `None` where no file of the index has.
+pub(crate) fn parse_name(name: &str) -> Option<u64> {
+    let epoch = name.strip_suffix(".idx")?.parse().ok()?;
+    (path(epoch).strip_prefix(DIRECTORY)?.strip_prefix('/') == Some(name)).then_some(epoch)
+}
+
+/// What entries are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Searched {
+    Operation = 0,
+    Processor = 1,
+    Stream = 2,
+    Subject = 3,
+}
+
+impl Searched {
+    /// What an optional field of an entry is found by.
+    pub(crate) fn of(field: Field) -> Option<Self> {
+        match field {
+            Field::Processor => Some(Searched::Processor),
+            Field::Stream => Some(Searched::Stream),
+            Field::Subject => Some(Searched::Subject),
+            _ => None,
+        }
+    }
+}
+
+/// The token of a value: the upper 40 bits of SipHash-2-4 of the field's number and the value.
+pub(crate) fn token(keys: &EpochKeys, searched: Searched, value: &[u8]) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(keys.token());
+    hasher.write(&[searched as u8]);
+    hasher.write(value);
+    hasher.finish() >> 24
+}
+
+/// The tokens of a block's rows, in order, each once.
+pub(crate) fn tokens<'a>(keys: &EpochKeys, rows: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {
+    let mut tokens = Tokens::new(keys);
+    for row in rows {
+        // They were rows when they were decoded.
+        let Ok(row) = RawRow::parse(row) else { continue };
+        tokens.add(Searched::Operation, row.operation);
+        row.processor.into_iter().for_each(|processor| tokens.add(Searched::Processor, processor));
+        tokens.add(Searched::Stream, row.stream.unwrap_or(DEFAULT_STREAM));
+        row.subjects.into_iter().flatten().for_each(|subject| tokens.add(Searched::Subject, subject));
+    }
+    tokens.finish()
+}
+
+/// Collects the tokens of a block.
+pub(crate) struct Tokens<'a> {
+    keys: &'a EpochKeys,
+    tokens: Vec<u64>,
+    /// The last value of each field: mostly the next is the same.
+    last: [Vec<u8>; 4],
+}
+
+impl<'a> Tokens<'a> {
+    pub(crate) fn new(keys: &'a EpochKeys) -> Self {
+        Tokens { keys, tokens: Vec::new(), last: Default::default() }
+    }
+
+    /// A value that some row has.
+    pub(crate) fn add(&mut self, searched: Searched, value: &[u8]) {
+        let last = &mut self.last[searched as usize];
+        if !value.is_empty() && last == value {
+            return;
+        }
+        last.clear();
+        last.extend_from_slice(value);
+        self.tokens.push(token(self.keys, searched, value));
+        if self.tokens.len() == self.tokens.capacity() {
+            // Before more memory is taken.
+            self.tokens.sort_unstable();
+            self.tokens.dedup();
+        }
+    }
+
+    /// A value that some row has, or that some row has none.
+    pub(crate) fn tell(&mut self, searched: Searched, value: Option<&[u8]>) {
+        match (value, searched) {
+            (Some(value), _) => self.add(searched, value),
+            (None, Searched::Stream) => self.add(searched, DEFAULT_STREAM),
+            (None, _) => {}
+        }
+    }
+
+    /// All of them, in order, each once.
+    pub(crate) fn finish(mut self) -> Vec<u64> {
+        self.tokens.sort_unstable();
+        self.tokens.dedup();
+        self.tokens.shrink_to_fit();
+        self.tokens
+    }
+}

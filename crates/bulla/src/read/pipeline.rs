@@ -1,0 +1,114 @@
+//! Work on many threads, its results in order, in bounded memory.
+
+use crate::error::{Error, Result};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
+
+/// How much may be under way at once, by the weights that items are given.
+const MOST_WEIGHT: u64 = 64 << 20;
+
+/// Takes items from `next`, each with a weight (bytes of memory, about), applies `work` to them on `threads` threads,
+/// and gives the results to `take` in the items' order, on the calling thread. The first error ends it.
+pub(crate) fn in_order<T: Send, R: Send, W: Default>(
+    threads: usize,
+    mut next: impl FnMut() -> Result<Option<(T, u64)>>,
+    work: impl Fn(&mut W, T) -> Result<R> + Sync,
+    mut take: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
+    type Job<T, R> = (T, SyncSender<Result<R>>);
+    let (jobs, queue) = mpsc::channel::<Job<T, R>>();
+    let (queue, stopped) = (Mutex::new(queue), AtomicBool::new(false));
+    let receive =
+        |queue: &Mutex<Receiver<Job<T, R>>>| queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                let mut memory = W::default();
+                while let Some((item, result)) = receive(&queue).filter(|_| !stopped.load(Ordering::Relaxed))
+                {
+                    // Nobody waits for it any more where an earlier one failed.
+                    let _ = result.send(work(&mut memory, item));
+                }
+            });
+        }
+        let mut pending = VecDeque::<(Receiver<Result<R>>, u64)>::new();
+        let (mut weight, mut more) = (0, true);
+        let mut run = || {
+            loop {
+                while more && (pending.is_empty() || pending.len() < 4 * threads && weight < MOST_WEIGHT) {
+                    let Some((item, heavy)) = next()? else {
+                        more = false;
+                        break;
+                    };
+                    let (sender, receiver) = mpsc::sync_channel(1);
+                    weight += heavy;
+                    pending.push_back((receiver, heavy));
+                    // The queue is there as long as this function is.
+                    let _ = jobs.send((item, sender));
+                }
+                let Some((result, light)) = pending.pop_front() else { return Ok(()) };
+                weight -= light;
+                take(result.recv().map_err(|_| Error::unavailable("a reading thread panicked"))??)?;
+            }
+        };
+        let result = run();
+        stopped.store(true, Ordering::Relaxed);
+        drop(jobs);
+        result
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn results_come_in_order_and_few_are_under_way() {
+        for threads in [1, 2, 7] {
+            let (under_way, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let mut items = 0..1000_u64;
+            let mut taken = Vec::new();
+            in_order(
+                threads,
+                || {
+                    let next = items.next();
+                    if next.is_some() {
+                        most.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    }
+                    Ok(next.map(|item| (item, MOST_WEIGHT / 3)))
+                },
+                |_: &mut (), item| Ok(item * 2),
+                |result| {
+                    under_way.fetch_sub(1, Ordering::Relaxed);
+                    taken.push(result);
+                    Ok(())
+                },
+            )
+            .unwrap();
+            assert!(taken.iter().copied().eq((0..1000).map(|item| item * 2)));
+            assert!(most.load(Ordering::Relaxed) <= 4);
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_it() {
+        let mut taken = 0;
+        let result = in_order(
+            2,
+            || Ok(Some(((), 1))),
+            |count: &mut u64, ()| {
+                *count += 1;
+                if *count > 50 { Err(Error::unavailable("enough")) } else { Ok(()) }
+            },
+            |()| {
+                taken += 1;
+                Ok(())
+            },
+        );
+        assert_eq!(result.unwrap_err().to_string(), "enough");
+        assert!(taken >= 50);
+    }
+}

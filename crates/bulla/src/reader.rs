@@ -1,0 +1,467 @@
+//! Reading a log: [`Reader`], what it selects, and how that comes out.
+//!
+//! A reader takes a checkpoint, authenticates the list of frames under it, and then reads only the blocks that a
+//! query can concern. Each is checked before anything of it is given out: its digest, its decryption, and that its
+//! entries have the root in its commitment. Nobody else's lock is taken; a writer may be at work.
+
+use crate::config::{self, LogConfig};
+use crate::error::{Error, ErrorKind, Result};
+use crate::finding::Findings;
+use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
+use crate::keys::epoch::EpochKeys;
+use crate::keys::recipients::Identity;
+use crate::query::Query;
+use crate::read::manifest::{Frames, Manifest, Placed};
+use crate::read::metered::Metered;
+use crate::read::open::{BlockOpener, Located};
+use crate::read::pipeline;
+use crate::read::walk::open_segment;
+use crate::seal::epoch::EpochBody;
+use crate::segment::SegmentName;
+use crate::store::{FileSystem, Store, StoreFile};
+use crate::verify::{OnProgress, Progress, read_checkpoint};
+use bulla_proof::Entry;
+use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
+use bulla_proof::commitment::FrameKind;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many bytes of rows a selection holds back until all of it is checked. More are read twice.
+const HELD: u64 = 64 << 20;
+
+/// A log, as one of its checkpoints has it, to be queried.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # let created = bulla::Init::default().create(&directory)?;
+/// # let log = bulla::Log::open(&directory, bulla::Options::default())?;
+/// # let mut producer = log.producer()?;
+/// # producer.append(&bulla::Entry::new("read", "user_42/email").subject("user_42"))?;
+/// # drop(producer);
+/// # log.close()?;
+/// # let identity = std::fs::read_to_string(bulla::default_keys(&directory).join("identity.age")).unwrap();
+/// # let identity = std::sync::Arc::new(bulla::keys::recipients::IdentityFile::parse(&identity)?);
+/// use bulla::{Query, Reader};
+/// let reader = Reader::open(&directory)?.key(created.verifier_key).identity(identity);
+/// let read = reader.for_each(&Query::new().subject("user_42"), |number, entry| {
+///     println!("{number}: {} {}", entry.operation, String::from_utf8_lossy(entry.location.unwrap_or_default()));
+///     Ok(())
+/// })?;
+/// println!("{} entries, in {} of {} blocks", read.entries, read.blocks_read, read.blocks);
+/// # assert_eq!(read.entries, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Reader {
+    store: Arc<dyn Store>,
+    config: LogConfig,
+    key: Option<VerifierKey>,
+    identity: Option<Arc<dyn Identity>>,
+    threads: usize,
+    progress: OnProgress,
+    keys: Mutex<HashMap<u64, Arc<EpochKeys>>>,
+}
+
+/// What a query read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// Entries that met the query.
+    pub entries: u64,
+    /// Blocks that were read for it.
+    pub blocks_read: u64,
+    /// Blocks that the checkpoint covers.
+    pub blocks: u64,
+    /// Bytes that were read from the log's files.
+    pub bytes_read: u64,
+}
+
+/// The entries of one block that meet a query, in the order of their numbers.
+pub struct Matches<'a> {
+    opener: &'a BlockOpener,
+    first_entry: u64,
+    /// Which rows of the block they are.
+    rows: &'a [u32],
+}
+
+impl<'a> Matches<'a> {
+    /// The entries, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + '_ {
+        let rows = self.opener.rows();
+        self.rows.iter().filter_map(move |&row| {
+            // It was decoded once before, to see whether it matches.
+            let entry = Entry::decode(&rows[row as usize]).ok()?;
+            Some((self.first_entry + u64::from(row), entry))
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// When what was read is given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// Once all of it was checked: nothing is given out of a log that is damaged where the query reads.
+    #[default]
+    Checked,
+    /// As it comes, each block once it was checked: for a destination that throws everything away after an error.
+    Discardable,
+}
+
+impl Reader {
+    /// A reader of the log in `directory`.
+    ///
+    /// # Errors
+    /// `Unavailable` where there is no log, `Invalid` where its configuration is not one.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        Self::open_store(Arc::new(FileSystem::new(directory.as_ref())))
+    }
+
+    /// A reader of the log in any store.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
+        let (config, _) = config::load(&*store)?;
+        Ok(Reader {
+            store,
+            config,
+            key: None,
+            identity: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            progress: Box::new(|_| {}),
+            keys: Mutex::default(),
+        })
+    }
+
+    /// Requires the log to be this key's. Without one, the key that the log itself names is believed.
+    pub fn key(mut self, key: VerifierKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Reads with this identity.
+    pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// How many threads to use (default: the processors there are).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Calls `progress` now and then.
+    pub fn progress(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Box::new(progress);
+        self
+    }
+
+    /// Calls `each` with the number and the content of every entry that meets `query`, in the order of numbers, once
+    /// everything that the query reads was checked.
+    ///
+    /// # Errors
+    /// `Tampered` where what it reads is damaged, or the checkpoint is not the log's; `NoKey` without an identity
+    /// that opens it; `Unavailable` where a file cannot be read; and whatever `each` returns.
+    pub fn for_each(
+        &self,
+        query: &Query,
+        mut each: impl FnMut(u64, &Entry<'_>) -> Result<()>,
+    ) -> Result<ReadReport> {
+        let own = |matches: &Matches<'_>| -> Vec<(u64, Vec<u8>)> {
+            let rows = matches.opener.rows();
+            matches
+                .rows
+                .iter()
+                .map(|&row| (matches.first_entry + u64::from(row), rows[row as usize].to_vec()))
+                .collect()
+        };
+        self.read(query, Delivery::Checked, own, |rows| {
+            rows.iter().try_for_each(|(number, row)| {
+                let entry = Entry::decode(row)
+                    .map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
+                each(*number, &entry)
+            })
+        })
+    }
+
+    /// Reads what `query` asks for: `render` makes something of each block's matches, on many threads; `write` gets
+    /// that in the order of entry numbers, on the calling thread.
+    ///
+    /// # Errors
+    /// As [`Reader::for_each`].
+    pub fn read<P: Send>(
+        &self,
+        query: &Query,
+        delivery: Delivery,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        mut write: impl FnMut(P) -> Result<()>,
+    ) -> Result<ReadReport> {
+        let snapshot = self.snapshot()?;
+        let mut report = ReadReport::default();
+        let mut held = Vec::new();
+        let mut size = 0;
+        // Which frames have matches, and whether what was held back became too much.
+        let (mut matching, mut overflown) = (Vec::new(), false);
+        snapshot.scan(query, &mut report, None, &render, |found| {
+            report_entries(&found, &mut matching);
+            match delivery {
+                Delivery::Discardable => write(found.piece),
+                Delivery::Checked => {
+                    size += found.selected.bytes;
+                    overflown |= size > HELD;
+                    match overflown {
+                        true => held = Vec::new(),
+                        false => held.push(found.piece),
+                    }
+                    Ok(())
+                }
+            }
+        })?;
+        report.entries = matching.iter().map(|(_, entries)| entries).sum();
+        if overflown {
+            let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
+            snapshot.scan(query, &mut ReadReport::default(), Some(&frames), &render, |found| {
+                write(found.piece)
+            })?;
+        } else {
+            held.into_iter().try_for_each(write)?;
+        }
+        report.bytes_read = snapshot.store.read();
+        Ok(report)
+    }
+
+    /// What the current checkpoint covers.
+    fn snapshot(&self) -> Result<Snapshot<'_>> {
+        let store = Metered::new(self.store.clone());
+        let checkpoint = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
+        let manifest = Manifest::load(&store, checkpoint)?;
+        Ok(Snapshot { reader: self, store, manifest })
+    }
+}
+
+fn report_entries<P>(found: &Found<P>, matching: &mut Vec<(u64, u64)>) {
+    if found.selected.entries > 0 {
+        matching.push((found.frame, found.selected.entries));
+    }
+}
+
+/// The checkpoint, which has to be signed by the log's key, and by `key` where there is one.
+fn trusted_checkpoint(
+    store: &dyn Store,
+    config: &LogConfig,
+    key: Option<&VerifierKey>,
+) -> Result<Checkpoint> {
+    let mut findings = Findings::default();
+    let read = read_checkpoint(store, config, key, &mut findings)?;
+    match (read, findings.finish().first()) {
+        (Some((checkpoint, _)), None) => Ok(checkpoint),
+        (_, Some(finding)) => Err(Error::tampered(finding.to_string())),
+        (None, None) => Err(Error::tampered("there is no checkpoint")),
+    }
+}
+
+/// A log at one checkpoint.
+struct Snapshot<'a> {
+    reader: &'a Reader,
+    store: Metered,
+    manifest: Manifest,
+}
+
+/// What one block gave.
+struct Found<P> {
+    frame: u64,
+    selected: Selected,
+    piece: P,
+    /// What the index should have said of it.
+    gathered: Option<Gathered>,
+}
+
+impl Snapshot<'_> {
+    /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives each to `found`.
+    fn scan<P: Send>(
+        &self,
+        query: &Query,
+        report: &mut ReadReport,
+        only: Option<&[u64]>,
+        render: &(impl Fn(&Matches<'_>) -> P + Sync),
+        mut found: impl FnMut(Found<P>) -> Result<()>,
+    ) -> Result<()> {
+        let Reader { config, progress, threads, .. } = self.reader;
+        let mut frames = Frames::new(&self.manifest, &self.store, config)?;
+        let mut files = Files::default();
+        let mut lookup = Lookup::new(&self.store, query);
+        let total = self.manifest.checkpoint.size;
+        let mut entries = 0;
+        let next = || {
+            while let Some(placed) = frames.next()? {
+                if placed.commitment.kind != FrameKind::Block {
+                    continue;
+                }
+                report.blocks += 1;
+                let frame = placed.commitment.frame;
+                if only.is_some_and(|only| only.binary_search(&frame).is_err())
+                    || !query.admits(&placed.commitment)
+                {
+                    continue;
+                }
+                let keys = self.keys(&frames, &mut files)?;
+                let indexed = lookup.look(&placed.commitment, &keys, frames.bundle());
+                if indexed == Indexed::Without {
+                    continue;
+                }
+                report.blocks_read += 1;
+                let weight = placed.commitment.body_length.max(1 << placed.commitment.content_log2);
+                let frame = files.locate(&self.store, placed, Some(keys))?;
+                return Ok(Some((Candidate { frame, indexed }, weight)));
+            }
+            Ok(None)
+        };
+        let mut rebuild = Rebuild::new(&*self.reader.store, only.is_none());
+        let work =
+            |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, query, render);
+        pipeline::in_order(*threads, next, work, |mut one: Found<P>| {
+            entries += one.selected.entries;
+            progress(Progress { done: one.frame + 1, total, entries });
+            rebuild.add(one.gathered.take());
+            found(one)
+        })?;
+        rebuild.finish();
+        progress(Progress { done: total, total, entries });
+        Ok(())
+    }
+
+    /// Checks a block and finds what matches.
+    fn examine<P>(
+        &self,
+        memory: &mut Memory,
+        Candidate { frame, indexed }: &Candidate,
+        query: &Query,
+        render: &impl Fn(&Matches<'_>) -> P,
+    ) -> Result<Found<P>> {
+        let (selected, piece) = memory.select(frame, query, render)?;
+        let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
+            commitment: frame.commitment.encode(),
+            frame: frame.commitment.frame,
+            keys: keys.clone(),
+            tokens: index::tokens(keys, memory.opener.rows().iter()),
+        });
+        Ok(Found { frame: frame.commitment.frame, selected, piece, gathered })
+    }
+
+    /// The keys of the current epoch.
+    fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
+        let Some(epoch) = frames.epoch() else {
+            return Err(Error::tampered("a block comes before any epoch"));
+        };
+        let number = epoch.commitment.frame;
+        let mut known = self.reader.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known.get(&number) {
+            return Ok(keys.clone());
+        }
+        let Some(identity) = &self.reader.identity else {
+            return Err(Error::new(ErrorKind::NoKey, "reading entries needs an identity that opens the log"));
+        };
+        let located = files.locate(&self.store, epoch.clone(), None)?;
+        let body = verified(&located)?.into_body();
+        let Some(keys) = EpochBody::decode(&body)?.unlock(&epoch.commitment, &**identity)? else {
+            let message = format!(
+                "the identity does not open epoch {number} of {}: it is not a recipient of it",
+                self.store.describe("")
+            );
+            return Err(Error::new(ErrorKind::NoKey, message));
+        };
+        Ok(known.entry(number).or_insert(Arc::new(keys)).clone())
+    }
+}
+
+/// A block that has to be read.
+struct Candidate {
+    frame: Located,
+    indexed: Indexed,
+}
+
+/// How much of a block met a query.
+#[derive(Clone, Copy)]
+pub(crate) struct Selected {
+    pub(crate) entries: u64,
+    /// Bytes of their rows.
+    bytes: u64,
+}
+
+/// Memory that a thread uses again from block to block.
+#[derive(Default)]
+pub(crate) struct Memory {
+    opener: BlockOpener,
+    rows: Vec<u32>,
+}
+
+impl Memory {
+    /// Opens a block, all checks done, and renders what of it meets `query`.
+    pub(crate) fn select<P>(
+        &mut self,
+        frame: &Located,
+        query: &Query,
+        render: &impl Fn(&Matches<'_>) -> P,
+    ) -> Result<(Selected, P)> {
+        open_checked(&mut self.opener, frame)?;
+        self.rows.clear();
+        let first_entry = frame.commitment.first_entry;
+        let mut bytes = 0;
+        for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
+            let entry =
+                Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
+            if query.matches(number, &entry) {
+                self.rows.push(index);
+                bytes += row.len() as u64;
+            }
+        }
+        let matches = Matches { opener: &self.opener, first_entry, rows: &self.rows };
+        Ok((Selected { entries: matches.len() as u64, bytes }, render(&matches)))
+    }
+}
+
+/// The segment that was opened last.
+#[derive(Default)]
+struct Files {
+    last: Option<(SegmentName, Arc<dyn StoreFile>)>,
+}
+
+impl Files {
+    fn locate(&mut self, store: &dyn Store, placed: Placed, keys: Option<Arc<EpochKeys>>) -> Result<Located> {
+        let Placed { commitment, segment, offset } = placed;
+        let file = match &self.last {
+            Some((name, file)) if *name == segment => file.clone(),
+            _ => {
+                let (file, _) = open_segment(store, segment)?;
+                self.last = Some((segment, file.clone()));
+                file
+            }
+        };
+        Ok(Located { commitment, segment, file, offset, keys })
+    }
+}
+
+/// A frame whose body is what its commitment says.
+fn verified(frame: &Located) -> Result<crate::read::open::Verified<'_>> {
+    frame.verify()?.map_err(|unreadable| unreadable.error(frame))
+}
+
+/// Opens a block, all checks done.
+fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+    let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
+    let opened =
+        opener.open(verified(frame)?, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    opened.map_err(|unreadable| unreadable.error(frame))
+}
