@@ -19,6 +19,7 @@ use crate::seal::{Sealed, epoch};
 use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::commitment::{Commitment, FrameKind};
+use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +100,7 @@ pub(crate) struct Committer {
     /// The ends that events explain which were committed since the last sync.
     explained: Vec<(String, u64)>,
     /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
-    failure: Option<String>,
+    failure: Option<Cow<'static, str>>,
 }
 
 impl Committer {
@@ -160,11 +161,16 @@ impl Committer {
         self.unless_failed(Self::sync_written)
     }
 
-    /// Works, unless it failed before; a failure is final.
+    /// Works, unless it failed before; a failure is final, and so is a panic.
     fn unless_failed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         match &self.failure {
             Some(failure) => Err(Error::unavailable(failure.clone())),
-            None => work(self).inspect_err(|error| self.failure = Some(error.to_string())),
+            None => {
+                self.failure = Some(Cow::Borrowed("the log panicked while it was committing"));
+                let result = work(self);
+                self.failure = result.as_ref().err().map(|error| Cow::Owned(error.to_string()));
+                result
+            }
         }
     }
 

@@ -203,10 +203,11 @@ impl Log {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
-            None => self.engine.drain().inspect(|()| self.engine.finish_index()),
+            // A panic that went on from here would meet the log's own drop, and end the process.
+            None => guarded(&self.engine, || self.engine.drain_and_finish()).and_then(|drained| drained),
             Some(failure) => {
                 // What is durable can still be signed, unless that fails too.
-                let _ = self.engine.publish_durable();
+                let _ = guarded(&self.engine, || self.engine.publish_durable());
                 Err(failure)
             }
         };
@@ -247,12 +248,8 @@ impl Threads {
     fn start(engine: &Arc<Engine>) -> Result<Self> {
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
-            let guarded = move || {
-                // A number that is left without an outcome would have everybody wait for it.
-                if catch_unwind(AssertUnwindSafe(|| run(&engine))).is_err() {
-                    engine.fail(&Error::unavailable("a thread of the log panicked"));
-                }
-            };
+            // Whoever waits learns of a panic from the engine.
+            let guarded = move || drop(guarded(&engine, || run(&engine)));
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
             thread.map_err(|error| Error::io("starting a thread", error))
         };
@@ -272,6 +269,15 @@ impl Threads {
         engine.wish_close();
         self.others.into_iter().for_each(|other| drop(other.join()));
     }
+}
+
+/// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
+fn guarded<T>(engine: &Engine, work: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        let error = Error::unavailable("the log panicked");
+        engine.fail(&error);
+        error
+    })
 }
 
 fn write(engine: &Engine) {

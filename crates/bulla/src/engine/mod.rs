@@ -380,13 +380,13 @@ impl Engine {
         let mut publish = lock(&self.publish);
         let mut commit = lock(&self.commit);
         let durable = commit.committer.take_durable();
-        if !commit.committer.withholds() {
-            publish.sequence = commit.synced;
-        }
+        let sequence = (!commit.committer.withholds()).then_some(commit.synced);
         drop(commit);
         if let Some(durable) = durable {
             publish.checkpointer.add(&durable.commitments, durable.chain);
         }
+        // Only now is it the checkpointer's: what it did not take, no checkpoint covers.
+        publish.sequence = sequence.unwrap_or(publish.sequence);
         self.publish_with_retries(&mut publish).inspect_err(|error| self.fail(error))?;
         self.progress.checkpointed(publish.sequence);
         Ok(())
@@ -428,9 +428,14 @@ impl Engine {
         self.checkpoint(true)
     }
 
-    /// Writes the rest of the index.
-    pub(crate) fn finish_index(&self) {
+    /// Drains the log for the last time, and writes the rest of the index.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`]. The index is no reason for one.
+    pub(crate) fn drain_and_finish(&self) -> Result<()> {
+        self.drain()?;
         self.indexer.finish(&self.environment);
+        Ok(())
     }
 
     /// Asks for a checkpoint soon.

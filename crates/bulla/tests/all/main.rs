@@ -13,6 +13,8 @@ mod handover_model;
 mod hostile;
 mod live;
 mod log;
+mod lying;
+mod panics;
 mod second_reader;
 mod vectors;
 mod workshop;

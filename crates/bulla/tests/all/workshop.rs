@@ -1,23 +1,28 @@
 //! What several of these tests share: a log in memory whose medium can be stopped, and which tells what it holds.
 
 mod gate;
+mod watched;
 
 pub(crate) use gate::Gate;
+pub(crate) use watched::{Operation, Watch};
 
 use bulla::environment::{AesGcm, Cipher, Environment};
+use bulla::keys::recipients::IdentityFile;
 use bulla::seal::columns::{Decoder, Rows};
 use bulla::store::{Memory, Store};
-use bulla::{Init, Log, Options, Result};
+use bulla::{Export, Init, Log, Options, Result, VerifierKey, Verify};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::tile::{entries_path, parse_bundle};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use watched::Watched;
 
 /// A log in memory.
 pub(crate) struct Workshop {
-    store: Memory,
+    pub(crate) store: Memory,
     keys: Memory,
+    verifier_key: VerifierKey,
     pub(crate) gate: Arc<Gate>,
     sealed: Arc<Recorder>,
 }
@@ -26,25 +31,50 @@ impl Workshop {
     /// An empty log.
     pub(crate) fn new() -> Self {
         let (store, keys) = (Memory::new(), Memory::new());
-        Init::default().create_in(&store, &keys, &Environment::default()).unwrap();
-        Workshop { store, keys, gate: Arc::default(), sealed: Arc::default() }
+        let created = Init::default().create_in(&store, &keys, &Environment::default()).unwrap();
+        let verifier_key = created.verifier_key;
+        Workshop { store, keys, verifier_key, gate: Arc::default(), sealed: Arc::default() }
     }
 
     pub(crate) fn open(&self, options: Options) -> Log {
-        let store = Arc::new(gate::Gated { store: self.store.clone(), gate: self.gate.clone() });
+        let (store, _) = self.watched(self.gate.clone());
         let environment = Environment { cipher: self.sealed.clone(), ..Environment::default() };
         Log::open_stores(store, Arc::new(self.keys.clone()), options, environment).unwrap()
     }
 
+    /// The log's store and its keys', watched.
+    pub(crate) fn watched(&self, watch: Arc<dyn Watch>) -> (Arc<dyn Store>, Arc<dyn Store>) {
+        let keys = Watched { store: self.keys.clone(), watch: watch.clone() };
+        (Arc::new(Watched { store: self.store.clone(), watch }), Arc::new(keys))
+    }
+
+    /// A verification with every key that there is, but the identity.
+    pub(crate) fn verify(&self) -> Verify {
+        let verify = Verify::open_store(Arc::new(self.store.clone())).unwrap();
+        let seal_key = String::from_utf8(read(&self.keys, "seal.key")).unwrap();
+        verify.key(self.verifier_key.clone()).seal_key(&seal_key).unwrap()
+    }
+
+    /// An export with the identity.
+    pub(crate) fn export(&self) -> Export {
+        let export = Export::open_store(Arc::new(self.store.clone())).unwrap();
+        export.key(self.verifier_key.clone()).identity(self.identity())
+    }
+
+    pub(crate) fn identity(&self) -> Arc<IdentityFile> {
+        let text = String::from_utf8(read(&self.keys, "identity.age")).unwrap();
+        Arc::new(IdentityFile::parse(&text).unwrap())
+    }
+
     /// The frames that the checkpoint covers.
     pub(crate) fn frames(&self) -> Vec<Commitment> {
-        let checkpoint = String::from_utf8(self.read("checkpoint")).unwrap();
+        let checkpoint = String::from_utf8(read(&self.store, "checkpoint")).unwrap();
         let size = checkpoint.lines().nth(1).unwrap().parse::<u64>().unwrap();
         let mut frames = Vec::new();
         while (frames.len() as u64) < size {
             let (index, left) = (frames.len() as u64 / 256, size - frames.len() as u64);
             let width = left.min(256) as u16;
-            let bundle = self.read(&entries_path(index, width));
+            let bundle = read(&self.store, &entries_path(index, width));
             let bundle = parse_bundle(&bundle, width).unwrap();
             frames.extend(bundle.into_iter().map(|bytes| Commitment::decode(bytes).unwrap()));
         }
@@ -65,13 +95,13 @@ impl Workshop {
         }
         times
     }
+}
 
-    fn read(&self, path: &str) -> Vec<u8> {
-        let file = self.store.open(path).unwrap();
-        let mut bytes = vec![0; file.length().unwrap() as usize];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        bytes
-    }
+fn read(store: &Memory, path: &str) -> Vec<u8> {
+    let file = store.open(path).unwrap();
+    let mut bytes = vec![0; file.length().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
 }
 
 /// AES-GCM that remembers the times of the entries that it encrypts, by frame.

@@ -1,9 +1,7 @@
-//! A store whose segments do not come to a sync while its gate is shut.
+//! A gate before the medium: segments do not come to a sync while it is shut.
 
-use bulla::store::{Item, Memory, Store, StoreFile};
-use std::fmt::Debug;
-use std::io::{IoSlice, Result};
-use std::sync::{Arc, Condvar, Mutex};
+use super::watched::{Operation, Watch};
+use std::sync::{Condvar, Mutex};
 
 /// Open at first.
 #[derive(Debug, Default)]
@@ -43,96 +41,10 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct Gated {
-    pub(crate) store: Memory,
-    pub(crate) gate: Arc<Gate>,
-}
-
-impl Gated {
-    fn gated(&self, path: &str, file: Box<dyn StoreFile>) -> Box<dyn StoreFile> {
-        match path.starts_with("segments/") {
-            true => Box::new(File { file, gate: self.gate.clone() }),
-            false => file,
+impl Watch for Gate {
+    fn before(&self, operation: Operation, path: &str) {
+        if operation == Operation::Sync && path.starts_with("segments/") {
+            self.pass();
         }
-    }
-}
-
-impl Store for Gated {
-    fn create(&self, path: &str) -> Result<Box<dyn StoreFile>> {
-        Ok(self.gated(path, self.store.create(path)?))
-    }
-
-    fn open(&self, path: &str) -> Result<Box<dyn StoreFile>> {
-        self.store.open(path)
-    }
-
-    fn open_write(&self, path: &str) -> Result<Box<dyn StoreFile>> {
-        Ok(self.gated(path, self.store.open_write(path)?))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.store.rename(from, to)
-    }
-
-    fn remove(&self, path: &str) -> Result<()> {
-        self.store.remove(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Item>> {
-        self.store.list(directory)
-    }
-
-    fn create_directory(&self, path: &str) -> Result<()> {
-        self.store.create_directory(path)
-    }
-
-    fn remove_directory(&self, path: &str) -> Result<()> {
-        self.store.remove_directory(path)
-    }
-
-    fn sync_directory(&self, path: &str) -> Result<()> {
-        self.store.sync_directory(path)
-    }
-
-    fn lock(&self, path: &str) -> Result<Box<dyn Debug + Send + Sync>> {
-        self.store.lock(path)
-    }
-
-    fn is_locked(&self, path: &str) -> Result<bool> {
-        self.store.is_locked(path)
-    }
-
-    fn describe(&self, path: &str) -> String {
-        self.store.describe(path)
-    }
-}
-
-#[derive(Debug)]
-struct File {
-    file: Box<dyn StoreFile>,
-    gate: Arc<Gate>,
-}
-
-impl StoreFile for File {
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, buffers: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
-        self.file.write_at(buffers, offset)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.gate.pass();
-        self.file.sync()
-    }
-
-    fn set_length(&self, length: u64) -> Result<()> {
-        self.file.set_length(length)
     }
 }
