@@ -134,7 +134,8 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
         let environment = Environment {
             clock: Arc::new(Still(log["seconds"].as_i64().unwrap() * 1_000_000_000)),
             random: Arc::new(Given(Mutex::new(
-                secrets.iter().flat_map(|name| unhex(text(&log, name))).collect(),
+                // The last are for the part of the index.
+                secrets.iter().flat_map(|name| unhex(text(&log, name))).chain([0; 32]).collect(),
             ))),
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(Mask),
