@@ -138,6 +138,26 @@ impl Layout {
         findings
     }
 
+    /// The event that says what the bytes from there on are, the last of them where there are several.
+    pub(crate) fn explained(&self, segment: &str, offset: usize) -> Option<&Frame> {
+        let place = Some((segment.to_owned(), offset));
+        self.counted().rfind(|frame| frame.explains == place)
+    }
+
+    /// The lowest level at which a change of a byte in a segment is found, by `docs/threat-model.md`, "Who can find
+    /// what"; nothing where none finds it.
+    pub(crate) fn found_at(&self, segment: &str, at: usize) -> Option<Level> {
+        let inside = |frame: &&Frame| frame.segment == segment && (frame.offset..frame.end()).contains(&at);
+        let Some(frame) = self.frames.iter().find(inside) else {
+            let (_, offset) = self.surplus.iter().find(|(name, _)| name == segment).unwrap();
+            return self.explained(segment, *offset).filter(|event| event.recorded).map(|_| Level::Public);
+        };
+        let next = self.counted().find(|next| next.number == frame.number + 1);
+        let copied = self.frames.iter().any(|copy| copy.copy && copy.number == frame.number);
+        let seal = at >= frame.end() - SEAL && !copied && next.is_none_or(|next| next.kind != EPOCH);
+        Some(if seal { Level::SealKey } else { Level::Public })
+    }
+
     /// The blocks of an epoch that cannot be opened without its frame: those before the next copy of it.
     pub(crate) fn unopened(&self, epoch: u64) -> BTreeSet<u64> {
         let copies = self.frames.iter().filter(|frame| frame.copy && frame.number == epoch);
@@ -152,11 +172,8 @@ impl Layout {
         let inside = |frame: &&Frame| frame.segment == segment && (frame.offset..frame.end()).contains(&at);
         let Some(frame) = self.frames.iter().find(inside) else {
             let (_, offset) = self.surplus.iter().find(|(name, _)| name == segment).unwrap();
-            let recorded = |frame: &Frame| {
-                frame.recorded && frame.explains.as_ref() == Some(&(segment.to_owned(), *offset))
-            };
             // Recovery recorded a digest of what it left; what an abandoned segment holds, nobody vouches for.
-            if self.counted().any(recorded) {
+            if self.explained(segment, *offset).is_some_and(|event| event.recorded) {
                 findings.remove(&format!("abandoned {segment}@{offset}"));
                 findings.insert(format!("surplus-bytes {segment}@{offset}"));
             }
