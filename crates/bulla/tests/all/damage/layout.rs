@@ -23,7 +23,7 @@ pub(crate) struct Frame {
     /// Where an event says that a segment's trusted bytes end.
     explains: Option<(String, usize)>,
     /// Whether it records a digest of what follows there.
-    recorded: bool,
+    pub(crate) recorded: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +32,7 @@ pub(crate) struct Layout {
     /// Bytes that count for nothing: segment, and from where to its end.
     pub(crate) surplus: Vec<(String, usize)>,
     pub(crate) size: u64,
+    baseline: BTreeSet<String>,
 }
 
 pub(crate) const BLOCK: u8 = 1;
@@ -103,6 +104,9 @@ impl Layout {
                 layout.frames.push(frame);
             }
         }
+        let gaps = layout.counted().filter(|frame| frame.kind == GAP).map(|frame| frame.finding("gap"));
+        let surplus = layout.surplus.iter().map(|(segment, offset)| format!("abandoned {segment}@{offset}"));
+        layout.baseline = gaps.chain(surplus).collect();
         layout
     }
 
@@ -122,9 +126,7 @@ impl Layout {
 
     /// What a verification tells of the log undamaged.
     pub(crate) fn baseline(&self) -> BTreeSet<String> {
-        let gaps = self.counted().filter(|frame| frame.kind == GAP).map(|frame| frame.finding("gap"));
-        gaps.chain(self.surplus.iter().map(|(segment, offset)| format!("abandoned {segment}@{offset}")))
-            .collect()
+        self.baseline.clone()
     }
 
     /// `baseline` where the event of `frame` cannot be read.

@@ -12,8 +12,7 @@ mod sweep;
 mod tail;
 pub(crate) mod world;
 
-use layout::{BLOCK, EPOCH, EVENT, GAP, Layout};
-use bulla_proof::tile::parse_path;
+use layout::{BLOCK, EPOCH, EVENT, Frame, GAP, Layout};
 use std::collections::BTreeSet;
 use world::{Level, large, small, whole};
 
@@ -43,9 +42,24 @@ fn the_whole_log_has_everything() {
     let kinds = layout.counted().map(|frame| frame.kind).collect::<BTreeSet<_>>();
     assert_eq!(kinds, BTreeSet::from([BLOCK, EPOCH, EVENT, GAP]));
 
-    let segments = layout.segments();
-    println!("{} bytes, {} frames: {:#?}", made.image.bytes(), layout.size, made.image.paths());
-    println!("{:?}", segments.iter().map(|(name, frames)| (name, frames.len(), frames.last().unwrap().end(), frames[0].kind, frames[0].copy)).collect::<Vec<_>>());
-    println!("{:?} {:?}", layout.surplus, layout.counted().filter(|frame| frame.kind != GAP).map(|frame| (frame.number, frame.kind, frame.length, frame.entries)).collect::<Vec<_>>());
-    let _ = parse_path("x");
+    let segments = layout.segments().into_values().collect::<Vec<_>>();
+    let epochs = |frames: &[&Frame]| frames.iter().filter(|frame| frame.kind == EPOCH && !frame.copy).count();
+    assert!(segments.iter().any(|frames| epochs(frames) == 2 && !frames[0].copy), "one that was extended");
+    assert!(segments.iter().any(|frames| frames[0].copy), "one that goes on with an epoch");
+    let full = segments.windows(2).filter(|pair| pair[0].last().unwrap().end() >= 64 << 10);
+    assert!(full.clone().any(|pair| !pair[1][0].copy), "one that was closed because it was full");
+    assert!(epochs(&layout.counted().collect::<Vec<_>>()) >= 4);
+
+    let explained = layout.surplus.iter().map(|(segment, at)| layout.explained(segment, *at).unwrap().recorded);
+    assert_eq!(explained.collect::<BTreeSet<_>>(), BTreeSet::from([false, true]), "abandoned, and recovered");
+
+    let size = layout.size - 256;
+    let paths = made.image.paths();
+    let tiles = ["tile/0/000".to_owned(), format!("tile/0/001.p/{size}"), "tile/1/000.p/1".to_owned()];
+    let bundles = ["tile/entries/000".to_owned(), format!("tile/entries/001.p/{size}")];
+    for path in tiles.iter().chain(&bundles) {
+        assert!(paths.contains(path), "{path}");
+    }
+    let partial = paths.iter().filter(|path| path.starts_with("tile/0/001.p/"));
+    assert!(partial.count() > 1, "of sizes signed before");
 }

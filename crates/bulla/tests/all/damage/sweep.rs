@@ -4,7 +4,7 @@ use super::image::Image;
 use super::layout::Layout;
 use super::world::{Level, Made, in_full, short, small, whole};
 use super::{config, note};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,7 +47,7 @@ fn found_at(made: &Made, layout: &Layout, path: &str, at: usize, to: u8) -> Opti
 }
 
 /// Verifies the log with one flip: what that tells, or how it is not what it must tell.
-fn try_one(made: &Made, layout: &Layout, baseline: &[String], flip: &Flip) -> Result<String, String> {
+fn try_one(made: &Made, layout: &Layout, baseline: &BTreeSet<String>, flip: &Flip) -> Result<String, String> {
     let damaged = made.image.flipped(&flip.path, flip.at, |_| flip.to);
     let tell = if SMALL_FILES.contains(&flip.path.as_str()) { in_full } else { short };
     let mut told = made.findings_as(&damaged, flip.level, tell);
@@ -60,10 +60,10 @@ fn try_one(made: &Made, layout: &Layout, baseline: &[String], flip: &Flip) -> Re
         return Err(format!("{flip:?}: told {:?}, not {:?}", only(&told, &expected), only(&expected, &told)));
     }
     let found = found_at(made, layout, &flip.path, flip.at, flip.to);
-    if (told != baseline) != found.is_some_and(|least| flip.level >= least) {
+    if told.iter().ne(baseline) != found.is_some_and(|least| flip.level >= least) {
         return Err(format!("{flip:?}: told {told:?}, but the threat model has it found at {found:?}"));
     }
-    let new = told.iter().find(|text| !baseline.contains(text));
+    let new = told.iter().find(|text| !baseline.contains(*text));
     Ok(new.map_or("nothing", |text| text.split([' ', ':']).next().unwrap_or_default()).to_owned())
 }
 
@@ -71,7 +71,7 @@ fn try_one(made: &Made, layout: &Layout, baseline: &[String], flip: &Flip) -> Re
 fn sweep(made: &Made, layout: &Layout, flips: &[Flip]) -> BTreeMap<String, usize> {
     let next = AtomicUsize::new(0);
     let (found, wrong) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
-    let baseline = layout.baseline().into_iter().collect::<Vec<_>>();
+    let baseline = layout.baseline();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
