@@ -49,7 +49,8 @@ fn fate(original: &[u8], altered: &[u8]) -> Fate {
         Some(Value::Integer(version)) => return Fate::Version(*version),
         _ => return Fate::Damaged,
     }
-    let empty = settings.is_empty() || Toml { rest: settings }.table("settings").is_some_and(|table| table.is_empty());
+    let empty = settings.is_empty()
+        || Toml { rest: settings }.table("settings").is_some_and(|table| table.is_empty());
     let id = identity(&table).filter(|_| empty);
     match id {
         None => Fate::Damaged,

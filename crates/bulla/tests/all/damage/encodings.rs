@@ -147,7 +147,8 @@ impl Columns<'_> {
             _ => {
                 let (base, scale, width) = (self.varint(), self.varint(), usize::from(self.bytes(1)[0]));
                 let planes = self.blob(count * width);
-                let byte = |place: usize, plane: usize| u64::from(planes[plane * count + place]) << (8 * plane);
+                let byte =
+                    |place: usize, plane: usize| u64::from(planes[plane * count + place]) << (8 * plane);
                 let value = |place| (0..width).map(|plane| byte(place, plane)).sum::<u64>();
                 (0..count).map(|place| base.wrapping_add(scale.wrapping_mul(value(place)))).collect()
             }

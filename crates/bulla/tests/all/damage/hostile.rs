@@ -43,7 +43,8 @@ fn weighed(test: &str, work: impl FnOnce()) {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && told.contains("1 passed"), "{told}{error}");
-    let held = told.lines().filter_map(|line| line.strip_prefix("held ")?.split(' ').next()?.parse::<u64>().ok());
+    let held =
+        told.lines().filter_map(|line| line.strip_prefix("held ")?.split(' ').next()?.parse::<u64>().ok());
     println!("{test}: {:?} bytes at most", held.max());
 }
 
@@ -137,7 +138,8 @@ fn files_that_are_far_too_long_hold_little() {
         made.image.write_to(place.path());
         let length = if path.ends_with(".seg") { 1 << 28 } else { 1 << 40 };
         OpenOptions::new().write(true).open(place.path().join(&path)).unwrap().set_len(length).unwrap();
-        let report = bounded(&path, MOST, || Verify::open(place.path()).unwrap().key(key.clone()).run()).unwrap();
+        let report =
+            bounded(&path, MOST, || Verify::open(place.path()).unwrap().key(key.clone()).run()).unwrap();
         let kinds = report.findings.iter().map(|finding| finding.kind.name()).collect::<Vec<_>>();
         let expected = match path.as_str() {
             "LOCK" => "gap",

@@ -50,7 +50,8 @@ fn the_whole_log_has_everything() {
     assert!(full.clone().any(|pair| !pair[1][0].copy), "one that was closed because it was full");
     assert!(epochs(&layout.counted().collect::<Vec<_>>()) >= 4);
 
-    let explained = layout.surplus.iter().map(|(segment, at)| layout.explained(segment, *at).unwrap().recorded);
+    let explained =
+        layout.surplus.iter().map(|(segment, at)| layout.explained(segment, *at).unwrap().recorded);
     assert_eq!(explained.collect::<BTreeSet<_>>(), BTreeSet::from([false, true]), "abandoned, and recovered");
 
     let size = layout.size - 256;

@@ -99,7 +99,8 @@ fn at_size(made: &Made, layout: &Layout, size: u64) -> Vec<String> {
     for (segment, offset) in &layout.surplus {
         // It is passed on the way to a frame that is covered; then only covered events explain it.
         let passed = layout.counted().any(|frame| frame.number < size && frame.segment > *segment);
-        let explained = layout.explained(segment, *offset).is_some_and(|event| !passed || event.number < size);
+        let explained =
+            layout.explained(segment, *offset).is_some_and(|event| !passed || event.number < size);
         let kind = if explained { "abandoned" } else { "surplus-bytes" };
         findings.push(format!("{kind} {segment}@{offset}"));
     }
@@ -118,9 +119,11 @@ fn at_size(made: &Made, layout: &Layout, size: u64) -> Vec<String> {
 
 /// What there is to tell of the tree's files: those that such a size needs, and those that it cannot have.
 fn tree_at_size(made: &Made, size: u64) -> Vec<String> {
-    let paths = made.image.paths().into_iter().filter(|path| path.starts_with("tile/")).collect::<BTreeSet<_>>();
+    let paths =
+        made.image.paths().into_iter().filter(|path| path.starts_with("tile/")).collect::<BTreeSet<_>>();
     let mut findings = Vec::new();
-    let names = [(0, "tile/0", "tile-damaged"), (1, "tile/1", "tile-damaged"), (0, "tile/entries", "bundle-damaged")];
+    let names =
+        [(0, "tile/0", "tile-damaged"), (1, "tile/1", "tile-damaged"), (0, "tile/entries", "bundle-damaged")];
     for (level, directory, kind) in names {
         let (span, count) = (256_u64.pow(level), size >> (8 * level));
         for index in 0..count.div_ceil(256) {

@@ -69,7 +69,10 @@ fn every_byte_of_an_unclosed_tail() {
         let expected = frames.into_iter().map(|frames| [unclosed(frames)]).collect::<Vec<_>>();
         for level in Level::ALL {
             let told = made.findings(&made.image.flipped(&segment, at, |byte| byte ^ (1 << (at % 8))), level);
-            assert!(expected.iter().any(|expected| told == *expected), "{at}, {level:?}: {told:?}, not {expected:?}");
+            assert!(
+                expected.iter().any(|expected| told == *expected),
+                "{at}, {level:?}: {told:?}, not {expected:?}"
+            );
         }
     }
 }

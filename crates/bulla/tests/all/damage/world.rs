@@ -152,13 +152,13 @@ impl World {
         self.drain(log);
     }
 
-    /// A block that stays as long as it is.
-    pub(crate) fn noise(&mut self, log: &Log, length: usize) {
-        let noise = (0..length.div_ceil(32)).flat_map(|piece| sha256(&[&piece.to_le_bytes()]).0);
-        let noise = noise.collect::<Vec<_>>();
-        self.seal_with(log, 1, |producer, _| producer.append(&Entry::new("read", "").payload(&noise)).unwrap());
-        log.step(Step::Commit).unwrap();
-        self.drain(log);
+    /// Blocks that are as short as can be.
+    pub(crate) fn short_blocks(&mut self, log: &Log, count: u64) {
+        for _ in 0..count {
+            self.seal_with(log, 1, |producer, _| producer.append(&Entry::new("read", "")).unwrap());
+            log.step(Step::Commit).unwrap();
+            self.drain(log);
+        }
     }
 
     /// Seals and commits what is asked for by now, such as events.
@@ -256,8 +256,8 @@ pub(crate) fn small() -> Made {
 }
 
 /// A log with all of that at once, every encoding of columns, more than 256 frames, and so tiles of level 0 full and
-/// partial, one of level 1 partial, and a segment that was closed because it was full. Most frames are gaps: they have
-/// no body. No two neighbours lost as many entries, so that each is told by itself.
+/// partial, one of level 1 partial, and a segment that was closed because it was full. Most of them are
+/// short.
 pub(crate) fn whole() -> Made {
     let mut world = World::new(7);
     let log = world.open();
@@ -278,14 +278,9 @@ pub(crate) fn whole() -> Made {
     let log = world.open();
     world.block(&log, 2);
     // Fills the segment, so that the next one begins an epoch.
-    for number in 0..248 {
-        world.gap(&log, 1 + number % 2);
-    }
-    world.noise(&log, 14_000);
+    world.short_blocks(&log, 245);
     log.flush().unwrap();
-    for number in 0..20 {
-        world.gap(&log, 1 + number % 2);
-    }
+    world.short_blocks(&log, 15);
     log.flush().unwrap();
     world.block(&log, 1);
     log.close().unwrap();
