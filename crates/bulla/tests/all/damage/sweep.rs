@@ -140,7 +140,7 @@ fn every_byte_at_every_level() {
 }
 
 /// How many bytes of the whole log share one that is verified at all levels.
-const SHARE: usize = 16;
+const SHARE: usize = 32;
 
 /// Every byte of the log that has everything: at the lowest level that finds it, where there is a level below also at
 /// that one, which does not, and every so often at all levels.
