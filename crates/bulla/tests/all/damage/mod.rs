@@ -4,6 +4,7 @@ mod config;
 mod encodings;
 mod hostile;
 pub(crate) mod image;
+mod index;
 mod layout;
 mod note;
 mod scale;

@@ -3,7 +3,7 @@
 use super::image::Image;
 use super::layout::Layout;
 use super::world::{Level, Made, in_full, short, small, whole};
-use super::{config, note};
+use super::{config, index, note};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,7 @@ fn expect(made: &Made, layout: &Layout, flip: &Flip, damaged: &Image) -> Vec<Str
     let mut expected = match path.as_str() {
         "checkpoint" => note::expect(made, layout, damaged.get(path), *level),
         "bulla.toml" => config::expect(made, layout, damaged.get(path), *level),
+        _ if index::is_index(path) => index::expect(layout, path, *at, damaged, *level),
         _ => match path.strip_prefix("segments/") {
             Some(segment) => layout.expect_in_segment(segment, *at, *level).into_iter().collect(),
             None => layout.expect_in_tree(path, *at).into_iter().collect(),
@@ -42,6 +43,7 @@ fn found_at(made: &Made, layout: &Layout, path: &str, at: usize, to: u8) -> Opti
             let damaged = made.image.flipped(path, at, |_| to);
             config::is_found(made, at, damaged.get(path)).then_some(Level::Public)
         }
+        None if index::is_index(path) => Some(Level::Identity),
         None => Some(Level::Public),
     }
 }
