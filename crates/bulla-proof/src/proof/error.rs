@@ -37,8 +37,6 @@ pub enum ProofError {
     Unit { frame: u64, unit: usize, problem: UnitProblem },
     /// The frames are not in the tree, or the trees do not agree.
     Tree(TreeProofError),
-    /// The parts that a proof was to be made of are not those that its file would tell.
-    Parts,
 }
 
 /// What is wrong with a frame of a proof.
@@ -134,7 +132,6 @@ impl fmt::Display for ProofError {
             Self::Frame { frame, problem } => write!(f, "frame {frame}: {problem}"),
             Self::Unit { frame, unit, problem } => write!(f, "frame {frame}, unit {unit}: {problem}"),
             Self::Tree(error) => write!(f, "{error}"),
-            Self::Parts => write!(f, "the parts of the proof do not agree"),
         }
     }
 }
