@@ -3,12 +3,16 @@
 #[macro_use]
 mod output;
 mod append;
+mod check;
 mod exit;
 mod export;
+mod filter;
 mod info;
 mod init;
 mod interrupt;
 mod place;
+mod prove;
+mod tail;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +34,9 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Prove(prove::Prove),
+    Check(check::Check),
+    Tail(tail::Tail),
 }
 
 const AFTER_HELP: &str = "\
@@ -67,6 +74,9 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Prove(prove) => prove.run(),
+            Command::Check(check) => check.run(),
+            Command::Tail(tail) => tail.run(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `bulla export`.
 
-mod destination;
+pub(crate) mod destination;
 
 use crate::exit::{Exit, Failure};
 use crate::output::progress_bar;
@@ -81,15 +81,7 @@ impl Export {
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref())?;
-        let Some(identity) = self.place.identity(self.identity.as_deref())? else {
-            return Err(Failure::new(
-                Exit::Refused,
-                format!(
-                    "there is no identity to read the log with in {}; name one with --identity",
-                    self.place.keys().display()
-                ),
-            ));
-        };
+        let identity = self.place.reader(self.identity.as_deref())?;
         let export = bulla::Export::open(self.place.directory())?.identity(identity).salvage(self.salvage);
         let export = match key {
             Some(key) => export.key(key),
