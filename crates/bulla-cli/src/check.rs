@@ -13,9 +13,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Check a proof, offline, and print the entries that it discloses.
-///
-/// Needs the file and the log's public key, and nothing of the log.
+/// Check a proof, with its file and the log's public key alone, and print the entries that it discloses.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Exit code 1 where the proof does not hold. Without --key it can only be told to agree with itself: anybody can make

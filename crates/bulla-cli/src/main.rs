@@ -10,12 +10,13 @@ mod filter;
 mod info;
 mod init;
 mod interrupt;
+mod manual;
 mod place;
 mod prove;
 mod tail;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -37,6 +38,8 @@ enum Command {
     Prove(prove::Prove),
     Check(check::Check),
     Tail(tail::Tail),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 const AFTER_HELP: &str = "\
@@ -77,6 +80,8 @@ impl Command {
             Command::Prove(prove) => prove.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Completions(completions) => completions.run(Arguments::command()),
+            Command::Man(man) => man.run(Arguments::command()),
         }
     }
 }

@@ -10,11 +10,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Prove that the log holds some entries, or that it grew from an earlier checkpoint.
-///
-/// The proof is one file, which `bulla check` checks offline with the log's public key. It discloses the entries that
-/// it proves, and of others nothing but that there are so many. It does not show that these are all there are.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
+there are. It does not show that these are all there are.
+
 Examples:
   bulla prove audit --entry 1042 -o entry.proof
   bulla prove audit --subject user_42 -o person.proof
@@ -26,9 +26,6 @@ pub(crate) struct Prove {
     /// The entry of this number
     #[arg(long, value_name = "N", conflicts_with = "entries")]
     entry: Option<u64>,
-
-    #[command(flatten)]
-    filter: Filter,
 
     /// Prove that the log begins with all that this checkpoint covers: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
@@ -45,6 +42,9 @@ pub(crate) struct Prove {
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    filter: Filter,
 }
 
 impl Prove {

@@ -15,19 +15,16 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Print entries as they are committed, until interrupted.
-///
-/// Begins with what comes next; --entries N.. or --from begin earlier. A line with `"pending":true` is of an entry
-/// that no signed checkpoint covers yet, which a crash of the writing host can still take.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is of an entry
+that no signed checkpoint covers yet, which a crash of the writing host can still take.
+
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
 pub(crate) struct Tail {
     #[command(flatten)]
     place: Place,
-
-    #[command(flatten)]
-    filter: Filter,
 
     /// Print entries only once a signed checkpoint covers them
     #[arg(long)]
@@ -40,6 +37,9 @@ pub(crate) struct Tail {
     /// The public key of whoever the log must be from, or a file that holds it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
+
+    #[command(flatten)]
+    filter: Filter,
 }
 
 impl Tail {

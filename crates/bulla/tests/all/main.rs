@@ -8,6 +8,7 @@ mod backpressure;
 mod corpus;
 mod crash;
 mod damage;
+mod examples;
 mod fork;
 mod handover_model;
 mod hostile;
