@@ -7,7 +7,11 @@ fn run(example: &str, directory: &Path) -> String {
     // Cargo builds them beside the tests.
     let test = std::env::current_exe().unwrap();
     let built: PathBuf = test.parent().and_then(Path::parent).unwrap().join("examples").join(example);
-    assert!(built.exists(), "{} is not there: `cargo test` builds the examples", built.display());
+    assert!(
+        built.exists(),
+        "{} is not there: `cargo test` builds it, and so does `cargo build -p bulla --examples`",
+        built.display()
+    );
     let output = Command::new(built).current_dir(directory).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{example}: {}", text(&output.stderr));

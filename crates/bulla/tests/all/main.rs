@@ -9,6 +9,7 @@ mod corpus;
 mod crash;
 mod damage;
 mod examples;
+mod follow;
 mod fork;
 mod handover_model;
 mod hostile;
