@@ -5,6 +5,7 @@ mod output;
 mod append;
 mod exit;
 mod export;
+mod generate;
 mod info;
 mod init;
 mod interrupt;
@@ -30,6 +31,7 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Generate(generate::Generate),
 }
 
 const AFTER_HELP: &str = "\
@@ -67,6 +69,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Generate(generate) => generate.run(),
         }
     }
 }

@@ -132,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn seeds_and_producers_start_where_another_implementation_does() {
+        let start = |mut random: Random| [random.next(), random.next()];
+        assert_eq!(start(Random::for_pools(1)), [14_971_601_782_005_023_387, 13_781_649_495_232_077_965]);
+        // Eight jumps.
+        assert_eq!(
+            start(Random::for_producer(42, 7)),
+            [13_652_740_791_314_298_544, 9_282_657_617_939_307_303]
+        );
+    }
+
+    #[test]
     fn scaling_covers_the_range_and_stays_below() {
         assert_eq!((scale(0, 10), scale(u32::MAX, 10), scale(1 << 31, 10)), (0, 9, 5));
         assert_eq!((index_below(0, 3), index_below(u32::MAX, 3)), (0, 2));

@@ -19,8 +19,8 @@ const ANSWERS: [(&str, &str, &str); 8] = [
     ),
     (
         "json",
-        "12e4afffaa7f396cdf6bd8d5bc407288bca09cb54a83f5b4445e5b57b029ab5c",
-        "2fb1df88313c9a9af29326737d158d2643eaa3bcec1914b910e619fd55dc75c6",
+        "5befff20f0ff1106936bed835388eaf4e6bd2cab3114b38798168133cfbae524",
+        "adf12197c3243f632d90b4aa8518903217a0978d4e1395cf66563332884d296e",
     ),
     (
         "web",
