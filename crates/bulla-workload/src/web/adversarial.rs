@@ -1,4 +1,4 @@
-//! 1,300,000 locations, each made from its number whenever it is chosen: a pool of them would be 90 MB of the
+//! 1,300,000 locations, each made from its number whenever it is chosen: a pool of them would be 100 MB of the
 //! generator's, beside what is measured.
 //!
 //! An even number is `http://<10 letters>.com/<8 letters>`, an odd one a path of Windows's component store of 60 to
@@ -154,7 +154,7 @@ mod tests {
             let location = locations.make(number);
             let range = if number % 2 == 0 { 30..=30 } else { 60..=180 };
             assert!(range.contains(&location.len()), "{}", String::from_utf8_lossy(location));
-            // Their hashes in place of 90 MB of text.
+            // Their hashes in place of 100 MB of text.
             known.insert(bulla_proof::sha256(&[location]).0);
         }
         assert_eq!(known.len(), COUNT as usize);

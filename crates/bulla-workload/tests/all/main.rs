@@ -1,6 +1,9 @@
 //! What the generators promise: the same bytes for ever, the distributions that are said, the published ratios.
 #![allow(clippy::unwrap_used)]
 
+mod allocations;
+#[path = "../../../bulla/tests/all/allocator.rs"]
+mod allocator;
 mod compression;
 mod distributions;
 mod known_answers;
