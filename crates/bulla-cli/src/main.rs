@@ -7,6 +7,7 @@ mod check;
 mod exit;
 mod export;
 mod filter;
+mod generate;
 mod info;
 mod init;
 mod interrupt;
@@ -40,6 +41,7 @@ enum Command {
     Tail(tail::Tail),
     Completions(manual::Completions),
     Man(manual::Man),
+    Generate(generate::Generate),
 }
 
 const AFTER_HELP: &str = "\
@@ -82,6 +84,7 @@ impl Command {
             Command::Tail(tail) => tail.run(),
             Command::Completions(completions) => completions.run(Arguments::command()),
             Command::Man(man) => man.run(Arguments::command()),
+            Command::Generate(generate) => generate.run(),
         }
     }
 }

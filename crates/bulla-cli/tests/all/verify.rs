@@ -124,7 +124,7 @@ fn a_writer_at_work_is_no_finding() {
 
 #[test]
 fn help_fits_a_screen_and_shows_an_example() {
-    for subcommand in ["", "init", "append", "verify", "export", "info"] {
+    for subcommand in ["", "init", "append", "verify", "export", "info", "generate"] {
         let arguments = [subcommand, "--help"].into_iter().filter(|argument| !argument.is_empty());
         let help = bulla(arguments).exits(exit::DONE).out;
         assert!(help.contains("Example:\n  bulla "), "{help}");
