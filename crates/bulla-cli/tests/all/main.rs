@@ -10,5 +10,8 @@ mod hostile;
 mod info;
 mod init;
 mod interrupt;
+mod manual;
+mod prove;
 mod support;
+mod tail;
 mod verify;
