@@ -5,6 +5,7 @@ mod output;
 mod append;
 mod exit;
 mod export;
+mod filter;
 mod info;
 mod init;
 mod interrupt;
