@@ -21,8 +21,9 @@ use crate::segment::SegmentName;
 use crate::store::{FileSystem, Store, StoreFile};
 use crate::verify::{OnProgress, Progress, Signed, read_checkpoint};
 use bulla_proof::Entry;
-use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::Hash;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +67,7 @@ pub struct Reader {
 }
 
 /// What a query read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadReport {
     /// Entries that met the query.
     pub entries: u64,
@@ -76,6 +77,10 @@ pub struct ReadReport {
     pub blocks: u64,
     /// Bytes that were read from the log's files.
     pub bytes_read: u64,
+    /// Frames that the checkpoint covers.
+    pub tree_size: u64,
+    /// The root that the checkpoint signs, which everything that was read is under.
+    pub root: Hash,
 }
 
 /// The entries of one block that meet a query, in the order of their numbers.
@@ -265,7 +270,8 @@ impl Snapshot<'_> {
         render: impl Fn(&Matches<'_>) -> P + Sync,
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<ReadReport> {
-        let mut report = ReadReport::default();
+        let Checkpoint { size: tree_size, root, .. } = self.manifest.checkpoint;
+        let mut report = ReadReport { entries: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
         let mut held = Vec::new();
         let mut size = 0;
         // Which frames have matches, and whether what was held back became too much.
@@ -288,7 +294,7 @@ impl Snapshot<'_> {
         report.entries = matching.iter().map(|(_, entries)| entries).sum();
         if overflown {
             let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
-            self.scan(query, &mut ReadReport::default(), Some(&frames), &render, |found| write(found.piece))?;
+            self.scan(query, &mut report.clone(), Some(&frames), &render, |found| write(found.piece))?;
         } else {
             held.into_iter().try_for_each(write)?;
         }

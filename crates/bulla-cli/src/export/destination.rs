@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) struct Destination {
-    writer: BufWriter<Box<dyn Write>>,
+    writer: BufWriter<Box<dyn Write + Send>>,
     unfinished: Option<Unfinished>,
 }
 
@@ -30,8 +30,13 @@ impl Destination {
         }
     }
 
-    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.writer
+    }
+
+    /// Whether what was written is thrown away unless [`Destination::finish`] is reached.
+    pub(super) fn is_all_or_nothing(&self) -> bool {
+        self.unfinished.is_some()
     }
 
     /// Everything is written: make it so.
@@ -40,7 +45,7 @@ impl Destination {
         self.unfinished.map_or(Ok(()), |unfinished| unfinished.finish())
     }
 
-    fn to(writer: Box<dyn Write>, unfinished: Option<Unfinished>) -> Self {
+    fn to(writer: Box<dyn Write + Send>, unfinished: Option<Unfinished>) -> Self {
         Destination { writer: BufWriter::with_capacity(256 * 1024, writer), unfinished }
     }
 

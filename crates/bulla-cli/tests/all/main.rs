@@ -5,6 +5,7 @@ mod access_log;
 mod append;
 mod environment;
 mod export;
+mod formats;
 mod generate;
 mod hostile;
 mod info;

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocations;
+// Each test binary uses what it needs of it.
+#[allow(dead_code)]
 #[path = "../../../bulla/tests/all/allocator.rs"]
 mod allocator;
 mod compression;
