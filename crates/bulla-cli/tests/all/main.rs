@@ -16,3 +16,4 @@ mod prove;
 mod support;
 mod tail;
 mod verify;
+mod walkthrough;
