@@ -3,16 +3,21 @@
 #[macro_use]
 mod output;
 mod append;
+mod check;
 mod exit;
 mod export;
 mod filter;
+mod generate;
 mod info;
 mod init;
 mod interrupt;
+mod manual;
 mod place;
+mod prove;
+mod tail;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -31,6 +36,12 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Prove(prove::Prove),
+    Check(check::Check),
+    Tail(tail::Tail),
+    Completions(manual::Completions),
+    Man(manual::Man),
+    Generate(generate::Generate),
 }
 
 const AFTER_HELP: &str = "\
@@ -68,6 +79,12 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Prove(prove) => prove.run(),
+            Command::Check(check) => check.run(),
+            Command::Tail(tail) => tail.run(),
+            Command::Completions(completions) => completions.run(Arguments::command()),
+            Command::Man(man) => man.run(Arguments::command()),
+            Command::Generate(generate) => generate.run(),
         }
     }
 }

@@ -206,12 +206,12 @@ impl<'a> Checked<'a> {
     }
 
     /// The commitments of those frames, ascending.
-    pub fn commitments(&self) -> impl Iterator<Item = &'a Commitment> {
+    pub fn commitments(&self) -> impl Iterator<Item = &'a Commitment> + use<'a> {
         self.proof.frames.iter().map(DisclosedFrame::commitment)
     }
 
     /// The disclosed entries with their numbers in the log, ascending.
-    pub fn entries(&self) -> impl Iterator<Item = (u64, Entry<'a>)> {
+    pub fn entries(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + use<'a> {
         let units = self.proof.frames.iter().flat_map(DisclosedFrame::units);
         units.map(|unit| (unit.entry, Entry::decode(&unit.row).expect("parsing has read every row")))
     }

@@ -120,9 +120,8 @@ pub fn jsonl(bytes: &[u8]) {
     each_line(bytes, |line| {
         let Ok(parsed) = jsonl::parse_line(line) else { return };
         let mut text = Vec::new();
-        jsonl::write_entry(&parsed.entry(), 7, &mut text);
+        jsonl::write_unnumbered(&parsed.entry(), &mut text);
         let text = String::from_utf8(text).expect("JSON is UTF-8");
-        let text = text.replacen("\"entry\":7,", "", 1);
         assert_eq!(jsonl::parse_line(text.trim_end().as_bytes()).as_ref(), Ok(&parsed), "{text}");
     });
 }

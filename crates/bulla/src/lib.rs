@@ -16,6 +16,7 @@ pub mod error;
 pub mod event;
 mod export;
 pub mod finding;
+mod follow;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -40,10 +41,12 @@ mod verify;
 
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::hash::Hash;
+pub use bulla_proof::proof;
 pub use bulla_proof::{Entry, EntryError};
 pub use error::{Error, ErrorKind, Result};
 pub use export::{Export, Exported};
 pub use finding::{Finding, FindingKind, Severity};
+pub use follow::{Follow, Followed, Polled};
 pub use info::{Info, info, info_of};
 pub use init::{Created, Init};
 pub use log::{BatchError, Log, Producer, Receipt, Step, default_keys};

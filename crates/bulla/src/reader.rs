@@ -60,7 +60,7 @@ pub struct Reader {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: LogConfig,
     pub(crate) key: Option<VerifierKey>,
-    identity: Option<Arc<dyn Identity>>,
+    pub(crate) identity: Option<Arc<dyn Identity>>,
     threads: usize,
     progress: OnProgress,
     keys: Mutex<HashMap<u64, Arc<EpochKeys>>>,
@@ -94,12 +94,14 @@ pub struct Matches<'a> {
 impl<'a> Matches<'a> {
     /// The entries, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + '_ {
-        let rows = self.opener.rows();
-        self.rows.iter().filter_map(move |&row| {
-            // It was decoded once before, to see whether it matches.
-            let entry = Entry::decode(&rows[row as usize]).ok()?;
-            Some((self.commitment.first_entry + u64::from(row), entry))
-        })
+        // They were decoded once before, to see whether they match.
+        self.rows().filter_map(|(number, row)| Some((number, Entry::decode(row).ok()?)))
+    }
+
+    /// Their canonical rows, with their numbers.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, &'a [u8])> + '_ {
+        let (rows, first) = (self.opener.rows(), self.commitment.first_entry);
+        self.rows.iter().map(move |&row| (first + u64::from(row), &rows[row as usize]))
     }
 
     /// How many there are.
@@ -184,9 +186,8 @@ impl Reader {
         query: &Query,
         mut each: impl FnMut(u64, &Entry<'_>) -> Result<()>,
     ) -> Result<ReadReport> {
-        let own = |matches: &Matches<'_>| -> Vec<(u64, Vec<u8>)> {
-            let (rows, first) = (matches.opener.rows(), matches.commitment.first_entry);
-            matches.rows.iter().map(|&row| (first + u64::from(row), rows[row as usize].to_vec())).collect()
+        let own = |matches: &Matches<'_>| {
+            matches.rows().map(|(number, row)| (number, row.to_vec())).collect::<Vec<_>>()
         };
         self.read(query, Delivery::Checked, own, |rows| {
             rows.iter().try_for_each(|(number, row)| {
@@ -373,7 +374,7 @@ impl Snapshot<'_> {
     }
 
     /// The keys of the current epoch.
-    fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
+    pub(crate) fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
         let Some(epoch) = frames.epoch() else {
             return Err(Error::tampered("a block comes before any epoch"));
         };
@@ -446,7 +447,7 @@ impl Memory {
 
 /// The segment that was opened last.
 #[derive(Default)]
-struct Files {
+pub(crate) struct Files {
     last: Option<(SegmentName, Arc<dyn StoreFile>)>,
 }
 

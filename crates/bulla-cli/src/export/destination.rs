@@ -12,14 +12,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(super) struct Destination {
+pub(crate) struct Destination {
     writer: BufWriter<Box<dyn Write + Send>>,
     unfinished: Option<Unfinished>,
 }
 
 impl Destination {
     /// Standard output, or the file `path`; `-` is standard output too.
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let name = Arc::<Name>::default();
         let on_signal = name.clone();
         interrupt::exit_after(move || on_signal.remove())?;
@@ -30,7 +30,7 @@ impl Destination {
         }
     }
 
-    pub(super) fn writer(&mut self) -> &mut (dyn Write + Send) {
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.writer
     }
 
@@ -40,7 +40,7 @@ impl Destination {
     }
 
     /// Everything is written: make it so.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.writer.flush()?;
         self.unfinished.map_or(Ok(()), |unfinished| unfinished.finish())
     }

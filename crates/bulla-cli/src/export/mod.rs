@@ -3,7 +3,7 @@
 #[cfg(feature = "parquet")]
 mod about;
 mod csv;
-mod destination;
+pub(crate) mod destination;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -80,20 +80,9 @@ impl Export {
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref())?;
-        let Some(identity) = self.place.identity(self.identity.as_deref())? else {
-            return Err(Failure::new(
-                Exit::Refused,
-                format!(
-                    "there is no identity to read the log with in {}; name one with --identity",
-                    self.place.keys().display()
-                ),
-            ));
-        };
+        let identity = self.place.reader(self.identity.as_deref())?;
         let query = self.filter.query();
-        let mut export = bulla::Export::open(self.place.directory())?
-            .identity(identity)
-            .salvage(self.salvage)
-            .query(query.clone());
+        let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());
         if let Some(key) = key {
             export = export.key(key);
         }
@@ -105,6 +94,7 @@ impl Export {
         if let Some(passes) = &passes {
             export = export.progress(passes.stepper(self.salvage || !query.is_narrow()));
         }
+        let export = export.salvage(self.salvage);
         let out = destination.writer();
         let exported = match self.format {
             Format::Jsonl => lines::run(export, out, b"", jsonl::write_entry),
@@ -118,14 +108,7 @@ impl Export {
         };
         passes.inspect(Passes::clear);
 
-        let finished = exported.map_err(Closed::or_failure).and_then(|exported| {
-            destination.finish().map_err(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => Closed::Pipe,
-                _ => Closed::Failed(Failure::io("writing the export", &error)),
-            })?;
-            Ok(exported)
-        });
-        match finished {
+        match conclude(exported, destination) {
             Ok(exported) => {
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
@@ -183,6 +166,15 @@ impl Closed {
             _ => Closed::Failed(error.into()),
         }
     }
+}
+
+fn conclude(exported: bulla::Result<Exported>, destination: Destination) -> Result<Exported, Closed> {
+    let exported = exported.map_err(Closed::or_failure)?;
+    destination.finish().map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Closed::Pipe,
+        _ => Closed::Failed(Failure::io("writing the export", &error)),
+    })?;
+    Ok(exported)
 }
 
 fn tell(exported: &Exported, salvage: bool) -> Exit {

@@ -8,6 +8,8 @@ mod backpressure;
 mod corpus;
 mod crash;
 mod damage;
+mod examples;
+mod follow;
 mod fork;
 mod handover_model;
 mod hostile;
