@@ -4,33 +4,33 @@ use bulla::Query;
 use bulla::text::time::parse_time_or_date;
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Which entries (those that meet all of it)")]
+#[command(next_help_heading = "Only entries")]
 pub(crate) struct Filter {
-    /// Those that concern this data subject
+    /// That concern this data subject
     #[arg(long, value_name = "S")]
     subject: Option<String>,
 
-    /// Those of this stream (entries that name none are of `default`)
+    /// Of this stream (entries that name none are of `default`)
     #[arg(long, value_name = "S")]
     stream: Option<String>,
 
-    /// Those of this operation
+    /// Of this operation
     #[arg(long, value_name = "OP")]
     operation: Option<String>,
 
-    /// Those of this processor
+    /// Of this processor
     #[arg(long, value_name = "P")]
     processor: Option<String>,
 
-    /// Those at this time or later
+    /// At this time or later
     #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
     from: Option<i64>,
 
-    /// Those before this time
+    /// Before this time
     #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
     to: Option<i64>,
 
-    /// Those with these numbers, both ends included, of which one may be left out; or one number
+    /// With these numbers, both ends included, either may be left out; or with this number
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_numbers)]
     entries: Option<Numbers>,
 }

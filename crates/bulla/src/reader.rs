@@ -294,7 +294,7 @@ impl Snapshot<'_> {
         report.entries = matching.iter().map(|(_, entries)| entries).sum();
         if overflown {
             let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
-            self.scan(query, &mut report.clone(), Some(&frames), &render, |found| write(found.piece))?;
+            self.scan(query, &mut { report }, Some(&frames), &render, |found| write(found.piece))?;
         } else {
             held.into_iter().try_for_each(write)?;
         }

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 T is an RFC 3339 time or a date. A damaged log is refused before anything is
 written, unless --salvage; exit code 1 then too.
 
-Example:
+Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
   bulla export audit --format parquet -o audit.parquet")]
 pub(crate) struct Export {
@@ -40,9 +40,6 @@ pub(crate) struct Export {
     /// The public key of whoever the log must be from, or a file that holds it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
-
-    #[command(flatten)]
-    filter: Filter,
 
     /// JSON lines, CSV (RFC 4180) or Parquet
     #[arg(
@@ -61,9 +58,13 @@ pub(crate) struct Export {
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+
+    // Last: what follows it would stand under its heading.
+    #[command(flatten)]
+    filter: Filter,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum Format {
     Jsonl,
     Csv,
@@ -72,17 +73,16 @@ enum Format {
 
 impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        self.check_format()?;
+        let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
+        let on_screen = !named && io::stdout().is_terminal();
+        self.format.check(on_screen)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref())?;
         let identity = self.place.reader(self.identity.as_deref())?;
         let query = self.filter.query();
-        let mut export = bulla::Export::open(self.place.directory())?
-            .identity(identity)
-            .salvage(self.salvage)
-            .query(query.clone());
+        let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());
         if let Some(key) = key {
             export = export.key(key);
         }
@@ -90,10 +90,11 @@ impl Export {
             export = export.delivery(Delivery::Discardable);
         }
         // Not where the entries themselves run over the screen.
-        let passes = (!io::stdout().is_terminal() || self.output.is_some()).then(Passes::new);
+        let passes = (!on_screen).then(Passes::new);
         if let Some(passes) = &passes {
             export = export.progress(passes.stepper(self.salvage || !query.is_narrow()));
         }
+        let export = export.salvage(self.salvage);
         let out = destination.writer();
         let exported = match self.format {
             Format::Jsonl => lines::run(export, out, b"", jsonl::write_entry),
@@ -107,14 +108,7 @@ impl Export {
         };
         passes.inspect(Passes::clear);
 
-        let finished = exported.map_err(Closed::or_failure).and_then(|exported| {
-            destination.finish().map_err(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => Closed::Pipe,
-                _ => Closed::Failed(Failure::io("writing the export", &error)),
-            })?;
-            Ok(exported)
-        });
-        match finished {
+        match conclude(exported, destination) {
             Ok(exported) => {
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
@@ -126,18 +120,19 @@ impl Export {
             Err(Closed::Failed(failure)) => Err(failure),
         }
     }
+}
 
-    /// Refuses what could not be done in the end, at the start.
-    fn check_format(&self) -> Result<(), Failure> {
-        #[cfg(not(feature = "parquet"))]
-        if self.format == Format::Parquet {
-            return Err(without_parquet());
+impl Format {
+    /// Refuses at the start what would fail in the end.
+    fn check(self, on_screen: bool) -> Result<(), Failure> {
+        match self {
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => Err(without_parquet()),
+            Format::Parquet if on_screen => {
+                Err(Failure::usage("Parquet is nothing for a terminal; write it to a file with -o FILE"))
+            }
+            _ => Ok(()),
         }
-        let on_screen = self.output.as_deref().is_none_or(|path| path.as_os_str() == "-");
-        if self.format == Format::Parquet && on_screen && io::stdout().is_terminal() {
-            return Err(Failure::usage("Parquet is nothing for a terminal; write it to a file with -o FILE"));
-        }
-        Ok(())
     }
 }
 
@@ -171,6 +166,15 @@ impl Closed {
             _ => Closed::Failed(error.into()),
         }
     }
+}
+
+fn conclude(exported: bulla::Result<Exported>, destination: Destination) -> Result<Exported, Closed> {
+    let exported = exported.map_err(Closed::or_failure)?;
+    destination.finish().map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Closed::Pipe,
+        _ => Closed::Failed(Failure::io("writing the export", &error)),
+    })?;
+    Ok(exported)
 }
 
 fn tell(exported: &Exported, salvage: bool) -> Exit {

@@ -306,7 +306,7 @@ fn encode(
         }
     };
     let mut encoded = std::thread::scope(|scope| -> Result<Vec<_>> {
-        let others = (1..threads).map(|_| scope.spawn(&work)).collect::<Vec<_>>();
+        let others = (1..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>();
         let mut encoded = work()?;
         for other in others {
             let panicked = |_| ParquetError::General("an encoding thread panicked".to_owned());
