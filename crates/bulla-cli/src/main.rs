@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 mod append;
+mod config;
 mod exit;
 mod export;
 mod info;
@@ -30,6 +31,7 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Config(config::Config),
 }
 
 const AFTER_HELP: &str = "\
@@ -67,6 +69,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Config(config) => config.run(),
         }
     }
 }

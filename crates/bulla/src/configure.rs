@@ -166,6 +166,11 @@ impl Configure {
         Ok(configured)
     }
 
+    /// The error that says that there is no such key, and which one may have been meant.
+    pub fn unknown_key(key: &str) -> Error {
+        unknown_key(key)
+    }
+
     fn edit(&self, text: &[u8]) -> Result<String> {
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
         let mut edited = text.to_owned();
@@ -222,6 +227,17 @@ fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
     })
 }
 
+/// Removes what a change leaves that did not come to its rename, unless there is one at work.
+pub(crate) fn remove_leftover(log: &dyn Store) {
+    let path = format!("{}.tmp", config::FILE);
+    if log.open(&path).is_ok()
+        && let Ok(_lock) = lock(log)
+    {
+        // It counts for nothing: only to give back the space.
+        let _ = log.remove(&path);
+    }
+}
+
 /// What the text says of the log's identity is never edited here; whatever else may be.
 fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
     let same = before.id == after.id
@@ -252,8 +268,7 @@ fn check_key(key: &str) -> Result<()> {
     }
 }
 
-/// Tells that there is no such key, and which one may have been meant.
-pub(crate) fn unknown_key(key: &str) -> Error {
+fn unknown_key(key: &str) -> Error {
     let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
     let spelled = key.replace('-', "_").to_ascii_lowercase();
     let distance = |name: &str| {
