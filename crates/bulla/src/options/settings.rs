@@ -99,7 +99,7 @@ fn size(bytes: usize) -> String {
 fn duration(time: Duration) -> String {
     let nanos = time.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
-    match units.iter().find(|(_, unit)| nanos % unit == 0) {
+    match units.iter().find(|(_, unit)| nanos.is_multiple_of(*unit)) {
         Some((name, unit)) => format!("{} {name}", nanos / unit),
         None => format!("{nanos} ns"),
     }

@@ -343,6 +343,25 @@ fn between_the_event_and_the_next_epoch_either_will_do() {
 }
 
 #[test]
+fn an_older_seal_state_learns_of_a_change_from_the_log() {
+    let made = Made::filled();
+    let other = person();
+    let older = made.machine.read("audit.keys/seal.state").unwrap();
+    // From the event alone, or from an epoch that was begun with it: their seals hold.
+    let event = made.cut_short(&[&other], true);
+    let epoch = made.killed();
+    epoch.change(&[&other]).unwrap();
+    for log in [event, epoch] {
+        log.machine.overwrite("audit.keys/seal.state", &older);
+        let edit = log.killed();
+        edit.write(&edited(&edit.text()));
+        assert_eq!(edit.open().unwrap_err().kind(), ErrorKind::Refused);
+        log.append(3).unwrap();
+        assert_eq!(log.findings(), []);
+    }
+}
+
+#[test]
 fn a_change_that_was_not_carried_out_allows_nothing_later() {
     let made = Made::filled();
     let (old, other) = (made.text(), person());
