@@ -49,4 +49,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo
+	rm -rf demo .venv

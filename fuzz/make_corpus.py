@@ -5,6 +5,7 @@
     fuzz/make_corpus.py audit
 """
 
+import base64
 import json
 import pathlib
 import sys
@@ -65,6 +66,17 @@ def hex_strings(value):
             yield bytes.fromhex(value)
 
 
+def write_proofs(proofs):
+    """Sound proof files, and what those disclose by itself. The refused ones are a mutation away."""
+    for kind in ("proofs", "consistency"):
+        for index, case in enumerate(proofs[kind]):
+            content = case["file"].encode()
+            write("proof", f"{kind}-{index}", content)
+            lines = content.split(b"\n")
+            if kind == "proofs":
+                write("proof", f"disclosure-{index}", base64.b64decode(lines[1].removeprefix(b"extra ")))
+
+
 def main():
     log = pathlib.Path(sys.argv[1])
     keys = log.with_name(log.name + ".keys")
@@ -89,6 +101,7 @@ def main():
             write("block", f"{name[:-5]}-{index}", int(count).to_bytes(2, "little") + plaintext)
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
+    write_proofs(vectors("proof/proofs.json"))
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())
     write("checkpoint", "vkey", CONFIG.split('vkey = "')[1].split('"')[0].encode())
     for path in sorted((log / "tile").rglob("*")):

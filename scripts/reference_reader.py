@@ -19,23 +19,12 @@ import struct
 import sys
 import tomllib
 
-KINDS = {1: "block", 2: "epoch", 3: "event", 4: "gap"}
-HASHES = {1: "sha256", 2: "sha3-256"}
-HEADER, COMMITMENT, SEAL = 24, 152, 32
+from reference.basics import Objection, require, sha256
+from reference.commitments import COMMITMENT, KINDS, read_commitment
+from reference.notes import parse_vkey, read_checkpoint
+
+HEADER, SEAL = 24, 32
 HEAD = HEADER + COMMITMENT
-
-
-class Objection(Exception):
-    """The log is not what the format says."""
-
-
-def require(holds, what):
-    if not holds:
-        raise Objection(what)
-
-
-def sha256(*parts):
-    return hashlib.sha256(b"".join(parts)).digest()
 
 
 def _crc_table():
@@ -53,93 +42,6 @@ def crc32c(data):
     for byte in data:
         crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xff]
     return crc ^ 0xffffffff
-
-
-# Ed25519 (RFC 8032, section 5.1.7), with points as extended homogeneous coordinates.
-
-P = 2**255 - 19
-ORDER = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, -1, P) % P
-
-
-def point_add(a, b):
-    w, x = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
-    y, z = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
-    e, f, g, h = x - w, z - y, z + y, x + w
-    return e * f % P, g * h % P, f * g % P, e * h % P
-
-
-def point_multiply(scalar, point):
-    result = (0, 1, 1, 0)
-    while scalar:
-        if scalar & 1:
-            result = point_add(result, point)
-        point, scalar = point_add(point, point), scalar >> 1
-    return result
-
-
-def point_decompress(data):
-    y = int.from_bytes(data, "little")
-    sign, y = y >> 255, y & (2**255 - 1)
-    require(y < P, "a point of Ed25519 is not in its canonical form")
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    if (x * x - square) % P:
-        x = x * pow(2, (P - 1) // 4, P) % P
-    require((x * x - square) % P == 0 and not (x == 0 and sign), "a point of Ed25519 is not on the curve")
-    x = P - x if x & 1 != sign else x
-    return x, y, 1, x * y % P
-
-
-BASE = point_decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
-
-
-def ed25519_verify(public, message, signature):
-    if len(signature) != 64:
-        return False
-    scalar = int.from_bytes(signature[32:], "little")
-    key, point = point_decompress(public), point_decompress(signature[:32])
-    challenge = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
-    left, right = point_multiply(scalar, BASE), point_add(point, point_multiply(challenge, key))
-    same = (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
-    return scalar < ORDER and same
-
-
-# The signed checkpoint (C2SP signed-note and tlog-checkpoint).
-
-def parse_vkey(text):
-    name, key_id, data = text.split("+", 2)
-    data = base64.b64decode(data, validate=True)
-    require(len(data) == 33 and data[0] == 1, "the verifier key is not of Ed25519")
-    expected = sha256(name.encode(), b"\n", data)[:4].hex()
-    require(key_id == expected, f"the verifier key's id is {key_id}, but its name and key come to {expected}")
-    return name, bytes.fromhex(key_id), data[1:]
-
-
-def read_checkpoint(data, vkey):
-    name, key_id, public = parse_vkey(vkey)
-    text = data.decode()
-    require(not any(c < " " and c != "\n" for c in text), "the checkpoint has control characters")
-    body, separator, signatures = text.rpartition("\n\n")
-    require(separator and signatures.endswith("\n"), "the checkpoint has no signature lines")
-    body += "\n"
-    found = []
-    for line in signatures[:-1].split("\n"):
-        match = re.fullmatch(r"\u2014 (\S+) ([A-Za-z0-9+/]+=*)", line)
-        require(match, "a signature line of the checkpoint is malformed")
-        signature = base64.b64decode(match[2], validate=True)
-        require(base64.b64encode(signature).decode() == match[2], "a signature of the checkpoint is not canonical base64")
-        if match[1] == name and signature[:4] == key_id:
-            found.append(signature[4:])
-    require(len(found) == 1, f"the checkpoint has {len(found)} signatures of the key")
-    require(ed25519_verify(public, body.encode(), found[0]), "the checkpoint's signature does not verify")
-    lines = body[:-1].split("\n")
-    require(len(lines) >= 3 and all(lines), "the checkpoint has too few lines, or an empty one")
-    require(lines[0] == name, f"the checkpoint is of {lines[0]}, the key of {name}")
-    require(re.fullmatch(r"0|[1-9][0-9]*", lines[1]), "the checkpoint's size is not a decimal number")
-    root = base64.b64decode(lines[2], validate=True)
-    require(len(root) == 32 and base64.b64encode(root).decode() == lines[2], "the checkpoint's root is not a hash")
-    return int(lines[1]), root
 
 
 # The tree (RFC 6962, section 2.1) and its files (C2SP tlog-tiles).
@@ -191,24 +93,6 @@ def check_tree(directory, commitments, leaves):
 
 # Frames.
 
-def read_commitment(data):
-    (version, kind, codec, hash_id, log2, reserved, log, frame, first, entries, earliest, latest, epoch, units, root,
-     length, digest) = struct.unpack("<BBBBB3s16sQQQqqQQ32sQ32s", data)
-    block = kind == 1
-    require(version == 1 and reserved == bytes(3), "a commitment is of another version")
-    require(kind in KINDS and hash_id in HASHES, "a commitment has an unknown kind or hash")
-    require(codec == int(block) and (log2 <= 28 if block else log2 == 0), "a commitment's codec or content size is wrong")
-    counts = {1: 1 <= entries <= (1 << log2) // 16, 2: entries == 0, 3: entries == 0, 4: entries >= 1}
-    require(counts[kind] and first + entries < 2**64, "a commitment has a wrong number of entries")
-    require(earliest <= latest and frame < 2**64 - 1, "a commitment's times or number are wrong")
-    require(epoch == frame if kind == 2 else epoch < frame, "a commitment's epoch is wrong")
-    require(1 <= units <= entries if block else units == 0, "a commitment's number of units is wrong")
-    require(block or root == bytes(32), "a commitment has a root but no units")
-    require(length <= 1 << 29, "a commitment's body is too long")
-    return dict(kind=KINDS[kind], hash=HASHES[hash_id], log=log, frame=frame, first=first, entries=entries, epoch=epoch,
-                length=length, digest=digest)
-
-
 def read_frame(data, offset, where):
     """A frame: its commitment's fields, and its parts as bytes."""
     require(len(data) - offset >= HEAD, f"{where} ends inside a frame's head")
@@ -236,7 +120,7 @@ class Reader:
         tomllib.loads(text.decode())
         require(self.log["version"] == 1, "the log is of another format version")
         require(parse_vkey(self.log["vkey"])[0] == self.log["origin"], "the log's key is not of its origin")
-        self.size, self.root = read_checkpoint((directory / "checkpoint").read_bytes(), vkey or self.log["vkey"])
+        _, self.size, self.root = read_checkpoint((directory / "checkpoint").read_bytes(), vkey or self.log["vkey"])
         self.state = self.read_seal_key(seal_key) if seal_key else None
         self.leaves, self.commitments, self.surplus, self.events = [], [], [], []
         self.next_entry, self.blocks, self.entries, self.pending = 0, 0, 0, 0

@@ -9,18 +9,28 @@ command -v cargo >/dev/null || {
 
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
-command -v python3 >/dev/null || missing+=(python3)
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 command -v age >/dev/null || missing+=(age)
 command -v strace >/dev/null || missing+=(strace)
-[ ${#missing[@]} -eq 0 ] && exit 0
+if [ ${#missing[@]} -gt 0 ]; then
+    as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    echo "setup: installing ${missing[*]}"
+    if command -v apt-get >/dev/null; then
+        "${as_root[@]}" apt-get update -qq
+        "${as_root[@]}" apt-get install -y -qq -o Dpkg::Use-Pty=0 "${missing[@]}"
+    else
+        echo "setup: no apt-get here; install ${missing[*]} with your package manager, then try again" >&2
+        exit 1
+    fi
+fi
 
-as_root=()
-[ "$(id -u)" -eq 0 ] || as_root=(sudo)
-echo "setup: installing ${missing[*]}"
-if command -v apt-get >/dev/null; then
-    "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" apt-get install -y -qq -o Dpkg::Use-Pty=0 "${missing[@]}"
-else
-    echo "setup: no apt-get here; install ${missing[*]} with your package manager, then try again" >&2
-    exit 1
+# The copy of the list is written last: what was interrupted is done again, and so is what changed.
+list=$(dirname "$0")/requirements.txt
+venv=$(dirname "$0")/../.venv
+if ! cmp -s "$list" "$venv/requirements.txt"; then
+    echo "setup: installing $(grep -o '^[a-z-]*==[0-9.]*' "$list" | tr '\n' ' ')into .venv"
+    python3 -m venv --clear "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --ignore-requires-python --require-hashes -r "$list"
+    cp "$list" "$venv/requirements.txt"
 fi

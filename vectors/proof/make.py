@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the vectors of bulla-proof: a second implementation, of the standard library alone.
+"""Makes the vectors of bulla-proof: a second implementation, of the standard library alone. Those of proof files are
+made by proofs.py.
 
     python3 vectors/proof/make.py            writes the .json files beside it
     python3 vectors/proof/make.py --check    fails where they differ
@@ -10,6 +11,8 @@ import json
 import pathlib
 import struct
 import sys
+
+import proofs
 
 HASHES = {"sha256": (1, hashlib.sha256), "sha3-256": (2, hashlib.sha3_256)}
 KINDS = {"block": 1, "epoch": 2, "event": 3, "gap": 4}
@@ -161,6 +164,109 @@ def log_roots():
         yield dict(size=size, root=tree(hashlib.sha256, leaves[:size]).hex())
 
 
+# Proofs about trees.
+
+def split(size):
+    """The largest power of two below `size`."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def multi_proof(digest, leaves, positions):
+    """The roots of the largest subtrees without any of `positions`, lowest level first, from left to right."""
+    found = []
+
+    def visit(start, size, level):
+        inside = [position for position in positions if start <= position < start + size]
+        if not inside:
+            found.append((level, start, tree(digest, leaves[start:start + size])))
+        elif size > 1:
+            left = split(size)
+            visit(start, left, left.bit_length() - 1)
+            visit(start + left, size - left, left.bit_length() - 1)
+
+    visit(0, len(leaves), None)
+    return [node for _, _, node in sorted(found)]
+
+
+def consistency(digest, leaves, old):
+    """RFC 6962, section 2.1.2, by its recursive definition."""
+    def subproof(old, leaves, whole):
+        if old == len(leaves):
+            return [] if whole else [tree(digest, leaves)]
+        left, right = leaves[:split(len(leaves))], leaves[split(len(leaves)):]
+        if old <= len(left):
+            return subproof(old, left, whole) + [tree(digest, right)]
+        return subproof(old - len(left), right, False) + [tree(digest, left)]
+
+    return subproof(old, leaves, True) if old else []
+
+
+def multi_proofs():
+    for name, (_, digest) in HASHES.items():
+        for size, positions in [
+            (1, [0]), (2, [0]), (2, [1]), (2, [0, 1]), (3, [2]), (3, [0, 2]), (5, [4]), (5, [3, 4]), (7, [0, 6]),
+            (7, [1, 2, 5]), (8, list(range(8))), (8, [0, 1, 2, 3]), (13, [0, 5, 12]), (64, [31, 32]),
+            (100, [0, 1, 50, 96, 99]), (257, [256]), (257, [0, 256]), (300, list(range(3, 300, 7))),
+        ]:
+            leaves = [digest(str(index).encode()).digest() for index in range(size)]
+            top = tree(digest, leaves)
+            nodes = [node.hex() for node in multi_proof(digest, leaves, positions)]
+            yield dict(hash=name, size=size, positions=positions, nodes=nodes, top=top.hex(),
+                       block_root=digest(b"\2" + struct.pack("<Q", size) + top).hexdigest())
+
+
+def refused_multi_proofs():
+    node = "22" * 32
+    for size, positions, count, error in [
+        (0, [], 0, "NoPosition"), (5, [], 1, "NoPosition"), (0, [0], 0, "Position { position: 0, size: 0 }"),
+        (5, [5], 1, "Position { position: 5, size: 5 }"), (5, [0, 7], 3, "Position { position: 7, size: 5 }"),
+        (5, [1, 1], 3, "Order(1)"), (5, [3, 2], 2, "Order(2)"), (1, [0], 1, "TooManyNodes"), (2, [0], 0, "TooFewNodes"),
+        (2, [0], 2, "TooManyNodes"), (5, [4], 0, "TooFewNodes"), (5, [4], 2, "TooManyNodes"), (5, [0], 2, "TooFewNodes"),
+        (5, [0], 4, "TooManyNodes"), (8, list(range(8)), 1, "TooManyNodes"), (2**62, [0], 61, "TooFewNodes"),
+        (2**62, [0], 63, "TooManyNodes"), (2**62 + 1, [0], 62, f"Size({2**62 + 1})"), (2**64 - 1, [0], 64, f"Size({2**64 - 1})"),
+    ]:
+        yield dict(size=size, positions=positions, nodes=[node] * count, error=error)
+
+
+def log_leaves(size):
+    return [hashlib.sha256(b"\0" + str(index).encode()).digest() for index in range(size)]
+
+
+def consistency_proofs():
+    for old, new in [(0, 0), (0, 1), (0, 9), (1, 1), (1, 2), (2, 2), (1, 3), (2, 3), (3, 4), (3, 7), (4, 7), (6, 7), (6, 8),
+                     (7, 8), (8, 8), (8, 9), (5, 300), (128, 300), (255, 300), (256, 257), (299, 300), (300, 300)]:
+        leaves = log_leaves(new)
+        yield dict(old_size=old, old_root=tree(hashlib.sha256, leaves[:old]).hex(), new_size=new,
+                   new_root=tree(hashlib.sha256, leaves).hex(),
+                   nodes=[node.hex() for node in consistency(hashlib.sha256, leaves, old)])
+
+
+def refused_consistency_proofs():
+    leaves = log_leaves(9)
+    roots = [tree(hashlib.sha256, leaves[:size]).hex() for size in range(10)]
+    sound = [node.hex() for node in consistency(hashlib.sha256, leaves, 6)]
+    wrong = "33" * 32
+    for old, old_root, new, new_root, nodes, error in [
+        (6, roots[6], 9, roots[9], sound[:-1], "TooFewNodes"),
+        (6, roots[6], 9, roots[9], [], "TooFewNodes"),
+        (6, roots[6], 9, roots[9], sound + [wrong], "TooManyNodes"),
+        (6, roots[6], 9, roots[9], [wrong] + sound[1:], "OldRoot"),
+        (6, roots[6], 9, roots[9], sound[:-1] + [wrong], "Root"),
+        (6, roots[5], 9, roots[9], sound, "OldRoot"),
+        (6, roots[6], 9, roots[8], sound, "Root"),
+        (4, roots[4], 9, roots[9], [], "TooFewNodes"),
+        (8, roots[8], 9, roots[9], [wrong], "Root"),
+        (9, roots[9], 9, roots[8], [], "Root"),
+        (9, roots[9], 9, roots[9], [wrong], "TooManyNodes"),
+        (0, roots[0], 9, roots[9], [wrong], "TooManyNodes"),
+        (0, roots[1], 9, roots[9], [], "OldRoot"),
+        (0, roots[0], 0, roots[1], [], "Root"),
+        (9, roots[9], 6, roots[6], sound, "Shrunk { old: 9, new: 6 }"),
+        (1, roots[1], 2**62 + 1, roots[9], [], f"Size({2**62 + 1})"),
+    ]:
+        yield dict(old_size=old, old_root=old_root, new_size=new, new_root=new_root, nodes=nodes, error=error)
+
+
 # Tiles.
 
 def path(place, index, width):
@@ -259,6 +365,9 @@ FILES = {
     "tiles.json": lambda: dict(paths=list(tile_paths()), refused=REFUSED_PATHS, partial=list(partial_paths()),
                                full=list(full_paths())),
     "rows.json": lambda: list(rows()),
+    "multiproofs.json": lambda: dict(proofs=list(multi_proofs()), refused=list(refused_multi_proofs())),
+    "consistency.json": lambda: dict(proofs=list(consistency_proofs()), refused=list(refused_consistency_proofs())),
+    "proofs.json": lambda: proofs.vectors(encode, commitment, tree, multi_proof, consistency, row),
 }
 
 

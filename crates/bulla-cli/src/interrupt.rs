@@ -4,7 +4,7 @@
 //! signal ends it at once. What only reads has nothing to drain: [`exit_after`].
 
 use crate::exit::{Exit, Failure};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
@@ -42,6 +43,13 @@ impl Interrupt {
 
     pub(crate) fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
+    }
+
+    /// Waits for `time`, or until a signal comes.
+    pub(crate) fn wait(&self, time: Duration) {
+        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+        // Woken too early, the caller looks too early: no harm.
+        let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&time));
     }
 
     /// Waits until `source` has something to read, or has ended.

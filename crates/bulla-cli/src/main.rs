@@ -3,16 +3,22 @@
 #[macro_use]
 mod output;
 mod append;
+mod check;
 mod config;
 mod exit;
 mod export;
+mod filter;
+mod generate;
 mod info;
 mod init;
 mod interrupt;
+mod manual;
 mod place;
+mod prove;
+mod tail;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -32,6 +38,12 @@ enum Command {
     Export(export::Export),
     Info(info::Info),
     Config(config::Config),
+    Prove(prove::Prove),
+    Check(check::Check),
+    Tail(tail::Tail),
+    Completions(manual::Completions),
+    Man(manual::Man),
+    Generate(generate::Generate),
 }
 
 const AFTER_HELP: &str = "\
@@ -70,6 +82,12 @@ impl Command {
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
             Command::Config(config) => config.run(),
+            Command::Prove(prove) => prove.run(),
+            Command::Check(check) => check.run(),
+            Command::Tail(tail) => tail.run(),
+            Command::Completions(completions) => completions.run(Arguments::command()),
+            Command::Man(man) => man.run(Arguments::command()),
+            Command::Generate(generate) => generate.run(),
         }
     }
 }

@@ -53,6 +53,13 @@ pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
+/// A progress bar over a part of a whole, for work that is done in several passes; shown on a terminal only.
+pub(crate) fn pass_bar() -> ProgressBar {
+    let template = "{elapsed} {prefix} [{wide_bar}] {percent}% {msg}, {eta} left";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(1).with_style(style.progress_chars("=> "))
+}
+
 /// A progress bar over bytes; shown on a terminal only. A total of zero is one that is not known.
 pub(crate) fn progress_bar(total: u64) -> ProgressBar {
     let (bar, template) = match total {

@@ -41,6 +41,18 @@ impl Place {
         Ok(Some(Arc::new(identity)))
     }
 
+    /// The identity in `given`, or else the one in the key directory, which has to be there.
+    pub(crate) fn reader(&self, given: Option<&Path>) -> Result<Arc<dyn Identity>, Failure> {
+        self.identity(given)?.ok_or_else(|| {
+            let keys = self.keys();
+            let message = format!(
+                "there is no identity to read the log with in {}; name one with --identity",
+                keys.display()
+            );
+            Failure::new(Exit::Refused, message)
+        })
+    }
+
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.
     pub(crate) fn seal_key(
         &self,

@@ -1,15 +1,18 @@
-//! What an auditor of a Bulla log compiles: entries and their rows, units, commitments, the tree, tiles and
-//! checkpoints. No keys, no input or output, no unsafe code.
+//! What an auditor of a Bulla log compiles: entries and their rows, units, commitments, the tree, tiles, checkpoints
+//! and proofs. No keys, no input or output, no unsafe code.
 //!
 //! `docs/format.md` is the specification of every byte here.
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
 pub mod commitment;
+pub mod consistency;
 pub mod entry;
 pub mod hash;
 mod hex;
+pub mod multiproof;
 pub mod note;
+pub mod proof;
 pub mod tile;
 pub mod tree;
 pub mod unit;
@@ -19,7 +22,9 @@ pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
 pub use entry::{Entry, EntryError};
 pub use hash::{Hash, HashId, Sha256, sha256};
+pub use multiproof::TreeProofError;
 pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
+pub use proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof, ProofError, ProofFile};
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;
 pub use unit::{block_root, row_unit};

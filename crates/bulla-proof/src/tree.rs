@@ -99,20 +99,26 @@ pub(crate) fn node_input(left: &Hash, right: &Hash) -> [u8; 65] {
 }
 
 /// Replaces hashes by the root of the RFC 6962 tree over them, level by level, and returns it; `None` of none.
+pub(crate) fn reduce(hashes: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> Option<Hash> {
+    let mut width = hashes.len();
+    while width > 1 {
+        width = pair(&mut hashes[..width], &node);
+    }
+    hashes.first().copied()
+}
+
+/// Replaces a level of a tree by the one above it, at its front, and returns how wide that is.
 ///
 /// Pairing neighbours and promoting an odd last one gives the tree of RFC 6962: every node stands for a perfect
 /// subtree of the level's width but the last, which stands for the rest, so that the last pairing of all is at the
 /// largest power of two below the number of leaves, and likewise inside the rest.
-pub(crate) fn reduce(hashes: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> Option<Hash> {
-    let mut width = hashes.len();
-    while width > 1 {
-        for pair in 0..width / 2 {
-            hashes[pair] = node(&hashes[2 * pair], &hashes[2 * pair + 1]);
-        }
-        if width % 2 == 1 {
-            hashes[width / 2] = hashes[width - 1];
-        }
-        width = width.div_ceil(2);
+pub(crate) fn pair(level: &mut [Hash], node: impl Fn(&Hash, &Hash) -> Hash) -> usize {
+    let width = level.len();
+    for pair in 0..width / 2 {
+        level[pair] = node(&level[2 * pair], &level[2 * pair + 1]);
     }
-    hashes.first().copied()
+    if width % 2 == 1 {
+        level[width / 2] = level[width - 1];
+    }
+    width.div_ceil(2)
 }

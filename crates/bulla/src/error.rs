@@ -53,8 +53,8 @@ impl Error {
         Error::new(ErrorKind::Unavailable, message)
     }
 
-    /// An I/O error on `what`, as a person would name it.
-    pub(crate) fn io(what: impl fmt::Display, source: io::Error) -> Self {
+    /// An I/O error on `what`, as a person would name it: `Unavailable`.
+    pub fn io(what: impl fmt::Display, source: io::Error) -> Self {
         Error { kind: ErrorKind::Unavailable, message: what.to_string(), source: Some(source) }
     }
 

@@ -19,10 +19,11 @@ use crate::read::walk::open_segment;
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
 use crate::store::{FileSystem, Store, StoreFile};
-use crate::verify::{OnProgress, Progress, read_checkpoint};
+use crate::verify::{OnProgress, Progress, Signed, read_checkpoint};
 use bulla_proof::Entry;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::Hash;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,17 +57,17 @@ const HELD: u64 = 64 << 20;
 /// # }
 /// ```
 pub struct Reader {
-    store: Arc<dyn Store>,
-    config: LogConfig,
-    key: Option<VerifierKey>,
-    identity: Option<Arc<dyn Identity>>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: LogConfig,
+    pub(crate) key: Option<VerifierKey>,
+    pub(crate) identity: Option<Arc<dyn Identity>>,
     threads: usize,
     progress: OnProgress,
     keys: Mutex<HashMap<u64, Arc<EpochKeys>>>,
 }
 
 /// What a query read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadReport {
     /// Entries that met the query.
     pub entries: u64,
@@ -76,25 +77,31 @@ pub struct ReadReport {
     pub blocks: u64,
     /// Bytes that were read from the log's files.
     pub bytes_read: u64,
+    /// Frames that the checkpoint covers.
+    pub tree_size: u64,
+    /// The root that the checkpoint signs, which everything that was read is under.
+    pub root: Hash,
 }
 
 /// The entries of one block that meet a query, in the order of their numbers.
 pub struct Matches<'a> {
-    opener: &'a BlockOpener,
-    first_entry: u64,
+    pub(crate) opener: &'a BlockOpener,
+    pub(crate) commitment: &'a Commitment,
     /// Which rows of the block they are.
-    rows: &'a [u32],
+    pub(crate) rows: &'a [u32],
 }
 
 impl<'a> Matches<'a> {
     /// The entries, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + '_ {
-        let rows = self.opener.rows();
-        self.rows.iter().filter_map(move |&row| {
-            // It was decoded once before, to see whether it matches.
-            let entry = Entry::decode(&rows[row as usize]).ok()?;
-            Some((self.first_entry + u64::from(row), entry))
-        })
+        // They were decoded once before, to see whether they match.
+        self.rows().filter_map(|(number, row)| Some((number, Entry::decode(row).ok()?)))
+    }
+
+    /// Their canonical rows, with their numbers.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, &'a [u8])> + '_ {
+        let (rows, first) = (self.opener.rows(), self.commitment.first_entry);
+        self.rows.iter().map(move |&row| (first + u64::from(row), &rows[row as usize]))
     }
 
     /// How many there are.
@@ -179,13 +186,8 @@ impl Reader {
         query: &Query,
         mut each: impl FnMut(u64, &Entry<'_>) -> Result<()>,
     ) -> Result<ReadReport> {
-        let own = |matches: &Matches<'_>| -> Vec<(u64, Vec<u8>)> {
-            let rows = matches.opener.rows();
-            matches
-                .rows
-                .iter()
-                .map(|&row| (matches.first_entry + u64::from(row), rows[row as usize].to_vec()))
-                .collect()
+        let own = |matches: &Matches<'_>| {
+            matches.rows().map(|(number, row)| (number, row.to_vec())).collect::<Vec<_>>()
         };
         self.read(query, Delivery::Checked, own, |rows| {
             rows.iter().try_for_each(|(number, row)| {
@@ -206,15 +208,75 @@ impl Reader {
         query: &Query,
         delivery: Delivery,
         render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<ReadReport> {
+        self.snapshot()?.read(query, delivery, render, write)
+    }
+
+    /// What the current checkpoint covers.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>> {
+        let store = Metered::new(self.store.clone());
+        let Signed { checkpoint, note, .. } = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
+        let manifest = Manifest::load(&store, checkpoint)?;
+        Ok(Snapshot { reader: self, store, manifest, note })
+    }
+}
+
+fn report_entries<P>(found: &Found<P>, matching: &mut Vec<(u64, u64)>) {
+    if found.selected.entries > 0 {
+        matching.push((found.frame, found.selected.entries));
+    }
+}
+
+/// The checkpoint, which has to be signed by the log's key, and by `key` where there is one.
+pub(crate) fn trusted_checkpoint(
+    store: &dyn Store,
+    config: &LogConfig,
+    key: Option<&VerifierKey>,
+) -> Result<Signed> {
+    let mut findings = Findings::default();
+    let read = read_checkpoint(store, config, key, &mut findings)?;
+    match (read, findings.finish().first()) {
+        (Some(signed), None) => Ok(signed),
+        (_, Some(finding)) => Err(Error::tampered(finding.to_string())),
+        (None, None) => Err(Error::tampered("there is no checkpoint")),
+    }
+}
+
+/// A log at one checkpoint.
+pub(crate) struct Snapshot<'a> {
+    pub(crate) reader: &'a Reader,
+    pub(crate) store: Metered,
+    pub(crate) manifest: Manifest,
+    /// The checkpoint as a signed note.
+    pub(crate) note: Vec<u8>,
+}
+
+/// What one block gave.
+struct Found<P> {
+    frame: u64,
+    selected: Selected,
+    piece: P,
+    /// What the index should have said of it.
+    gathered: Option<Gathered>,
+}
+
+impl Snapshot<'_> {
+    /// As [`Reader::read`].
+    pub(crate) fn read<P: Send>(
+        &self,
+        query: &Query,
+        delivery: Delivery,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<ReadReport> {
-        let snapshot = self.snapshot()?;
-        let mut report = ReadReport::default();
+        let Checkpoint { size: tree_size, root, .. } = self.manifest.checkpoint;
+        let mut report = ReadReport { entries: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
         let mut held = Vec::new();
         let mut size = 0;
         // Which frames have matches, and whether what was held back became too much.
         let (mut matching, mut overflown) = (Vec::new(), false);
-        snapshot.scan(query, &mut report, None, &render, |found| {
+        self.scan(query, &mut report, None, &render, |found| {
             report_entries(&found, &mut matching);
             match delivery {
                 Delivery::Discardable => write(found.piece),
@@ -232,63 +294,14 @@ impl Reader {
         report.entries = matching.iter().map(|(_, entries)| entries).sum();
         if overflown {
             let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
-            snapshot.scan(query, &mut ReadReport::default(), Some(&frames), &render, |found| {
-                write(found.piece)
-            })?;
+            self.scan(query, &mut report.clone(), Some(&frames), &render, |found| write(found.piece))?;
         } else {
             held.into_iter().try_for_each(write)?;
         }
-        report.bytes_read = snapshot.store.read();
+        report.bytes_read = self.store.read();
         Ok(report)
     }
 
-    /// What the current checkpoint covers.
-    fn snapshot(&self) -> Result<Snapshot<'_>> {
-        let store = Metered::new(self.store.clone());
-        let checkpoint = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
-        let manifest = Manifest::load(&store, checkpoint)?;
-        Ok(Snapshot { reader: self, store, manifest })
-    }
-}
-
-fn report_entries<P>(found: &Found<P>, matching: &mut Vec<(u64, u64)>) {
-    if found.selected.entries > 0 {
-        matching.push((found.frame, found.selected.entries));
-    }
-}
-
-/// The checkpoint, which has to be signed by the log's key, and by `key` where there is one.
-fn trusted_checkpoint(
-    store: &dyn Store,
-    config: &LogConfig,
-    key: Option<&VerifierKey>,
-) -> Result<Checkpoint> {
-    let mut findings = Findings::default();
-    let read = read_checkpoint(store, config, key, &mut findings)?;
-    match (read, findings.finish().first()) {
-        (Some((checkpoint, _)), None) => Ok(checkpoint),
-        (_, Some(finding)) => Err(Error::tampered(finding.to_string())),
-        (None, None) => Err(Error::tampered("there is no checkpoint")),
-    }
-}
-
-/// A log at one checkpoint.
-struct Snapshot<'a> {
-    reader: &'a Reader,
-    store: Metered,
-    manifest: Manifest,
-}
-
-/// What one block gave.
-struct Found<P> {
-    frame: u64,
-    selected: Selected,
-    piece: P,
-    /// What the index should have said of it.
-    gathered: Option<Gathered>,
-}
-
-impl Snapshot<'_> {
     /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives each to `found`.
     fn scan<P: Send>(
         &self,
@@ -361,7 +374,7 @@ impl Snapshot<'_> {
     }
 
     /// The keys of the current epoch.
-    fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
+    pub(crate) fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
         let Some(epoch) = frames.epoch() else {
             return Err(Error::tampered("a block comes before any epoch"));
         };
@@ -427,14 +440,14 @@ impl Memory {
                 bytes += row.len() as u64;
             }
         }
-        let matches = Matches { opener: &self.opener, first_entry, rows: &self.rows };
+        let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
         Ok((Selected { entries: matches.len() as u64, bytes }, render(&matches)))
     }
 }
 
 /// The segment that was opened last.
 #[derive(Default)]
-struct Files {
+pub(crate) struct Files {
     last: Option<(SegmentName, Arc<dyn StoreFile>)>,
 }
 

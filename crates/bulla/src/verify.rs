@@ -175,9 +175,10 @@ impl Verify {
             (config, findings) = (now, Findings::default());
             read = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)?;
         }
-        let Some((checkpoint, anchored)) = read else {
+        let Some(read) = read else {
             return Ok((Report::of(findings.finish()), None));
         };
+        let Signed { checkpoint, anchored, .. } = read;
         let mut index = index::Check::new(&*store);
         let wants = match identity {
             None => Wants::Digests,
@@ -284,6 +285,15 @@ pub(crate) fn is_live(store: &dyn Store) -> Result<bool> {
     locked.map_err(|error| Error::io(format!("looking at {}", store.describe(engine::LOCK)), error))
 }
 
+/// A checkpoint as it was read.
+pub(crate) struct Signed {
+    pub(crate) checkpoint: Checkpoint,
+    /// Whether it is signed by the key that was given.
+    pub(crate) anchored: bool,
+    /// The signed note, verbatim.
+    pub(crate) note: Vec<u8>,
+}
+
 /// The checkpoint, and whether it is signed by `key`. One that is not signed by the log's own key still guides
 /// the walk, as far as it can be read.
 pub(crate) fn read_checkpoint(
@@ -291,7 +301,7 @@ pub(crate) fn read_checkpoint(
     config: &LogConfig,
     key: Option<&VerifierKey>,
     findings: &mut Findings,
-) -> Result<Option<(Checkpoint, bool)>> {
+) -> Result<Option<Signed>> {
     let name = checkpoint::FILE;
     let bytes = match crate::keys::read_small(store, name, 1 << 20) {
         Ok(bytes) => bytes,
@@ -330,7 +340,7 @@ pub(crate) fn read_checkpoint(
         let detail = format!("{name} is not signed by the key that was given, {key}");
         findings.add(Finding::new(FindingKind::KeyMismatch, detail));
     }
-    Ok(Some((parsed, anchored)))
+    Ok(Some(Signed { checkpoint: parsed, anchored, note: bytes }))
 }
 
 /// Frames for the threads to work on: bounded in number, and in what they may decode to.

@@ -12,14 +12,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(super) struct Destination {
-    writer: BufWriter<Box<dyn Write>>,
+pub(crate) struct Destination {
+    writer: BufWriter<Box<dyn Write + Send>>,
     unfinished: Option<Unfinished>,
 }
 
 impl Destination {
     /// Standard output, or the file `path`; `-` is standard output too.
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let name = Arc::<Name>::default();
         let on_signal = name.clone();
         interrupt::exit_after(move || on_signal.remove())?;
@@ -30,17 +30,22 @@ impl Destination {
         }
     }
 
-    pub(super) fn writer(&mut self) -> &mut dyn Write {
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.writer
     }
 
+    /// Whether what was written is thrown away unless [`Destination::finish`] is reached.
+    pub(super) fn is_all_or_nothing(&self) -> bool {
+        self.unfinished.is_some()
+    }
+
     /// Everything is written: make it so.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.writer.flush()?;
         self.unfinished.map_or(Ok(()), |unfinished| unfinished.finish())
     }
 
-    fn to(writer: Box<dyn Write>, unfinished: Option<Unfinished>) -> Self {
+    fn to(writer: Box<dyn Write + Send>, unfinished: Option<Unfinished>) -> Self {
         Destination { writer: BufWriter::with_capacity(256 * 1024, writer), unfinished }
     }
 

@@ -1,14 +1,22 @@
 //! `bulla export`.
 
-mod destination;
+#[cfg(feature = "parquet")]
+mod about;
+mod csv;
+pub(crate) mod destination;
+mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod progress;
 
 use crate::exit::{Exit, Failure};
-use crate::output::progress_bar;
+use crate::filter::Filter;
 use crate::place::Place;
 use crate::verify::parse_key;
-use bulla::text::time::parse_time_or_date;
-use bulla::{Exported, FindingKind, Progress, Query, Severity};
+use bulla::text::jsonl;
+use bulla::{Delivery, Exported, FindingKind, Severity};
 use destination::Destination;
+use progress::Passes;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
@@ -19,7 +27,8 @@ T is an RFC 3339 time or a date. A damaged log is refused before anything is
 written, unless --salvage; exit code 1 then too.
 
 Example:
-  bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl")]
+  bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
+  bulla export audit --format parquet -o audit.parquet")]
 pub(crate) struct Export {
     #[command(flatten)]
     place: Place,
@@ -32,32 +41,17 @@ pub(crate) struct Export {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// Only entries that concern this data subject
-    #[arg(long, value_name = "S")]
-    subject: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
-    /// Only entries of this stream (entries that name none are of `default`)
-    #[arg(long, value_name = "S")]
-    stream: Option<String>,
-
-    /// Only entries of this operation
-    #[arg(long, value_name = "OP")]
-    operation: Option<String>,
-
-    /// Only entries of this processor
-    #[arg(long, value_name = "P")]
-    processor: Option<String>,
-
-    /// Only entries at this time or later
-    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
-    from: Option<i64>,
-
-    /// Only entries before this time
-    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
-    to: Option<i64>,
-
-    /// What to print: JSON lines
-    #[arg(long, value_enum, default_value = "jsonl")]
+    /// JSON lines, CSV (RFC 4180) or Parquet
+    #[arg(
+        long,
+        value_enum,
+        default_value = "jsonl",
+        hide_possible_values = true,
+        value_name = "jsonl|csv|parquet"
+    )]
     format: Format,
 
     /// Leave out what is damaged, and say so
@@ -69,53 +63,49 @@ pub(crate) struct Export {
     output: Option<PathBuf>,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Jsonl,
+    Csv,
+    Parquet,
 }
 
 impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let Format::Jsonl = self.format;
+        self.check_format()?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref())?;
-        let Some(identity) = self.place.identity(self.identity.as_deref())? else {
-            return Err(Failure::new(
-                Exit::Refused,
-                format!(
-                    "there is no identity to read the log with in {}; name one with --identity",
-                    self.place.keys().display()
-                ),
-            ));
-        };
-        let export = bulla::Export::open(self.place.directory())?.identity(identity).salvage(self.salvage);
-        let export = match key {
-            Some(key) => export.key(key),
-            None => export,
-        };
-        let export = export.query(Query {
-            subject: self.subject,
-            stream: self.stream,
-            operation: self.operation,
-            processor: self.processor,
-            from: self.from,
-            to: self.to,
-            ..Query::default()
-        });
-
-        let bar = (!io::stdout().is_terminal()).then(|| progress_bar(1));
-        let shown = bar.clone();
-        let progress = move |Progress { done, total, entries, .. }| {
-            if let Some(bar) = &shown {
-                bar.set_length(total);
-                bar.set_position(done);
-                bar.set_message(format!("{entries} entries"));
+        let identity = self.place.reader(self.identity.as_deref())?;
+        let query = self.filter.query();
+        let mut export = bulla::Export::open(self.place.directory())?
+            .identity(identity)
+            .salvage(self.salvage)
+            .query(query.clone());
+        if let Some(key) = key {
+            export = export.key(key);
+        }
+        if destination.is_all_or_nothing() {
+            export = export.delivery(Delivery::Discardable);
+        }
+        // Not where the entries themselves run over the screen.
+        let passes = (!io::stdout().is_terminal() || self.output.is_some()).then(Passes::new);
+        if let Some(passes) = &passes {
+            export = export.progress(passes.stepper(self.salvage || !query.is_narrow()));
+        }
+        let out = destination.writer();
+        let exported = match self.format {
+            Format::Jsonl => lines::run(export, out, b"", jsonl::write_entry),
+            Format::Csv => lines::run(export, out, csv::HEADER, csv::write_entry),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => {
+                parquet::run(export, out, |exported| about::of(&self.place.directory(), &query, exported))
             }
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => return Err(without_parquet()),
         };
-        let exported = export.progress(progress).run(destination.writer());
-        bar.inspect(|bar| bar.finish_and_clear());
+        passes.inspect(Passes::clear);
 
         let finished = exported.map_err(Closed::or_failure).and_then(|exported| {
             destination.finish().map_err(|error| match error.kind() {
@@ -125,11 +115,46 @@ impl Export {
             Ok(exported)
         });
         match finished {
-            Ok(exported) => Ok(tell(&exported, self.salvage)),
+            Ok(exported) => {
+                if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
+                    note!("read {} of {} blocks", read.blocks_read, read.blocks);
+                }
+                Ok(tell(&exported, self.salvage))
+            }
             // Whoever read the output has seen enough.
             Err(Closed::Pipe) => Ok(Exit::Done),
             Err(Closed::Failed(failure)) => Err(failure),
         }
+    }
+
+    /// Refuses what could not be done in the end, at the start.
+    fn check_format(&self) -> Result<(), Failure> {
+        #[cfg(not(feature = "parquet"))]
+        if self.format == Format::Parquet {
+            return Err(without_parquet());
+        }
+        let on_screen = self.output.as_deref().is_none_or(|path| path.as_os_str() == "-");
+        if self.format == Format::Parquet && on_screen && io::stdout().is_terminal() {
+            return Err(Failure::usage("Parquet is nothing for a terminal; write it to a file with -o FILE"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+fn without_parquet() -> Failure {
+    Failure::usage(
+        "this `bulla` was built without Parquet; build it with the feature that is on by default: \
+         cargo build --release -p bulla-cli --features parquet",
+    )
+}
+
+/// Bytes as text, or else as they are.
+fn text_or_bytes(value: Option<&[u8]>) -> (Option<&str>, Option<&[u8]>) {
+    match value.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
+        None => (None, None),
+        Some(Ok(text)) => (Some(text), None),
+        Some(Err(bytes)) => (None, Some(bytes)),
     }
 }
 

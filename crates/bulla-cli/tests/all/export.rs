@@ -33,11 +33,37 @@ fn filters_choose_what_meets_them_all() {
         (&["--to", "2026-01-02"], "1"),
         (&["--from", "2026-01-02T00:00:00.000000001Z", "--to", "2026-01-04T00:00:00Z"], "3"),
         (&["--from", "2026-01-01T01:00:00+01:00", "--operation", "read", "--subject", "ada"], "1"),
+        (&["--entries", "1..2"], "23"),
+        (&["--entries", "3"], "4"),
+        (&["--entries", "2.."], "34"),
+        (&["--entries", "..0"], "1"),
+        (&["--entries", "1..", "--subject", "ada"], "2"),
+        (&["--entries", "4..9"], ""),
     ] {
         assert_eq!(chosen(filter), expected, "{filter:?}");
     }
     place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
-    place.run("export", &["--format", "csv"]).exits(exit::USAGE);
+    place.run("export", &["--format", "xml"]).exits(exit::USAGE);
+    for numbers in ["", "..", "2..1", "x", "1-2", "-1", "1..2..3", "18446744073709551616"] {
+        let ran = place.run("export", &[&format!("--entries={numbers}")]).exits(exit::USAGE);
+        assert!(ran.err.contains("--entries"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_query_says_how_much_it_read() {
+    let place = filled();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    for (filter, told) in [
+        (&[][..], ""),
+        (&["--entries", "0"], "read 1 of 2 blocks\n"),
+        (&["--entries", "3..4"], "read 2 of 2 blocks\n"),
+        (&["--subject", "nobody"], "read 0 of 2 blocks\n"),
+        (&["--to", "2026-01-02", "--format", "csv"], "read 1 of 2 blocks\n"),
+        (&["--entries", "0", "--salvage"], "left out: nothing; the log is not damaged\n"),
+    ] {
+        assert_eq!(place.run("export", filter).exits(exit::DONE).err, told, "{filter:?}");
+    }
 }
 
 #[test]

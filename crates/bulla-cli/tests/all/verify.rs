@@ -124,10 +124,23 @@ fn a_writer_at_work_is_no_finding() {
 
 #[test]
 fn help_fits_a_screen_and_shows_an_example() {
-    for subcommand in ["", "init", "append", "verify", "export", "info"] {
+    let commands = [
+        "init",
+        "append",
+        "verify",
+        "export",
+        "info",
+        "prove",
+        "check",
+        "tail",
+        "generate",
+        "completions",
+        "man",
+    ];
+    for subcommand in std::iter::once("").chain(commands) {
         let arguments = [subcommand, "--help"].into_iter().filter(|argument| !argument.is_empty());
         let help = bulla(arguments).exits(exit::DONE).out;
-        assert!(help.contains("Example:\n  bulla "), "{help}");
+        assert!(help.contains("Example:\n  bulla ") || help.contains("Examples:\n  bulla "), "{help}");
         assert!(help.lines().count() <= 40, "{subcommand}: {} lines", help.lines().count());
     }
 }

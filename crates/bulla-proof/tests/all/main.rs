@@ -3,11 +3,15 @@
 // The helpers of tests are tests too, which Clippy's own exception does not see.
 #![allow(clippy::unwrap_used)]
 
+mod allocator;
 mod checkpoint;
 mod commitment;
+mod consistency;
 mod entry;
 mod hash;
+mod multiproof;
 mod note;
+mod proof;
 mod tile;
 mod tree;
 mod unit;

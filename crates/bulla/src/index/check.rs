@@ -63,16 +63,15 @@ impl<'a> Check<'a> {
     ) {
         let group = commitment.frame / GROUP;
         let same_epoch = self.epoch.as_ref().is_some_and(|epoch| epoch.keys.number() == keys.number());
-        if !same_epoch || group != self.group {
-            self.finish_group(findings);
-            self.group = group;
-        }
         if !same_epoch {
             self.finish(findings);
             let parts = Parts::load(self.store, keys.number()).unwrap_or_default();
             let looked_at = vec![false; parts.heads.len()];
             self.epoch = Some(Epoch { keys: keys.clone(), parts, looked_at });
+        } else if group != self.group {
+            self.finish_group(findings);
         }
+        self.group = group;
         self.seen.insert(commitment.frame, Seen { commitment: commitment.encode(), tokens });
     }
 
@@ -126,7 +125,5 @@ impl Epoch {
 }
 
 fn damaged(keys: &EpochKeys, offset: u64, detail: &str) -> Finding {
-    let mut finding = Finding::new(FindingKind::IndexDamaged, format!("{}: {detail}", path(keys.number())));
-    finding.offset = Some(offset);
-    finding
+    Finding::new(FindingKind::IndexDamaged, detail).at(path(keys.number()), offset)
 }

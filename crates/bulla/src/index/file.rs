@@ -9,7 +9,7 @@ use std::io;
 #[derive(Default)]
 pub(super) struct Parts {
     file: Option<Box<dyn StoreFile>>,
-    /// The heads, and where their ciphertexts lie.
+    /// The heads, and where they lie.
     pub(super) heads: Vec<(Head, u64)>,
     /// Where the first thing lies that is no part, where there is such.
     pub(super) damage: Option<u64>,
@@ -39,8 +39,8 @@ impl Parts {
             let body = offset + HEAD as u64;
             match head.filter(|head| head.epoch == epoch && body + u64::from(head.length) <= length) {
                 Some(head) => {
-                    offset = body + u64::from(head.length);
-                    heads.push((head, body));
+                    let start = std::mem::replace(&mut offset, body + u64::from(head.length));
+                    heads.push((head, start));
                 }
                 None => {
                     damage = Some(offset);
@@ -61,11 +61,11 @@ impl Parts {
         Ok(content)
     }
 
-    /// Reads the ciphertext of a part.
+    /// Reads the ciphertext of the part at `offset`.
     pub(super) fn read(&self, head: &Head, offset: u64) -> io::Result<Vec<u8>> {
         // The head was checked against the file's length.
         let mut text = vec![0; head.length as usize];
-        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(&mut text, offset)?;
+        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(&mut text, offset + HEAD as u64)?;
         Ok(text)
     }
 }

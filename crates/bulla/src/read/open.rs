@@ -12,6 +12,7 @@ use crate::segment::SegmentName;
 use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::unit::SALT_LENGTH;
 use std::sync::Arc;
 
 /// A frame that was found where it should be. Its commitment is the tree's; its body is not trusted yet.
@@ -107,6 +108,14 @@ impl BlockOpener {
     /// The rows of the block opened last.
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
+    }
+
+    /// The units of the block opened last, and their salts, which [`BlockOpener::check_units`] has derived.
+    pub(crate) fn units(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
+        let identity = Identity { log: commitment.log_id, hash: commitment.hash };
+        let mut units = Vec::with_capacity(self.rows.len());
+        block::row_units(identity, commitment.first_entry, &self.salts, self.rows.iter(), &mut units);
+        (units, self.salts.as_chunks().0)
     }
 
     /// Whether the units of the block opened last have the root in its commitment.

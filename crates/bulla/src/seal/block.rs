@@ -85,6 +85,18 @@ pub(crate) fn block_root<'a>(
     rows: impl IntoIterator<Item = &'a [u8]>,
     units: &mut Vec<Hash>,
 ) -> Hash {
+    row_units(identity, first_entry, salts, rows, units);
+    unit::block_root(identity.hash, units)
+}
+
+/// The units of `rows`, a row each, in place of what `units` held.
+pub(crate) fn row_units<'a>(
+    identity: Identity,
+    first_entry: u64,
+    salts: &[u8],
+    rows: impl IntoIterator<Item = &'a [u8]>,
+    units: &mut Vec<Hash>,
+) {
     units.clear();
     let (salts, _) = salts.as_chunks::<16>();
     units.extend(
@@ -93,7 +105,6 @@ pub(crate) fn block_root<'a>(
             .zip(first_entry..)
             .map(|((row, salt), entry)| unit::row_unit(identity.hash, salt, COLUMNS, entry, row)),
     );
-    unit::block_root(identity.hash, units)
 }
 
 /// The least k such that `content` bytes fit 2^k.

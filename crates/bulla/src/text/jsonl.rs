@@ -34,8 +34,22 @@ pub fn parse_line(line: &[u8]) -> Result<ParsedEntry, LineError> {
 pub fn write_entry(entry: &Entry<'_>, number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"entry\":");
     write::number(number, 1, out);
+    write_fields(entry, out);
+}
+
+/// Writes an entry as a line that `bulla append` reads: as [`write_entry`] does, without a number.
+pub fn write_unnumbered(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_fields(entry, out);
+    // There is always an operation, and its comma where the brace belongs.
+    out[start] = b'{';
+}
+
+/// Writes what follows a first field: each with a comma before it, and the end of the line.
+fn write_fields(entry: &Entry<'_>, out: &mut Vec<u8>) {
     if let Some(nanoseconds) = entry.time {
-        out.extend_from_slice(b",\"time\":\"");
+        write_name("time", out);
+        out.push(b'"');
         time::format_time(nanoseconds, out);
         out.push(b'"');
     }

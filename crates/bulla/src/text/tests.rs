@@ -457,8 +457,11 @@ proptest! {
         let parsed: serde_json::Value = serde_json::from_slice(&line).unwrap();
         prop_assert_eq!(&parsed["entry"], number);
         let head = format!("{{\"entry\":{number},");
-        let line = [b"{", line.strip_prefix(head.as_bytes()).unwrap()].concat();
-        prop_assert_eq!(jsonl::parse_line(&line).unwrap(), entry);
+        let fields = line.strip_prefix(head.as_bytes()).unwrap();
+        let mut unnumbered = Vec::new();
+        jsonl::write_unnumbered(&entry.entry(), &mut unnumbered);
+        prop_assert_eq!(&unnumbered, &[b"{", fields, b"\n"].concat());
+        prop_assert_eq!(jsonl::parse_line(unnumbered.trim_ascii_end()).unwrap(), entry);
     }
 
     #[test]
@@ -480,8 +483,8 @@ proptest! {
         entry in entries(), json: bool, start: prop::sample::Index, end: prop::sample::Index, patch in vec(any::<u8>(), 0..4),
     ) {
         let mut line = Vec::new();
-        jsonl::write_entry(&entry.entry(), 0, &mut line);
-        let line = if json { [b"{", &line[b"{\"entry\":0,".len()..]].concat() } else { LINE.as_bytes().to_vec() };
+        jsonl::write_unnumbered(&entry.entry(), &mut line);
+        let line = if json { line } else { LINE.as_bytes().to_vec() };
         let (start, end) = (start.index(line.len()), end.index(line.len()));
         let mut damaged = line.clone();
         damaged.splice(start.min(end)..start.max(end).min(start.min(end) + 4), patch);

@@ -9,6 +9,8 @@ mod configure;
 mod corpus;
 mod crash;
 mod damage;
+mod examples;
+mod follow;
 mod fork;
 mod handover_model;
 mod hostile;

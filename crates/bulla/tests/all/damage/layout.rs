@@ -23,7 +23,7 @@ pub(crate) struct Frame {
     /// Where an event says that a segment's trusted bytes end.
     explains: Option<(String, usize)>,
     /// Whether it records a digest of what follows there.
-    recorded: bool,
+    pub(crate) recorded: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +32,7 @@ pub(crate) struct Layout {
     /// Bytes that count for nothing: segment, and from where to its end.
     pub(crate) surplus: Vec<(String, usize)>,
     pub(crate) size: u64,
+    baseline: BTreeSet<String>,
 }
 
 pub(crate) const BLOCK: u8 = 1;
@@ -103,6 +104,9 @@ impl Layout {
                 layout.frames.push(frame);
             }
         }
+        let gaps = layout.counted().filter(|frame| frame.kind == GAP).map(|frame| frame.finding("gap"));
+        let surplus = layout.surplus.iter().map(|(segment, offset)| format!("abandoned {segment}@{offset}"));
+        layout.baseline = gaps.chain(surplus).collect();
         layout
     }
 
@@ -122,9 +126,7 @@ impl Layout {
 
     /// What a verification tells of the log undamaged.
     pub(crate) fn baseline(&self) -> BTreeSet<String> {
-        let gaps = self.counted().filter(|frame| frame.kind == GAP).map(|frame| frame.finding("gap"));
-        gaps.chain(self.surplus.iter().map(|(segment, offset)| format!("abandoned {segment}@{offset}")))
-            .collect()
+        self.baseline.clone()
     }
 
     /// `baseline` where the event of `frame` cannot be read.
@@ -136,6 +138,26 @@ impl Layout {
             findings.insert(format!("surplus-bytes {segment}@{offset}"));
         }
         findings
+    }
+
+    /// The event that says what the bytes from there on are, the last of them where there are several.
+    pub(crate) fn explained(&self, segment: &str, offset: usize) -> Option<&Frame> {
+        let place = Some((segment.to_owned(), offset));
+        self.counted().rfind(|frame| frame.explains == place)
+    }
+
+    /// The lowest level at which a change of a byte in a segment is found, by `docs/threat-model.md`, "Who can find
+    /// what"; nothing where none finds it.
+    pub(crate) fn found_at(&self, segment: &str, at: usize) -> Option<Level> {
+        let inside = |frame: &&Frame| frame.segment == segment && (frame.offset..frame.end()).contains(&at);
+        let Some(frame) = self.frames.iter().find(inside) else {
+            let (_, offset) = self.surplus.iter().find(|(name, _)| name == segment).unwrap();
+            return self.explained(segment, *offset).filter(|event| event.recorded).map(|_| Level::Public);
+        };
+        let next = self.counted().find(|next| next.number == frame.number + 1);
+        let copied = self.frames.iter().any(|copy| copy.copy && copy.number == frame.number);
+        let seal = at >= frame.end() - SEAL && !copied && next.is_none_or(|next| next.kind != EPOCH);
+        Some(if seal { Level::SealKey } else { Level::Public })
     }
 
     /// The blocks of an epoch that cannot be opened without its frame: those before the next copy of it.
@@ -152,11 +174,8 @@ impl Layout {
         let inside = |frame: &&Frame| frame.segment == segment && (frame.offset..frame.end()).contains(&at);
         let Some(frame) = self.frames.iter().find(inside) else {
             let (_, offset) = self.surplus.iter().find(|(name, _)| name == segment).unwrap();
-            let recorded = |frame: &Frame| {
-                frame.recorded && frame.explains.as_ref() == Some(&(segment.to_owned(), *offset))
-            };
             // Recovery recorded a digest of what it left; what an abandoned segment holds, nobody vouches for.
-            if self.counted().any(recorded) {
+            if self.explained(segment, *offset).is_some_and(|event| event.recorded) {
                 findings.remove(&format!("abandoned {segment}@{offset}"));
                 findings.insert(format!("surplus-bytes {segment}@{offset}"));
             }

@@ -2,7 +2,8 @@
 
 use super::image::Image;
 use super::layout::Layout;
-use super::world::{Level, Made, large, small};
+use super::world::{Level, Made, in_full, short, small, whole};
+use super::{config, index, note};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,78 +17,73 @@ struct Flip {
     level: Level,
 }
 
-/// What a verification of one damaged byte must tell.
-enum Expected {
-    Exactly(BTreeSet<String>),
-    /// At least one finding of these kinds, or an error that refuses the log.
-    Some(&'static [&'static str]),
+const SMALL_FILES: [&str; 2] = ["bulla.toml", "checkpoint"];
+
+/// What a verification of one damaged byte must tell, and nothing else.
+fn expect(made: &Made, layout: &Layout, flip: &Flip, damaged: &Image) -> Vec<String> {
+    let Flip { path, at, level, .. } = flip;
+    let mut expected = match path.as_str() {
+        "checkpoint" => note::expect(made, layout, damaged.get(path), *level),
+        "bulla.toml" => config::expect(made, layout, damaged.get(path), *level),
+        _ if index::is_index(path) => index::expect(layout, path, *at, damaged, *level),
+        _ => match path.strip_prefix("segments/") {
+            Some(segment) => layout.expect_in_segment(segment, *at, *level).into_iter().collect(),
+            None => layout.expect_in_tree(path, *at).into_iter().collect(),
+        },
+    };
+    expected.sort();
+    expected
 }
 
-fn expect(made: &Made, layout: &Layout, flip: &Flip, damaged: &Image) -> Expected {
-    let Flip { path, at, level, .. } = flip;
-    if let Some(segment) = path.strip_prefix("segments/") {
-        return Expected::Exactly(layout.expect_in_segment(segment, *at, *level));
+/// The lowest level at which a damaged byte is found, by the threat model; nothing where none finds it.
+fn found_at(made: &Made, layout: &Layout, path: &str, at: usize, to: u8) -> Option<Level> {
+    match path.strip_prefix("segments/") {
+        Some(segment) => layout.found_at(segment, at),
+        None if path == "bulla.toml" => {
+            let damaged = made.image.flipped(path, at, |_| to);
+            config::is_found(made, at, damaged.get(path)).then_some(Level::Public)
+        }
+        None if index::is_index(path) => Some(Level::Identity),
+        None => Some(Level::Public),
     }
-    if path.starts_with("tile/") {
-        return Expected::Exactly(layout.expect_in_tree(path, *at));
+}
+
+/// Verifies the log with one flip: what that tells, or how it is not what it must tell.
+fn try_one(made: &Made, layout: &Layout, baseline: &BTreeSet<String>, flip: &Flip) -> Result<String, String> {
+    let damaged = made.image.flipped(&flip.path, flip.at, |_| flip.to);
+    let tell = if SMALL_FILES.contains(&flip.path.as_str()) { in_full } else { short };
+    let mut told = made.findings_as(&damaged, flip.level, tell);
+    told.sort();
+    let expected = expect(made, layout, flip, &damaged);
+    if told != expected {
+        let only = |a: &[String], b: &[String]| {
+            a.iter().filter(|text| !b.contains(text)).cloned().collect::<Vec<_>>()
+        };
+        return Err(format!("{flip:?}: told {:?}, not {:?}", only(&told, &expected), only(&expected, &told)));
     }
-    if path == "checkpoint" {
-        return Expected::Some(&["checkpoint-damaged"]);
+    let found = found_at(made, layout, &flip.path, flip.at, flip.to);
+    if told.iter().ne(baseline) != found.is_some_and(|least| flip.level >= least) {
+        return Err(format!("{flip:?}: told {told:?}, but the threat model has it found at {found:?}"));
     }
-    assert_eq!(path, "bulla.toml");
-    let text = made.image.get(path);
-    let settings = text.windows(12).position(|window| window == b"\n[settings]\n").unwrap() + 1;
-    let kinds: &[&str] = &["config-damaged", "config-mismatch", "checkpoint-damaged"];
-    if *at >= settings + 11 && bulla::config::parse(damaged.get(path)).is_ok() {
-        return Expected::Exactly(layout.baseline());
-    }
-    Expected::Some(kinds)
+    let new = told.iter().find(|text| !baseline.contains(*text));
+    Ok(new.map_or("nothing", |text| text.split([' ', ':']).next().unwrap_or_default()).to_owned())
 }
 
 /// Verifies the log with each flip; returns how many there were, by the kind of finding that told of them.
-fn sweep(made: &Made, flips: &[Flip]) -> BTreeMap<String, usize> {
-    let layout = Layout::of(&made.image);
+fn sweep(made: &Made, layout: &Layout, flips: &[Flip]) -> BTreeMap<String, usize> {
     let next = AtomicUsize::new(0);
     let (found, wrong) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
+    let baseline = layout.baseline();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut mine = BTreeMap::<String, usize>::new();
                 while let Some(flip) = flips.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let damaged = made.image.flipped(&flip.path, flip.at, |_| flip.to);
-                    let findings = made.findings(&damaged, flip.level);
-                    let told = findings.iter().cloned().collect::<BTreeSet<_>>();
-                    let by = match expect(made, &layout, flip, &damaged) {
-                        Expected::Exactly(expected) => {
-                            if told != expected || findings.len() != told.len() {
-                                let (only, missing) =
-                                    (told.difference(&expected), expected.difference(&told));
-                                let only = only.collect::<Vec<_>>();
-                                let text =
-                                    format!("{flip:?}: told {only:?}, not {:?}", missing.collect::<Vec<_>>());
-                                wrong.lock().unwrap().push(text);
-                            }
-                            let mut new = told.difference(&layout.baseline()).cloned().collect::<Vec<_>>();
-                            new.sort();
-                            new.first().map_or("nothing", |text| text.split(' ').next().unwrap()).to_owned()
-                        }
-                        Expected::Some(kinds) => {
-                            let refused = |text: &String| text.starts_with("error");
-                            let one = told.iter().find(|text| {
-                                refused(text) || kinds.iter().any(|kind| text.starts_with(kind))
-                            });
-                            let Some(one) = one else {
-                                wrong.lock().unwrap().push(format!("{flip:?}: only {told:?}"));
-                                continue;
-                            };
-                            one.split(' ')
-                                .take(if refused(one) { 2 } else { 1 })
-                                .collect::<Vec<_>>()
-                                .join(" ")
-                        }
-                    };
-                    *mine.entry(format!("{:?}: {by}", flip.level)).or_default() += 1;
+                    match try_one(made, layout, &baseline, flip) {
+                        Ok(by) => *mine.entry(format!("{:?}: {by}", flip.level)).or_default() += 1,
+                        Err(why) => wrong.lock().unwrap().push(why),
+                    }
                 }
                 for (by, count) in mine {
                     *found.lock().unwrap().entry(by).or_default() += count;
@@ -106,43 +102,78 @@ fn sweep(made: &Made, flips: &[Flip]) -> BTreeMap<String, usize> {
     found.into_inner().unwrap()
 }
 
-/// The changes of one byte: one bit, in turn; every 16th place also all bits, and to the extremes.
-fn changes(at: usize, was: u8) -> Vec<u8> {
+/// The changes of one byte: one bit, in turn; every 16th place also all bits, and to the extremes. In the small files
+/// each of the bits: what comes of them differs.
+fn changes(path: &str, at: usize, was: u8) -> Vec<u8> {
     let mut values = vec![was ^ (1 << (at % 8))];
+    if SMALL_FILES.contains(&path) {
+        values.extend((0..8).map(|bit| was ^ (1 << bit)));
+    }
     if at % 16 == at / 16 % 16 {
         values.extend([!was, 0x00, 0xff].into_iter().filter(|&value| value != was));
-        values.sort_unstable();
-        values.dedup();
     }
+    values.sort_unstable();
+    values.dedup();
     values
+}
+
+/// Every byte of every file: where it is, and what it is changed to.
+fn bytes(made: &Made) -> impl Iterator<Item = (String, usize, Vec<u8>)> {
+    made.image.paths().into_iter().flat_map(|path| {
+        let content = made.image.get(&path).to_vec();
+        let changed = move |(at, was)| (path.clone(), at, changes(&path, at, was));
+        content.into_iter().enumerate().map(changed).collect::<Vec<_>>()
+    })
 }
 
 #[test]
 fn every_byte_at_every_level() {
     let made = small();
+    let layout = Layout::of(&made.image);
     let mut flips = Vec::new();
-    for path in made.image.paths() {
-        for (at, &was) in made.image.get(&path).iter().enumerate() {
-            for to in changes(at, was) {
-                flips.extend(Level::ALL.map(|level| Flip { path: path.clone(), at, to, level }));
-            }
+    for (path, at, changes) in bytes(&made) {
+        for to in changes {
+            flips.extend(Level::ALL.map(|level| Flip { path: path.clone(), at, to, level }));
         }
     }
-    let found = sweep(&made, &flips);
+    let found = sweep(&made, &layout, &flips);
     println!("{} bytes, {} verifications: {found:#?}", made.image.bytes(), flips.len());
     assert!(flips.len() > 4 * made.image.bytes());
 }
 
-/// Every byte again, of a log with full and partial tiles. Whoever has the log's key has the public level too.
+/// How many bytes of the whole log share one that is verified at all levels.
+const SHARE: usize = 32;
+
+/// Every byte of the log that has everything: at the lowest level that finds it, where there is a level below also at
+/// that one, which does not, and every so often at all levels.
 #[test]
-fn a_log_of_several_tiles() {
-    let made = large();
+fn every_byte_of_the_whole_log_at_the_level_that_finds_it() {
+    let made = whole();
+    let layout = Layout::of(&made.image);
     let mut flips = Vec::new();
-    for path in made.image.paths() {
-        for (at, &was) in made.image.get(&path).iter().enumerate() {
-            flips.push(Flip { path: path.clone(), at, to: was ^ (1 << (at % 8)), level: Level::Key });
+    let mut unfound = 0;
+    for (path, at, changes) in bytes(&made) {
+        let several = path == "checkpoint";
+        let changes = if SMALL_FILES.contains(&path.as_str()) { changes } else { changes[..1].to_vec() };
+        for to in changes {
+            let least = found_at(&made, &layout, &path, at, to);
+            unfound += usize::from(least.is_none());
+            let mut levels = vec![least.unwrap_or(Level::Identity)];
+            match least {
+                Some(Level::SealKey) => levels.push(Level::Key),
+                None => levels.push(Level::Public),
+                _ => {}
+            }
+            if several || at % SHARE == at / SHARE % SHARE {
+                levels.extend(Level::ALL);
+            }
+            levels.sort();
+            levels.dedup();
+            flips.extend(levels.into_iter().map(|level| Flip { path: path.clone(), at, to, level }));
         }
     }
-    let found = sweep(&made, &flips);
-    println!("{} bytes, {} verifications: {found:#?}", made.image.bytes(), flips.len());
+    let found = sweep(&made, &layout, &flips);
+    println!("{} bytes, {unfound} changes that nothing finds", made.image.bytes());
+    println!("{} verifications: {found:#?}", flips.len());
+    assert!(flips.len() > made.image.bytes());
 }

@@ -1,6 +1,7 @@
 //! What lies past the checkpoint: pending while a writer is at work, unclosed when none is.
 
 use super::image::Image;
+use super::layout::{Frame, HEAD, Layout};
 use super::world::{Level, Made, World, short};
 use std::sync::Arc;
 
@@ -33,6 +34,47 @@ fn pending_beside_a_writer_and_unclosed_without_one() {
     let report = live(&world, &world.made(), Level::Identity);
     let kinds = report.findings.iter().map(short).collect::<Vec<_>>();
     assert!(report.ok && report.pending == 0, "{kinds:#?}");
+}
+
+/// Every byte of a tail that no checkpoint covers, with frames, a copy's worth of epochs and a torn end: whatever it
+/// holds, it is told as unclosed, from where it begins, and as nothing else. No level vouches for what it says.
+#[test]
+fn every_byte_of_an_unclosed_tail() {
+    let mut world = World::new(8);
+    let log = world.open();
+    world.block(&log, 3);
+    log.flush().unwrap();
+    world.gap(&log, 2);
+    world.block(&log, 2);
+    world.die(log, 2, 100);
+    let made = world.made();
+    let layout = Layout::of(&made.image);
+    let tail = layout.counted().filter(|frame| frame.number >= 2).collect::<Vec<_>>();
+    let [first, .., last] = tail[..] else { panic!("no tail") };
+    let segment = format!("segments/{}", first.segment);
+    let length = made.image.get(&segment).len();
+    assert_eq!((first.number, last.number, length - last.end()), (2, 4, 100));
+    for at in first.offset..length {
+        let frame = tail.iter().find(|frame| (frame.offset..frame.end()).contains(&at));
+        // A header has a checksum; whether a commitment is one depends on the byte; bodies and seals are not read.
+        let frames = match frame.map(|frame| (frame, at - frame.offset)) {
+            Some((frame, 0..24)) => vec![frame.number - first.number],
+            Some((frame, 24..HEAD)) => vec![frame.number - first.number, 3],
+            _ => vec![3],
+        };
+        let unclosed = |frames: u64| {
+            let Frame { segment, offset, number, .. } = first;
+            format!("unclosed {segment}@{offset} f{number}-{}", number + frames.max(1) - 1)
+        };
+        let expected = frames.into_iter().map(|frames| [unclosed(frames)]).collect::<Vec<_>>();
+        for level in Level::ALL {
+            let told = made.findings(&made.image.flipped(&segment, at, |byte| byte ^ (1 << (at % 8))), level);
+            assert!(
+                expected.iter().any(|expected| told == *expected),
+                "{at}, {level:?}: {told:?}, not {expected:?}"
+            );
+        }
+    }
 }
 
 #[test]

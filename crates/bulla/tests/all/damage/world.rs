@@ -1,5 +1,6 @@
 //! Logs to be damaged, made by the engine step by step from fixed randomness and time, and how they are verified.
 
+use super::encodings;
 use super::image::Image;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
 use bulla::event::Event;
@@ -7,7 +8,9 @@ use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
 use bulla::store::Store;
 use bulla::store::fault::{Fault, Faults};
-use bulla::{Entry, Finding, Init, Log, Options, Report, Result, Step, VerifierKey, Verify};
+use bulla::{
+    Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
+};
 use bulla_proof::hash::sha256;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -122,6 +125,10 @@ impl World {
 
     /// Appends and seals a block of `rows` entries, without committing it.
     pub(crate) fn seal(&mut self, log: &Log, rows: u64) {
+        self.seal_with(log, rows, append);
+    }
+
+    fn seal_with(&mut self, log: &Log, rows: u64, append: impl Fn(&mut Producer, u64)) {
         let mut producer = log.producer().unwrap();
         for _ in 0..rows {
             append(&mut producer, self.entries);
@@ -136,6 +143,22 @@ impl World {
         self.seal(log, rows);
         log.step(Step::Commit).unwrap();
         self.drain(log);
+    }
+
+    /// A block that has every encoding of columns.
+    pub(crate) fn block_of_every_encoding(&mut self, log: &Log) {
+        self.seal_with(log, encodings::ENTRIES, encodings::append);
+        log.step(Step::Commit).unwrap();
+        self.drain(log);
+    }
+
+    /// Blocks that are as short as can be.
+    pub(crate) fn short_blocks(&mut self, log: &Log, count: u64) {
+        for _ in 0..count {
+            self.seal_with(log, 1, |producer, _| producer.append(&Entry::new("read", "")).unwrap());
+            log.step(Step::Commit).unwrap();
+            self.drain(log);
+        }
     }
 
     /// Seals and commits what is asked for by now, such as events.
@@ -185,7 +208,7 @@ impl World {
 }
 
 /// An entry whose fields differ enough from one to the next for every kind of column.
-pub(crate) fn append(producer: &mut bulla::Producer, number: u64) {
+pub(crate) fn append(producer: &mut Producer, number: u64) {
     let subject = format!("user_{}", number % 7);
     let location = format!("{subject}/email/{number}");
     let payload = sha256(&[&number.to_le_bytes()]).0;
@@ -226,6 +249,42 @@ pub(crate) fn small() -> Made {
     assert_eq!((log.recovery().frames, log.recovery().entries, log.recovery().torn_bytes), (2, 3, 100));
     world.block(&log, 2);
     log.close().unwrap();
+    let log = world.open();
+    world.block(&log, 1);
+    log.close().unwrap();
+    world.made()
+}
+
+/// A log with all of that at once, every encoding of columns, more than 256 frames, and so tiles of level 0 full and
+/// partial, one of level 1 partial, and a segment that was closed because it was full. Most of them are
+/// short.
+pub(crate) fn whole() -> Made {
+    let mut world = World::new(7);
+    let log = world.open();
+    world.block(&log, 3);
+    world.block_of_every_encoding(&log);
+    log.flush().unwrap();
+    log.close().unwrap();
+    // Extends the segment by an epoch.
+    let log = world.open();
+    world.block(&log, 1);
+    world.gap(&log, 2);
+    // Goes to a segment that begins with a copy.
+    world.abandon(&log, 2);
+    world.block(&log, 1);
+    log.flush().unwrap();
+    world.block(&log, 1);
+    world.die(log, 2, 100);
+    let log = world.open();
+    world.block(&log, 2);
+    // Fills the segment, so that the next one begins an epoch.
+    world.short_blocks(&log, 245);
+    log.flush().unwrap();
+    world.short_blocks(&log, 15);
+    log.flush().unwrap();
+    world.block(&log, 1);
+    log.close().unwrap();
+    // Full and partial.
     let log = world.open();
     world.block(&log, 1);
     log.close().unwrap();
@@ -280,10 +339,20 @@ impl Made {
 
     /// The findings of a verification, in short.
     pub(crate) fn findings(&self, image: &Image, level: Level) -> Vec<String> {
+        self.findings_as(image, level, short)
+    }
+
+    /// The findings of a verification, each told in some way.
+    pub(crate) fn findings_as(
+        &self,
+        image: &Image,
+        level: Level,
+        tell: fn(&Finding) -> String,
+    ) -> Vec<String> {
         match self.verify(image, level) {
             Ok(report) => {
                 assert_eq!(report.ok, report.findings.iter().all(|f| f.severity == bulla::Severity::Notice));
-                report.findings.iter().map(short).collect()
+                report.findings.iter().map(tell).collect()
             }
             Err(error) => vec![format!("error {:?}: {error}", error.kind())],
         }
@@ -303,4 +372,16 @@ pub(crate) fn short(finding: &Finding) -> String {
         text += &format!(" e{first}-{last}");
     }
     text
+}
+
+/// A finding as [`short`] has it; with its detail where it has no place, but for what a parser of TOML says.
+pub(crate) fn in_full(finding: &Finding) -> String {
+    match (&finding.segment, finding.frame, finding.kind) {
+        (None, None, FindingKind::ConfigDamaged) => {
+            assert!(finding.detail.starts_with("bulla.toml: "), "{}", finding.detail);
+            short(finding)
+        }
+        (None, None, kind) => format!("{kind}: {}", finding.detail),
+        _ => short(finding),
+    }
 }

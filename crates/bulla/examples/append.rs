@@ -1,4 +1,6 @@
 //! The README's program: four threads append, each waits until its entry is on the disk.
+//!
+//! `cargo run -p bulla --example append` makes a log in `./audit`.
 
 use bulla::{Entry, Init, Log, Options};
 

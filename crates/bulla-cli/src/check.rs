@@ -1,0 +1,162 @@
+//! `bulla check`.
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::output::print_json;
+use crate::verify::parse_key;
+use bulla::VerifierKey;
+use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
+use bulla::text::jsonl;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Check a proof, with its file and the log's public key alone, and print the entries that it discloses.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Exit code 1 where the proof does not hold. Without --key it can only be told to agree with itself: anybody can make
+such a file.
+
+Example:
+  bulla check person.proof --key example.com/audit+2d8c0a31+AUJ3...")]
+pub(crate) struct Check {
+    /// What `bulla prove` made
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The public key of whoever the log must be from, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        interrupt::exit_after(|| ())?;
+        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let bytes = read(&self.file)?;
+        let refused = |error: ProofError| {
+            let exit = if error == ProofError::Kind { Exit::Usage } else { Exit::Violation };
+            Failure::new(exit, format!("{}: {error}", self.file.display()))
+        };
+        match ProofFile::parse(&bytes).map_err(refused)? {
+            ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
+            ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
+        }?;
+        Ok(Exit::Done)
+    }
+
+    fn entries(&self, proof: &Proof, key: Option<&VerifierKey>) -> Result<Result<(), Failure>, ProofError> {
+        let checked = proof.verify(key)?;
+        Ok(match self.json {
+            true => print_json(&EntriesJson::from(&checked)),
+            false => print_entries(&checked).map(|()| {
+                let (entries, units, frames) = (checked.entries().count(), checked.units(), checked.frames());
+                note!("discloses {entries} entries, which are {units} units of {frames} blocks");
+                note!("of {}, tree size {}", checked.origin(), checked.tree_size());
+                tell(key);
+            }),
+        })
+    }
+
+    fn consistency(
+        &self,
+        proof: &ConsistencyProof,
+        key: Option<&VerifierKey>,
+    ) -> Result<Result<(), Failure>, ProofError> {
+        let checked = proof.verify(key)?;
+        let (origin, old_size, tree_size) = (&checked.new.origin[..], checked.old.size, checked.new.size);
+        if self.json {
+            let (ok, anchored, root) = (true, checked.anchored, checked.new.root.to_base64());
+            return Ok(print_json(&ConsistencyJson { ok, anchored, origin, old_size, tree_size, root }));
+        }
+        note!("{origin}: the tree of size {tree_size} begins with the tree of size {old_size}");
+        tell(key);
+        Ok(Ok(()))
+    }
+}
+
+/// Whose word it is.
+fn tell(key: Option<&VerifierKey>) {
+    match key {
+        Some(key) => note!("ok: signed by {key}"),
+        None => note!("self-consistent; without --key nobody can say whose log it is"),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    const LIMIT: u64 = 4 << 30;
+    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() as u64 > LIMIT {
+        true => Err(Failure::usage(format!("{} has over {LIMIT} bytes: no proof has", path.display()))),
+        false => Ok(bytes),
+    }
+}
+
+/// The entries as `bulla export` prints them.
+fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
+    let mut out = BufWriter::with_capacity(256 * 1024, io::stdout().lock());
+    let mut line = Vec::new();
+    let mut written = checked.entries().try_for_each(|(number, entry)| {
+        line.clear();
+        jsonl::write_entry(&entry, number, &mut line);
+        out.write_all(&line)
+    });
+    written = written.and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::io("writing to standard output", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[derive(Serialize)]
+struct EntriesJson<'a> {
+    ok: bool,
+    anchored: bool,
+    origin: &'a str,
+    tree_size: u64,
+    root: String,
+    frames: usize,
+    units: usize,
+    entries: Vec<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct ConsistencyJson<'a> {
+    ok: bool,
+    anchored: bool,
+    origin: &'a str,
+    old_size: u64,
+    tree_size: u64,
+    root: String,
+}
+
+impl<'a> From<&Checked<'a>> for EntriesJson<'a> {
+    fn from(checked: &Checked<'a>) -> Self {
+        let json = |(number, entry)| {
+            let mut line = Vec::new();
+            jsonl::write_entry(&entry, number, &mut line);
+            // What is written is JSON, and JSON is text.
+            RawValue::from_string(String::from_utf8(line).ok()?.trim_end().to_owned()).ok()
+        };
+        EntriesJson {
+            ok: true,
+            anchored: checked.anchored(),
+            origin: checked.origin(),
+            tree_size: checked.tree_size(),
+            root: checked.root().to_base64(),
+            frames: checked.frames(),
+            units: checked.units(),
+            entries: checked.entries().filter_map(json).collect(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a Parquet file says of itself: whose log it is of, which checkpoint it was read under, what was asked for.
+//! Nobody signs that; whoever has the log can check it.
+
+use bulla::store::FileSystem;
+use bulla::text::time::format_time;
+use bulla::{Exported, Query};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+pub(super) fn of(log: &Path, query: &Query, exported: &Exported) -> Vec<(&'static str, String)> {
+    let mut about = Vec::new();
+    // It was there a moment ago, and the export does not depend on it.
+    if let Ok((config, _)) = bulla::config::load(&FileSystem::new(log)) {
+        about.push(("bulla.origin", config.origin));
+        about.push(("bulla.vkey", config.verifier_key.to_string()));
+    }
+    match exported.read {
+        Some(read) => {
+            about.push(("bulla.tree_size", read.tree_size.to_string()));
+            about.push(("bulla.root", read.root.to_base64()));
+        }
+        // What was salvaged is under no root.
+        None => about.push(("bulla.left_out", exported.left_out.to_string())),
+    }
+    about.push(("bulla.query", to_json(query).to_string()));
+    about
+}
+
+/// The query as one object, by the names of the command's options.
+fn to_json(query: &Query) -> Value {
+    let time = |nanoseconds| {
+        let mut text = Vec::new();
+        format_time(nanoseconds, &mut text);
+        Value::from(String::from_utf8_lossy(&text))
+    };
+    let text = |value: &Option<String>| value.clone().map(Value::from);
+    let entries = |query: &Query| {
+        let end = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+        let (first, last) = (query.first_entry, query.last_entry);
+        (first.is_some() || last.is_some()).then(|| Value::from(format!("{}..{}", end(first), end(last))))
+    };
+    let asked = [
+        ("subject", text(&query.subject)),
+        ("stream", text(&query.stream)),
+        ("operation", text(&query.operation)),
+        ("processor", text(&query.processor)),
+        ("from", query.from.map(time)),
+        ("to", query.to.map(time)),
+        ("entries", entries(query)),
+    ];
+    let asked = asked.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(asked.collect::<Map<_, _>>())
+}

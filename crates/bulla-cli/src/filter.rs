@@ -1,0 +1,74 @@
+//! Which entries a command is about: the same arguments wherever entries are chosen.
+
+use bulla::Query;
+use bulla::text::time::parse_time_or_date;
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Which entries (those that meet all of it)")]
+pub(crate) struct Filter {
+    /// Those that concern this data subject
+    #[arg(long, value_name = "S")]
+    subject: Option<String>,
+
+    /// Those of this stream (entries that name none are of `default`)
+    #[arg(long, value_name = "S")]
+    stream: Option<String>,
+
+    /// Those of this operation
+    #[arg(long, value_name = "OP")]
+    operation: Option<String>,
+
+    /// Those of this processor
+    #[arg(long, value_name = "P")]
+    processor: Option<String>,
+
+    /// Those at this time or later
+    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
+    from: Option<i64>,
+
+    /// Those before this time
+    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
+    to: Option<i64>,
+
+    /// Those with these numbers, both ends included, of which one may be left out; or one number
+    #[arg(long, value_name = "FIRST..LAST", value_parser = parse_numbers)]
+    entries: Option<Numbers>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    first: Option<u64>,
+    last: Option<u64>,
+}
+
+impl Filter {
+    pub(crate) fn query(self) -> Query {
+        Query {
+            subject: self.subject,
+            stream: self.stream,
+            operation: self.operation,
+            processor: self.processor,
+            from: self.from,
+            to: self.to,
+            first_entry: self.entries.and_then(|numbers| numbers.first),
+            last_entry: self.entries.and_then(|numbers| numbers.last),
+        }
+    }
+}
+
+fn parse_numbers(text: &str) -> Result<Numbers, String> {
+    let number = |text: &str| match text.parse::<u64>() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(format!("`{text}` is not the number of an entry")),
+    };
+    let end = |text: &str| if text.is_empty() { Ok(None) } else { number(text) };
+    let (first, last) = match text.split_once("..") {
+        None => (number(text)?, number(text)?),
+        Some(("", "")) => return Err("it names no number".to_owned()),
+        Some((first, last)) => (end(first)?, end(last)?),
+    };
+    if first.zip(last).is_some_and(|(first, last)| first > last) {
+        return Err("the first comes after the last".to_owned());
+    }
+    Ok(Numbers { first, last })
+}

@@ -1,0 +1,105 @@
+//! `bulla prove`.
+
+use crate::exit::{Exit, Failure};
+use crate::export::destination::Destination;
+use crate::filter::Filter;
+use crate::place::{Place, error_in};
+use crate::verify::parse_key;
+use bulla::{Query, Reader};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Prove that the log holds some entries, or that it grew from an earlier checkpoint.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
+there are. It does not show that these are all there are.
+
+Examples:
+  bulla prove audit --entry 1042 -o entry.proof
+  bulla prove audit --subject user_42 -o person.proof
+  bulla prove audit --consistency checkpoint.of-last-year -o grown.proof")]
+pub(crate) struct Prove {
+    #[command(flatten)]
+    place: Place,
+
+    /// The entry of this number
+    #[arg(long, value_name = "N", conflicts_with = "entries")]
+    entry: Option<u64>,
+
+    /// Prove that the log begins with all that this checkpoint covers: a file, as `checkpoint` in the log
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    consistency: Option<PathBuf>,
+
+    /// The age identity that reads the log [default: identity.age of the key directory]
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+
+    /// The public key of whoever the log must be from, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// Write to a file, all or nothing, readable by its owner only
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Prove {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let mut reader = Reader::open(self.place.directory())?;
+        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+            reader = reader.key(key);
+        }
+        let (text, told) = match &self.consistency {
+            Some(path) => {
+                let old = read_note(path)?;
+                let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
+                (proof, "that the log begins with all that the old checkpoint covers".to_owned())
+            }
+            None => {
+                let query = match self.entry {
+                    Some(number) => {
+                        Query { first_entry: Some(number), last_entry: Some(number), ..self.filter.query() }
+                    }
+                    None => self.filter.query(),
+                };
+                if !query.is_narrow() {
+                    let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
+                    return Err(Failure::usage(message));
+                }
+                let proven = reader.identity(self.place.reader(self.identity.as_deref())?).prove(&query)?;
+                let read = proven.read;
+                let (entries, units, blocks) = (read.entries, proven.units, (read.blocks_read, read.blocks));
+                let told =
+                    format!("{entries} entries in {units} units; read {} of {} blocks", blocks.0, blocks.1);
+                (proven.text, told)
+            }
+        };
+        let mut destination = Destination::open(self.output.as_deref())?;
+        let written = destination.writer().write_all(text.as_bytes()).and_then(|()| destination.finish());
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            written => written.map_err(|error| Failure::io("writing the proof", &error))?,
+        }
+        note!("proves {told}");
+        Ok(Exit::Done)
+    }
+}
+
+/// Reads a checkpoint, which is short.
+fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
+    const LIMIT: u64 = 1 << 20;
+    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let mut note = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(LIMIT + 1).read_to_end(&mut note).map_err(failed)?;
+    match note.len() as u64 > LIMIT {
+        true => {
+            Err(Failure::usage(format!("{} has over {LIMIT} bytes: it is no checkpoint", path.display())))
+        }
+        false => Ok(note),
+    }
+}

@@ -1,0 +1,97 @@
+//! `bulla tail`.
+
+use crate::exit::{Exit, Failure};
+use crate::filter::Filter;
+use crate::interrupt::Interrupt;
+use crate::place::Place;
+use crate::verify::parse_key;
+use bulla::text::jsonl;
+use bulla::{Error, Followed, Polled, Query, Reader};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time between two looks at the log.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Print entries as they are committed, until interrupted.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is of an entry
+that no signed checkpoint covers yet, which a crash of the writing host can still take.
+
+Example:
+  bulla tail audit --operation delete --from 2026-01-01")]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    place: Place,
+
+    /// Print entries only once a signed checkpoint covers them
+    #[arg(long)]
+    signed: bool,
+
+    /// The age identity that reads the log [default: identity.age of the key directory]
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+
+    /// The public key of whoever the log must be from, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Tail {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::install()?;
+        let mut reader = Reader::open(self.place.directory())?;
+        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+            reader = reader.key(key);
+        }
+        let reader = reader.identity(self.place.reader(self.identity.as_deref())?);
+        let mut query = self.filter.query();
+        if query.first_entry.is_none() && query.from.is_none() {
+            query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
+        }
+        let last = query.last_entry;
+        let mut follow = reader.follow(&query)?.signed_only(self.signed);
+        let mut out = io::stdout().lock();
+        let mut line = Vec::new();
+        while !interrupt.is_raised() {
+            let polled = follow.poll(|followed| {
+                write_line(followed, &mut line);
+                out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))
+            });
+            match polled {
+                Ok(Polled { lost_from: Some(number), .. }) => {
+                    note!(
+                        "a crash took entries from {number} on, shown as pending; what is shown now is in their place"
+                    );
+                }
+                Ok(Polled { covered, .. }) if last.is_some_and(|last| covered > last) => {
+                    return Ok(Exit::Done);
+                }
+                Ok(_) => {}
+                // Whoever read the output has seen enough.
+                Err(error)
+                    if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
+                {
+                    return Ok(Exit::Done);
+                }
+                Err(error) => return Err(error.into()),
+            }
+            interrupt.wait(PAUSE);
+        }
+        Ok(Exit::Interrupted)
+    }
+}
+
+/// The line of `bulla export`, marked where no checkpoint covers it.
+fn write_line(followed: &Followed<'_>, line: &mut Vec<u8>) {
+    line.clear();
+    jsonl::write_entry(&followed.entry, followed.number, line);
+    if followed.pending {
+        line.splice(1..1, *b"\"pending\":true,");
+    }
+}

@@ -1,0 +1,169 @@
+//! `prove` and `check`: what one side makes of a log, and the other checks with a key alone.
+
+use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use std::path::Path;
+use std::process::Command;
+
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
+
+/// A log of several blocks in two epochs.
+fn filled() -> Place {
+    let place = Place::new();
+    place.append(&[], &lines(0..3000)).exits(exit::DONE);
+    place.append(&[], &lines(3000..5000)).exits(exit::DONE);
+    place
+}
+
+fn prove(place: &Place, what: &[&str]) -> String {
+    let file = place.path("a.proof").into_os_string().into_string().unwrap();
+    place.run("prove", &[what, &["-o", &file]].concat()).exits(exit::DONE);
+    file
+}
+
+/// Checks on a machine that has nothing but the file and the key.
+fn check(file: &str, more: &[&str]) -> Ran {
+    let elsewhere = Place::empty();
+    std::fs::copy(file, elsewhere.path("file")).unwrap();
+    let mut arguments = arguments!["check", elsewhere.path("file")];
+    arguments.extend(more.iter().map(std::ffi::OsString::from));
+    bulla(arguments)
+}
+
+#[test]
+fn a_proof_discloses_what_an_export_prints_and_another_implementation_agrees() {
+    let place = filled();
+    let key = place.verifier_key();
+    for (what, units) in [
+        (&["--entry", "0"][..], 1),
+        (&["--entry", "4999"], 1),
+        (&["--entries", "2990..3010"], 21),
+        (&["--subject", "s7"], 500),
+        (&["--subject", "s7", "--entries", "4000.."], 100),
+        (&["--operation", "read"], 5000),
+    ] {
+        let file = prove(&place, what);
+        let ran = check(&file, &["--key", &key]).exits(exit::DONE);
+        let filter = match what {
+            ["--entry", number] => vec!["--entries", number],
+            what => what.to_vec(),
+        };
+        assert_eq!(ran.out, place.run("export", &filter).exits(exit::DONE).out, "{what:?}");
+        assert!(
+            ran.err.contains(&format!("discloses {units} entries, which are {units} units of ")),
+            "{ran:?}"
+        );
+        assert!(ran.err.ends_with(&format!("ok: signed by {key}\n")), "{ran:?}");
+
+        let json = check(&file, &["--key", &key, "--json"]).exits(exit::DONE).json();
+        assert_eq!(
+            (&json["ok"], &json["anchored"], &json["units"]),
+            (&true.into(), &true.into(), &units.into())
+        );
+        assert_eq!(json["entries"].as_array().unwrap(), &parse_lines(&ran.out));
+
+        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", &key]).output().unwrap();
+        let theirs = Ran::from(theirs).exits(0);
+        assert_eq!(theirs.out, ran.out, "{what:?}");
+    }
+}
+
+#[test]
+fn without_a_key_a_proof_only_agrees_with_itself_and_with_another_it_does_not_hold() {
+    let place = filled();
+    let file = prove(&place, &["--entry", "7"]);
+    let ran = check(&file, &[]).exits(exit::DONE);
+    assert!(ran.err.contains("self-consistent; without --key nobody can say whose log it is"), "{ran:?}");
+    assert_eq!(check(&file, &["--json"]).exits(exit::DONE).json()["anchored"], false);
+    let other = Place::new().verifier_key();
+    let ran = check(&file, &["--key", &other]).exits(exit::VIOLATION);
+    assert_eq!(ran.out, "");
+}
+
+#[test]
+fn what_is_altered_is_refused_and_says_why() {
+    let place = filled();
+    let key = place.verifier_key();
+    let file = prove(&place, &["--entry", "7"]);
+    let proof = std::fs::read(&file).unwrap();
+    for at in (0..proof.len()).step_by(37) {
+        let mut altered = proof.clone();
+        altered[at] ^= 1;
+        let path = place.write("altered", &altered);
+        let ran = check(&path, &["--key", &key]);
+        let code = if at < "c2sp.org/tlog-proof@v1".len() { exit::USAGE } else { exit::VIOLATION };
+        let ran = ran.exits(code);
+        assert!(ran.err.starts_with("bulla: ") && ran.out.is_empty(), "{at}: {ran:?}");
+    }
+    check(&place.write("empty", b""), &[]).exits(exit::USAGE);
+    check(&place.write("no proof", b"hello\n"), &[]).exits(exit::USAGE);
+    bulla(["check", "/does/not/exist"]).exits(exit::ENVIRONMENT);
+    bulla(["check", "/dev/null"]).exits(exit::USAGE);
+}
+
+#[test]
+fn nothing_is_proven_that_is_not_there() {
+    let place = filled();
+    for what in [&["--entry", "5000"][..], &["--subject", "nobody"]] {
+        let file = place.path("none");
+        let ran = place.run("prove", &[what, &["-o", file.to_str().unwrap()]].concat()).exits(exit::REFUSED);
+        assert!(ran.err.contains("no entry"), "{ran:?}");
+        assert!(!file.exists());
+    }
+    place.run("prove", &[]).exits(exit::USAGE);
+    place.run("prove", &["--entry", "1", "--consistency", "x"]).exits(exit::USAGE);
+    std::fs::remove_file(place.keys("identity.age")).unwrap();
+    place.run("prove", &["--entry", "1"]).exits(exit::REFUSED);
+    place.damage(0.5);
+}
+
+#[test]
+fn a_log_that_is_damaged_there_proves_nothing() {
+    let place = Place::new();
+    place.append(&[], &lines(0..3000)).exits(exit::DONE);
+    place.damage(0.5);
+    place.run("prove", &["--subject", "s1"]).exits(exit::VIOLATION);
+}
+
+fn keep(place: &Place, name: &str) -> String {
+    place.write(name, &std::fs::read(place.audit().join("checkpoint")).unwrap())
+}
+
+#[test]
+fn that_a_log_only_grew_is_proven_with_public_data_alone() {
+    let place = Place::new();
+    let key = place.verifier_key();
+    let empty = keep(&place, "empty");
+    place.append(&[], &lines(0..100)).exits(exit::DONE);
+    let earlier = keep(&place, "earlier");
+    place.append(&[], &lines(100..200)).exits(exit::DONE);
+    let now = keep(&place, "now");
+    std::fs::remove_file(place.keys("identity.age")).unwrap();
+    for old in [&empty, &earlier, &now] {
+        let file = prove(&place, &["--consistency", old]);
+        let ran = check(&file, &["--key", &key]).exits(exit::DONE);
+        assert!(ran.err.contains("begins with the tree of size"), "{ran:?}");
+        let json = check(&file, &["--key", &key, "--json"]).exits(exit::DONE).json();
+        assert_eq!(json["tree_size"], place.info("tree_size"));
+        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", &key]).output().unwrap();
+        Ran::from(theirs).exits(0);
+    }
+    let other = Place::new();
+    place.run("prove", &["--consistency", &keep(&other, "foreign")]).exits(exit::USAGE);
+    place.run("prove", &["--consistency", &place.write("no checkpoint", b"hello")]).exits(exit::USAGE);
+    place.run("prove", &["--consistency", "/does/not/exist"]).exits(exit::ENVIRONMENT);
+}
+
+#[test]
+fn a_log_that_was_put_back_does_not_begin_with_what_it_had() {
+    let place = Place::new();
+    place.append(&[], &lines(0..100)).exits(exit::DONE);
+    let copy = place.path("copy");
+    let copied =
+        Command::new("cp").args(["-r".as_ref(), place.audit().as_os_str(), copy.as_os_str()]).status();
+    assert!(copied.unwrap().success());
+    place.append(&[], &lines(100..200)).exits(exit::DONE);
+    let later = keep(&place, "later");
+    let ran = bulla(arguments!["prove", copy, "--consistency", later]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("the log was cut"), "{ran:?}");
+    assert!(Path::new(&later).exists());
+}

@@ -1,0 +1,109 @@
+"""Checks that a Parquet export says what the export as JSON lines says, and with the types that it should have:
+check_parquet.py FILE.parquet FILE.jsonl"""
+
+import json
+import sys
+
+import duckdb
+import expected
+import pandas
+import pyarrow
+import pyarrow.parquet
+
+LABEL = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+SCHEMA = pyarrow.schema(
+    [
+        pyarrow.field("entry", pyarrow.uint64(), nullable=False),
+        pyarrow.field("time", pyarrow.timestamp("ns", tz="UTC"), nullable=False),
+        pyarrow.field("operation", LABEL, nullable=False),
+        ("location", pyarrow.string()),
+        ("subject", pyarrow.list_(pyarrow.field("element", pyarrow.string(), nullable=False))),
+        ("controller", LABEL),
+        ("processor", LABEL),
+        ("purpose", LABEL),
+        ("actor", LABEL),
+        ("client", LABEL),
+        ("stream", LABEL),
+        ("status", pyarrow.uint32()),
+        ("duration", pyarrow.uint64()),
+        ("size", pyarrow.uint64()),
+        ("flags", pyarrow.uint32()),
+        ("payload", pyarrow.string()),
+        ("location_bytes", pyarrow.binary()),
+        ("payload_bytes", pyarrow.binary()),
+    ]
+)
+DUCKDB = {
+    "entry": "UBIGINT", "time": "TIMESTAMPTZ_NS", "operation": "VARCHAR", "location": "VARCHAR",
+    "subject": "VARCHAR[]", "controller": "VARCHAR", "processor": "VARCHAR", "purpose": "VARCHAR", "actor": "VARCHAR",
+    "client": "VARCHAR", "stream": "VARCHAR", "status": "UINTEGER", "duration": "UBIGINT", "size": "UBIGINT",
+    "flags": "UINTEGER", "payload": "VARCHAR", "location_bytes": "BLOB", "payload_bytes": "BLOB",
+}  # fmt: skip
+LABELS = [field.name for field in SCHEMA if field.type == LABEL]
+
+
+def joined(row):
+    """A row with the two forms of bytes as one."""
+    for name in ["location", "payload"]:
+        other = row.pop(name + "_bytes")
+        if other is not None:
+            assert row[name] is None, row
+            row[name] = bytes(other)
+        elif row[name] is not None:
+            row[name] = row[name].encode()
+    return row
+
+
+def of_pyarrow(path, wanted):
+    file = pyarrow.parquet.ParquetFile(path)
+    assert file.schema_arrow.equals(SCHEMA), file.schema_arrow
+    groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
+    assert all(0 < group.num_rows <= 128 * 1024 for group in groups)
+    codecs = {group.column(index).compression for group in groups for index in range(group.num_columns)}
+    assert codecs <= {"ZSTD"}, codecs
+    table = pyarrow.parquet.read_table(path)
+    table.validate(full=True)
+    table = table.set_column(1, "time", table["time"].cast(pyarrow.int64()))
+    expected.same("pyarrow", [joined(row) for row in table.to_pylist()], wanted)
+    about = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
+    del about["ARROW:schema"]
+    print(json.dumps({"row_groups": len(groups), "about": about}))
+
+
+def of_pandas(path, wanted):
+    frame = pandas.read_parquet(path, dtype_backend="numpy_nullable")
+    kinds = {
+        "entry": "UInt64", "time": "datetime64[ns, UTC]", "status": "UInt32", "duration": "UInt64", "size": "UInt64",
+        "flags": "UInt32", "location": "string", "payload": "string",
+    } | {name: "category" for name in LABELS}  # fmt: skip
+    for name, kind in kinds.items():
+        assert str(frame.dtypes[name]) == kind, f"{name}: {frame.dtypes[name]}, not {kind}"
+    frame["time"] = frame["time"].astype("int64")
+    columns = {
+        name: [
+            list(value) if name == "subject" and value is not None else None if value is pandas.NA or value != value else value
+            for value in (frame[name].astype(object) if name in LABELS else frame[name]).tolist()
+        ]
+        for name in frame.columns
+    }
+    rows = [dict(zip(columns, values)) for values in zip(*columns.values())]
+    expected.same("pandas", [joined(row) for row in rows], wanted)
+
+
+def of_duckdb(path, wanted):
+    found = duckdb.execute("DESCRIBE FROM read_parquet(?)", [path]).fetchall()
+    assert {name: kind for name, kind, *_ in found} == DUCKDB
+    found = duckdb.execute("SELECT * REPLACE (epoch_ns(time) AS time) FROM read_parquet(?) ORDER BY entry", [path])
+    names = [column[0] for column in found.description]
+    rows = [joined(dict(zip(names, row))) for row in found.fetchall()]
+    expected.same("DuckDB", rows, wanted)
+
+
+def main(path, jsonl):
+    wanted = expected.entries(jsonl)
+    of_pandas(path, wanted)
+    of_duckdb(path, wanted)
+    of_pyarrow(path, wanted)
+
+
+main(*sys.argv[1:])

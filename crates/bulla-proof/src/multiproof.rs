@@ -1,0 +1,222 @@
+//! Compact proofs that leaves are in a tree: any number of them at once, every shared node told once.
+//!
+//! The tree is that of RFC 6962, section 2.1, of at most [`MAX_SIZE`] leaves. A proof's nodes stand bottom-up, level
+//! by level, and left to right within a level: the siblings that a reader who climbs from the leaves does not know
+//! by then. The last node of a level may have no sibling; it goes up as it is. For one leaf this is the audit path of
+//! RFC 6962, section 2.1.1.
+//!
+//! Which nodes those are follows from the size and the positions alone, and the work of a reader from what it was
+//! given, whatever size it was told: it climbs at most 62 levels with at most as many nodes as leaves.
+//!
+//! ```
+//! use bulla_proof::tree::{leaf_hash, node_hash};
+//! use bulla_proof::{Frontier, multiproof};
+//!
+//! let leaves = [b"a", b"b", b"c", b"d", b"e"].map(|leaf| leaf_hash(leaf));
+//! let nodes = multiproof::prove(&leaves, &[1, 4], node_hash).unwrap();
+//! let known = [(1, leaves[1]), (4, leaves[4])];
+//! let root = multiproof::root(5, &known, &nodes, node_hash).unwrap();
+//!
+//! let mut frontier = Frontier::new();
+//! leaves.iter().for_each(|leaf| frontier.push(*leaf));
+//! assert_eq!(root, frontier.root());
+//! ```
+
+use crate::hash::Hash;
+use crate::tree::{self, MAX_SIZE};
+use std::fmt;
+
+/// Where a node stands in a tree: over the leaves from `index << level` on, 2^level of them or as many as are left.
+/// Level 0 is the leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub level: u32,
+    pub index: u64,
+}
+
+/// Which nodes prove the leaves at `positions` of a tree of `size` leaves, in the order of the proof: for a caller
+/// that has a tree's nodes at hand (in tiles, say) and need not hash all its leaves.
+///
+/// # Errors
+/// [`TreeProofError::Size`] past [`MAX_SIZE`]; [`TreeProofError::NoPosition`], [`TreeProofError::Position`] and
+/// [`TreeProofError::Order`] where `positions` are not some of the tree's, strictly ascending.
+pub fn places(size: u64, positions: &[u64]) -> Result<Vec<Place>, TreeProofError> {
+    let mut places = Vec::new();
+    visit(size, positions, |place| places.push(place))?;
+    Ok(places)
+}
+
+/// How many nodes prove the leaves at `positions` of a tree of `size` leaves.
+///
+/// # Errors
+/// As [`places`].
+pub fn count(size: u64, positions: &[u64]) -> Result<usize, TreeProofError> {
+    let mut count = 0;
+    visit(size, positions, |_| count += 1)?;
+    Ok(count)
+}
+
+/// The nodes that prove the leaves at `positions` of the tree over `leaves`, whose inner nodes are made by `node`.
+///
+/// # Errors
+/// As [`places`].
+pub fn prove(
+    leaves: &[Hash],
+    positions: &[u64],
+    node: impl Fn(&Hash, &Hash) -> Hash,
+) -> Result<Vec<Hash>, TreeProofError> {
+    check(leaves.len() as u64, positions.iter().copied())?;
+    let mut known: Vec<(u64, ())> = positions.iter().map(|&position| (position, ())).collect();
+    let mut level = leaves.to_vec();
+    let mut nodes = Vec::new();
+    while level.len() > 1 {
+        let sibling = |index: u64| {
+            // An index below the length of a vector fits.
+            nodes.push(level[usize::try_from(index).unwrap_or(usize::MAX)]);
+            Ok(())
+        };
+        rise(level.len() as u64, &mut known, sibling, |(), ()| ())?;
+        let width = tree::pair(&mut level, &node);
+        level.truncate(width);
+    }
+    Ok(nodes)
+}
+
+/// The root of the tree of `size` leaves in which the leaves `known`, by position, are proven by `nodes`: it is the
+/// caller's to compare it with the root that it trusts. Every node is used.
+///
+/// # Errors
+/// As [`places`]; [`TreeProofError::TooFewNodes`] and [`TreeProofError::TooManyNodes`] where these are not as many
+/// nodes as the positions need.
+pub fn root(
+    size: u64,
+    known: &[(u64, Hash)],
+    nodes: &[Hash],
+    node: impl Fn(&Hash, &Hash) -> Hash,
+) -> Result<Hash, TreeProofError> {
+    check(size, known.iter().map(|&(position, _)| position))?;
+    let mut nodes = nodes.iter();
+    let mut known = known.to_vec();
+    let mut width = size;
+    while width > 1 {
+        let sibling = |_| nodes.next().copied().ok_or(TreeProofError::TooFewNodes);
+        rise(width, &mut known, sibling, |left, right| node(&left, &right))?;
+        width = width.div_ceil(2);
+    }
+    if nodes.next().is_some() {
+        return Err(TreeProofError::TooManyNodes);
+    }
+    known.first().map(|&(_, root)| root).ok_or(TreeProofError::NoPosition)
+}
+
+/// Calls `visit` with the place of each node of a proof, in order.
+fn visit(size: u64, positions: &[u64], mut visit: impl FnMut(Place)) -> Result<(), TreeProofError> {
+    check(size, positions.iter().copied())?;
+    let mut known: Vec<(u64, ())> = positions.iter().map(|&position| (position, ())).collect();
+    let (mut width, mut level) = (size, 0);
+    while width > 1 {
+        let sibling = |index| {
+            visit(Place { level, index });
+            Ok(())
+        };
+        rise(width, &mut known, sibling, |(), ()| ())?;
+        (width, level) = (width.div_ceil(2), level + 1);
+    }
+    Ok(())
+}
+
+fn check(size: u64, positions: impl Iterator<Item = u64>) -> Result<(), TreeProofError> {
+    if size > MAX_SIZE {
+        return Err(TreeProofError::Size(size));
+    }
+    let mut last = None;
+    for position in positions {
+        if position >= size {
+            return Err(TreeProofError::Position { position, size });
+        }
+        if last.is_some_and(|last| last >= position) {
+            return Err(TreeProofError::Order(position));
+        }
+        last = Some(position);
+    }
+    if last.is_none() { Err(TreeProofError::NoPosition) } else { Ok(()) }
+}
+
+/// Replaces the nodes known of a level, `width` wide, by those known of the level above it. `sibling` tells a node
+/// that is not known, by its index in the level.
+///
+/// **Invariant:** indices ascend strictly, before and after.
+fn rise<T: Copy>(
+    width: u64,
+    known: &mut Vec<(u64, T)>,
+    mut sibling: impl FnMut(u64) -> Result<T, TreeProofError>,
+    node: impl Fn(T, T) -> T,
+) -> Result<(), TreeProofError> {
+    let (mut read, mut written) = (0, 0);
+    while let Some(&(index, value)) = known.get(read) {
+        read += 1;
+        let beside = index ^ 1;
+        let parent = if beside >= width {
+            value
+        } else {
+            let other = match known.get(read) {
+                Some(&(next, other)) if next == beside => {
+                    read += 1;
+                    other
+                }
+                _ => sibling(beside)?,
+            };
+            if index < beside { node(value, other) } else { node(other, value) }
+        };
+        known[written] = (index / 2, parent);
+        written += 1;
+    }
+    known.truncate(written);
+    Ok(())
+}
+
+/// Why a proof about a tree does not hold, or cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeProofError {
+    /// The tree is larger than [`MAX_SIZE`].
+    Size(u64),
+    /// It is about no leaf.
+    NoPosition,
+    /// The tree has no such leaf.
+    #[allow(missing_docs)]
+    Position { position: u64, size: u64 },
+    /// This position does not come after the one before it.
+    Order(u64),
+    /// The proof ends before the root is reached.
+    TooFewNodes,
+    /// The proof has nodes that lead nowhere.
+    TooManyNodes,
+    /// The older tree is the larger one.
+    #[allow(missing_docs)]
+    Shrunk { old: u64, new: u64 },
+    /// The proof does not lead to the root of the older tree.
+    OldRoot,
+    /// The proof does not lead to the root.
+    Root,
+}
+
+impl fmt::Display for TreeProofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(size) => write!(f, "no tree has {size} leaves"),
+            Self::NoPosition => write!(f, "the proof is about no leaf"),
+            Self::Position { position, size } => {
+                write!(f, "the tree has {size} leaves, and so none at {position}")
+            }
+            Self::Order(position) => write!(f, "position {position} does not come after the one before it"),
+            Self::TooFewNodes => write!(f, "the proof has too few hashes"),
+            Self::TooManyNodes => write!(f, "the proof has too many hashes"),
+            Self::Shrunk { old, new } => write!(f, "the older tree has {old} leaves, the newer one {new}"),
+            Self::OldRoot => write!(f, "the hashes do not lead to the older tree's root"),
+            Self::Root => write!(f, "the hashes do not lead to the tree's root"),
+        }
+    }
+}
+
+impl std::error::Error for TreeProofError {}

@@ -1,0 +1,226 @@
+//! Proof files: text that proves something about a log to whoever has the log's key, and nothing else of it.
+//!
+//! [`Proof`] discloses entries and proves that the log holds them: built on
+//! [C2SP tlog-proof](https://c2sp.org/tlog-proof), and such a file where the entries lie in one frame.
+//! [`ConsistencyProof`] proves that one signed tree of a log begins with another. [`ProofFile`] is either, as a reader
+//! finds it. `docs/format.md`, "Proofs", has the byte maps, and says what a proof does not prove.
+//!
+//! A file is parsed, then verified; only what verified gives anything away:
+//!
+//! ```
+//! # fn check(file: &[u8], key: &bulla_proof::VerifierKey) -> Result<(), bulla_proof::ProofError> {
+//! let proof = bulla_proof::Proof::parse(file)?;
+//! for (number, entry) in proof.verify(Some(key))?.entries() {
+//!     println!("{number}: {} at {:?}", entry.operation, entry.time);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants:** a file has one spelling, so that rendering what was parsed gives the file again; parsing and
+//! verifying take memory and work in proportion to the file's length, whatever it claims.
+
+mod consistency;
+mod disclosure;
+mod error;
+mod text;
+
+pub use consistency::{ConsistencyProof, Consistent};
+pub use disclosure::{DISCLOSURE_VERSION, DisclosedFrame, DisclosedUnit};
+pub use error::{FrameProblem, ProofError, UnitProblem};
+
+use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
+use crate::commitment::Commitment;
+use crate::entry::Entry;
+use crate::hash::Hash;
+use crate::note::{NoteError, VerifierKey};
+use crate::{multiproof, tree};
+use disclosure::Disclosure;
+use text::Lines;
+
+/// The first line of a proof of entries that lie in one frame.
+pub const PROOF_HEADER: &str = "c2sp.org/tlog-proof@v1";
+/// The first line of a proof of entries that lie in several frames.
+pub const MULTI_PROOF_HEADER: &str = "bulla-multi-proof-v1";
+/// The first line of a proof of consistency.
+pub const CONSISTENCY_HEADER: &str = "bulla-consistency-v1";
+
+/// A file that proves something about a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProofFile {
+    /// That it holds some entries.
+    Entries(Proof),
+    /// That it grew from a smaller one.
+    Consistency(ConsistencyProof),
+}
+
+impl ProofFile {
+    /// Reads a file of either kind.
+    ///
+    /// # Errors
+    /// [`ProofError::Kind`] where its first line is of neither; otherwise as [`Proof::parse`] and
+    /// [`ConsistencyProof::parse`].
+    pub fn parse(file: &[u8]) -> Result<Self, ProofError> {
+        match Lines::first(file) {
+            Some(CONSISTENCY_HEADER) => ConsistencyProof::parse(file).map(ProofFile::Consistency),
+            _ => Proof::parse(file).map(ProofFile::Entries),
+        }
+    }
+}
+
+/// A proof that a log holds some entries, as it is read: nothing of it holds before [`Proof::verify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    frames: Vec<DisclosedFrame>,
+    tree_nodes: Vec<Hash>,
+    checkpoint: Checkpoint,
+    note: Vec<u8>,
+}
+
+impl Proof {
+    /// The proof that the tree signed by `note` holds the units of `frames`, which ascend. `tree_nodes` prove those
+    /// frames' leaves in it: [`multiproof::prove`] gives them, or [`multiproof::places`] tells which they are.
+    ///
+    /// # Errors
+    /// Where the parts do not make a proof that verifies: no file is made that a reader refuses. Only the signature
+    /// is not looked at.
+    pub fn new(note: &[u8], tree_nodes: Vec<Hash>, frames: Vec<DisclosedFrame>) -> Result<Self, ProofError> {
+        let proof = Proof { frames, tree_nodes, checkpoint: read_checkpoint(note)?, note: note.to_vec() };
+        let read = Proof::parse(proof.render().as_bytes())?;
+        read.verify(None)?;
+        debug_assert_eq!(read, proof, "a file tells what it was made of");
+        Ok(read)
+    }
+
+    /// Reads a file: its form, and what can be told without hashing.
+    ///
+    /// # Errors
+    /// Where it is not one of [`Proof::render`]'s, and where.
+    pub fn parse(file: &[u8]) -> Result<Self, ProofError> {
+        let several = match Lines::first(file) {
+            Some(PROOF_HEADER) => false,
+            Some(MULTI_PROOF_HEADER) => true,
+            _ => return Err(ProofError::Kind),
+        };
+        let (mut lines, note) = Lines::split(file)?;
+        let checkpoint = read_checkpoint(note)?;
+        let extra = lines.expect("`extra` and base64", |line| text::decode(line.strip_prefix("extra ")?))?;
+        let mut disclosure = Disclosure::open(&extra)?;
+        let mut frames = disclosure.room(several);
+        let index = |line: &str| parse_size(line.strip_prefix("index ")?);
+        loop {
+            let number = match frames.len() {
+                0 => lines.expect("`index` and a frame's number", index)?,
+                1 if several => lines.expect("a second `index` and a frame's number", index)?,
+                1 => break,
+                _ => match lines.take(index) {
+                    Some(number) => number,
+                    None => break,
+                },
+            };
+            let frame = disclosure
+                .frame(number, frames.last(), checkpoint.size)
+                .map_err(|error| error.of_frame(number))?;
+            frames.push(frame);
+        }
+        disclosure.close()?;
+        let tree_nodes = lines.hashes()?;
+        Ok(Proof { frames, tree_nodes, checkpoint, note: note.to_vec() })
+    }
+
+    /// The file.
+    pub fn render(&self) -> String {
+        let mut file = String::new();
+        file.push_str(if self.frames.len() == 1 { PROOF_HEADER } else { MULTI_PROOF_HEADER });
+        file.push_str("\nextra ");
+        file.push_str(&text::encode(&disclosure::encode(&self.frames)));
+        for frame in &self.frames {
+            file.push_str(&format!("\nindex {}", frame.commitment().frame));
+        }
+        file.push('\n');
+        text::finish(&mut file, &self.tree_nodes, &self.note);
+        file
+    }
+
+    /// Checks that the disclosed entries are units of their blocks, the blocks frames of the tree, and the tree the
+    /// one whose head the checkpoint states; and, given the log's `key`, that the log signed that. Without a key,
+    /// anybody can have made all of it.
+    ///
+    /// # Errors
+    /// The first of these that does not hold, and in which frame.
+    pub fn verify(&self, key: Option<&VerifierKey>) -> Result<Checked<'_>, ProofError> {
+        if let Some(key) = key {
+            open_checkpoint(&self.note, key).map_err(ProofError::Checkpoint)?;
+        }
+        for frame in &self.frames {
+            frame
+                .verify()
+                .map_err(|problem| ProofError::Frame { frame: frame.commitment().frame, problem })?;
+        }
+        let leaves: Vec<(u64, Hash)> =
+            self.frames.iter().map(|frame| (frame.commitment().frame, frame.commitment().leaf())).collect();
+        let root = multiproof::root(self.checkpoint.size, &leaves, &self.tree_nodes, tree::node_hash);
+        if root.map_err(ProofError::Tree)? != self.checkpoint.root {
+            return Err(ProofError::Tree(multiproof::TreeProofError::Root));
+        }
+        Ok(Checked { proof: self, anchored: key.is_some() })
+    }
+}
+
+/// A proof that holds: what it discloses.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<'a> {
+    proof: &'a Proof,
+    anchored: bool,
+}
+
+impl<'a> Checked<'a> {
+    /// Whether a key was given, and the log's signature verified by it. Otherwise the proof only agrees with itself.
+    pub fn anchored(&self) -> bool {
+        self.anchored
+    }
+
+    /// The origin that the checkpoint states.
+    pub fn origin(&self) -> &'a str {
+        &self.proof.checkpoint.origin
+    }
+
+    /// The number of frames in the tree.
+    pub fn tree_size(&self) -> u64 {
+        self.proof.checkpoint.size
+    }
+
+    /// The root of the tree.
+    pub fn root(&self) -> Hash {
+        self.proof.checkpoint.root
+    }
+
+    /// How many frames the disclosed entries lie in.
+    pub fn frames(&self) -> usize {
+        self.proof.frames.len()
+    }
+
+    /// How many units are disclosed.
+    pub fn units(&self) -> usize {
+        self.proof.frames.iter().map(|frame| frame.units().len()).sum()
+    }
+
+    /// The commitments of those frames, ascending.
+    pub fn commitments(&self) -> impl Iterator<Item = &'a Commitment> + use<'a> {
+        self.proof.frames.iter().map(DisclosedFrame::commitment)
+    }
+
+    /// The disclosed entries with their numbers in the log, ascending.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + use<'a> {
+        let units = self.proof.frames.iter().flat_map(DisclosedFrame::units);
+        units.map(|unit| (unit.entry, Entry::decode(&unit.row).expect("parsing has read every row")))
+    }
+}
+
+fn read_checkpoint(note: &[u8]) -> Result<Checkpoint, ProofError> {
+    read_note(note).map_err(ProofError::Checkpoint)
+}
+
+fn read_note(note: &[u8]) -> Result<Checkpoint, NoteError> {
+    Checkpoint::parse(SignedNote::parse(note)?.text)
+}

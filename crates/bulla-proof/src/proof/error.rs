@@ -1,0 +1,177 @@
+//! Why a proof file is refused.
+
+use super::DISCLOSURE_VERSION;
+use crate::commitment::{CommitmentError, FrameKind};
+use crate::entry::EntryError;
+use crate::multiproof::TreeProofError;
+use crate::note::NoteError;
+use std::fmt;
+
+/// Why a proof file is refused, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProofError {
+    /// The first line is none of the known ones.
+    Kind,
+    /// No empty line, and no checkpoint after it.
+    NoCheckpoint,
+    /// A line, counted from 1, is not what has to stand there.
+    #[allow(missing_docs)]
+    Line { number: usize, expected: &'static str },
+    /// The checkpoint is malformed, not signed by the key, or of another origin than the key's.
+    Checkpoint(NoteError),
+    /// So is the older checkpoint.
+    OldCheckpoint(NoteError),
+    /// The two checkpoints are of different origins.
+    Origins,
+    /// The line `extra` discloses nothing.
+    NoDisclosure,
+    /// The disclosure is of another version.
+    Version(u8),
+    /// The disclosure goes on for so many bytes after the last frame.
+    LeftOver(usize),
+    /// What is disclosed of a frame is malformed or does not hold.
+    #[allow(missing_docs)]
+    Frame { frame: u64, problem: FrameProblem },
+    /// A unit is malformed: which of those that are disclosed of the frame, counted from 0.
+    #[allow(missing_docs)]
+    Unit { frame: u64, unit: usize, problem: UnitProblem },
+    /// The frames are not in the tree, or the trees do not agree.
+    Tree(TreeProofError),
+}
+
+/// What is wrong with a frame of a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameProblem {
+    /// The disclosure ends inside it.
+    Truncated,
+    /// Its number of units is not in its shortest form.
+    NotMinimal,
+    /// It has no valid commitment.
+    Commitment(CommitmentError),
+    /// Its commitment has this number, not that of its `index` line.
+    Number(u64),
+    /// The checkpoint's tree ends before it.
+    #[allow(missing_docs)]
+    NotInTree { size: u64 },
+    /// It is no block.
+    Kind(FrameKind),
+    /// It does not come after the frame before it.
+    Order,
+    /// It is of another log than the frame before it.
+    OtherLog,
+    /// It is hashed otherwise than the frame before it.
+    OtherHash,
+    /// Its entries do not come after those of the frame before it.
+    Entries,
+    /// It discloses this many units: none, or more than it has.
+    Units(u64),
+    /// Its units do not make a tree.
+    Tree(TreeProofError),
+    /// Its units do not have the root that its commitment states.
+    Root,
+}
+
+/// What is wrong with a disclosed unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnitProblem {
+    /// The disclosure ends inside it.
+    Truncated,
+    /// An integer is not in its shortest form.
+    NotMinimal,
+    /// Its position is past the block's last.
+    Position,
+    /// It is a group of one data subject, which a later version of Bulla wrote.
+    Group,
+    /// There is no such kind of unit.
+    Kind(u8),
+    /// There is no such codec.
+    Codec(u8),
+    /// The entry is not of the frame's.
+    Entry,
+    /// The entry does not come after the one before it.
+    Order,
+    /// The row is not canonical.
+    Row(EntryError),
+}
+
+/// What is wrong inside a frame whose number the reader knows.
+pub(super) enum At {
+    Frame(FrameProblem),
+    Unit { unit: usize, problem: UnitProblem },
+}
+
+impl At {
+    pub(super) fn of_frame(self, frame: u64) -> ProofError {
+        match self {
+            At::Frame(problem) => ProofError::Frame { frame, problem },
+            At::Unit { unit, problem } => ProofError::Unit { frame, unit, problem },
+        }
+    }
+}
+
+impl From<FrameProblem> for At {
+    fn from(problem: FrameProblem) -> Self {
+        At::Frame(problem)
+    }
+}
+
+impl fmt::Display for ProofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind => write!(f, "the first line is not one that a proof begins with"),
+            Self::NoCheckpoint => write!(f, "no empty line, and no checkpoint after it"),
+            Self::Line { number, expected } => write!(f, "line {number} is not {expected}"),
+            Self::Checkpoint(error) => write!(f, "the checkpoint: {error}"),
+            Self::OldCheckpoint(error) => write!(f, "the older checkpoint: {error}"),
+            Self::Origins => write!(f, "the two checkpoints are of different logs"),
+            Self::NoDisclosure => write!(f, "the proof discloses nothing"),
+            Self::Version(version) => {
+                write!(f, "the disclosure has version {version}; this program reads {DISCLOSURE_VERSION}")
+            }
+            Self::LeftOver(length) => write!(f, "the disclosure has {length} bytes after its last frame"),
+            Self::Frame { frame, problem } => write!(f, "frame {frame}: {problem}"),
+            Self::Unit { frame, unit, problem } => write!(f, "frame {frame}, unit {unit}: {problem}"),
+            Self::Tree(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl fmt::Display for FrameProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => write!(f, "the disclosure ends inside it"),
+            Self::NotMinimal => write!(f, "its number of units is not in its shortest form"),
+            Self::Commitment(error) => write!(f, "{error}"),
+            Self::Number(number) => write!(f, "its commitment is of frame {number}"),
+            Self::NotInTree { size } => write!(f, "the checkpoint covers {size} frames only"),
+            Self::Kind(kind) => write!(f, "it is not a block, but of kind {kind}"),
+            Self::Order => write!(f, "it does not come after the frame before it"),
+            Self::OtherLog => write!(f, "it is of another log than the frame before it"),
+            Self::OtherHash => write!(f, "it is hashed otherwise than the frame before it"),
+            Self::Entries => write!(f, "its entries do not come after those of the frame before it"),
+            Self::Units(units) => write!(f, "it discloses {units} units, none or more than it has"),
+            Self::Tree(error) => write!(f, "{error}"),
+            Self::Root => write!(f, "what is disclosed does not have the root that was committed to"),
+        }
+    }
+}
+
+impl fmt::Display for UnitProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => write!(f, "the disclosure ends inside it"),
+            Self::NotMinimal => write!(f, "an integer is not in its shortest form"),
+            Self::Position => write!(f, "its position is past the block's last"),
+            Self::Group => write!(f, "it is the group of a data subject, which needs a newer version"),
+            Self::Kind(kind) => write!(f, "it has the unknown kind {kind}"),
+            Self::Codec(codec) => write!(f, "it has the unknown codec {codec}"),
+            Self::Entry => write!(f, "its entry is not one of the frame's"),
+            Self::Order => write!(f, "its entry does not come after the one before it"),
+            Self::Row(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for ProofError {}
+impl std::error::Error for FrameProblem {}
+impl std::error::Error for UnitProblem {}

@@ -1,0 +1,8 @@
+//! Proof files: known answers, properties, damage, hostile claims, and another implementation's judgement.
+
+mod build;
+mod damage;
+mod hostile;
+mod second_reader;
+mod vectors;
+pub(crate) mod world;

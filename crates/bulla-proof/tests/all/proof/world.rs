@@ -1,0 +1,128 @@
+//! Small logs, whose every frame and unit the tests know.
+
+use bulla_proof::commitment::{CODEC_COLUMNS, CODEC_PLAIN, Commitment, FrameKind, LogId};
+use bulla_proof::tree::node_hash;
+use bulla_proof::unit::CODEC_ROW;
+use bulla_proof::{
+    Checkpoint, ConsistencyProof, DisclosedFrame, DisclosedUnit, Entry, Hash, HashId, Proof, VerifierKey,
+    block_root, consistency, multiproof, row_unit, sha256, sign_checkpoint,
+};
+use ed25519_dalek::{Signer as _, SigningKey};
+
+pub(crate) const ORIGIN: &str = "example.com/log";
+
+pub(crate) struct Frame {
+    pub(crate) commitment: Commitment,
+    pub(crate) units: Vec<DisclosedUnit>,
+    pub(crate) hashes: Vec<Hash>,
+}
+
+pub(crate) struct World {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) leaves: Vec<Hash>,
+    pub(crate) key: VerifierKey,
+    secret: SigningKey,
+}
+
+impl World {
+    /// A log of an epoch, and then of frames of so many entries: a block each, or an event where there is none.
+    pub(crate) fn new(hash: HashId, blocks: &[u64]) -> World {
+        World::with_rows(hash, blocks, row)
+    }
+
+    pub(crate) fn with_rows(hash: HashId, blocks: &[u64], row: impl Fn(u64) -> Vec<u8>) -> World {
+        let mut frames = Vec::new();
+        let mut first = 0;
+        for (number, &entries) in [0].iter().chain(blocks).enumerate() {
+            frames.push(frame(hash, number as u64, first, entries, &row));
+            first += entries;
+        }
+        let secret = SigningKey::from_bytes(&[7; 32]);
+        let key = VerifierKey::new(ORIGIN, secret.verifying_key().to_bytes()).unwrap();
+        World { leaves: frames.iter().map(|frame| frame.commitment.leaf()).collect(), frames, key, secret }
+    }
+
+    pub(crate) fn checkpoint(&self, size: usize) -> Checkpoint {
+        Checkpoint::new(ORIGIN, size as u64, crate::tree::recursive_root(&self.leaves[..size]))
+    }
+
+    pub(crate) fn sign(&self, checkpoint: &Checkpoint) -> String {
+        sign_checkpoint(checkpoint, &self.key, |text| self.secret.sign(text).to_bytes())
+    }
+
+    pub(crate) fn note(&self, size: usize) -> String {
+        self.sign(&self.checkpoint(size))
+    }
+
+    /// What is disclosed of a frame: the units at `positions`.
+    pub(crate) fn disclosed(&self, frame: usize, positions: &[usize]) -> DisclosedFrame {
+        let Frame { commitment, units, hashes } = &self.frames[frame];
+        let units = positions.iter().map(|&position| units[position].clone()).collect();
+        DisclosedFrame::new(commitment.clone(), hashes, units).unwrap()
+    }
+
+    pub(crate) fn tree_nodes(&self, frames: &[usize]) -> Vec<Hash> {
+        let frames: Vec<u64> = frames.iter().map(|&frame| frame as u64).collect();
+        multiproof::prove(&self.leaves, &frames, node_hash).unwrap()
+    }
+
+    /// The proof of some units of some frames in the whole log.
+    pub(crate) fn proof(&self, chosen: &[(usize, &[usize])]) -> Proof {
+        let frames = chosen.iter().map(|(frame, positions)| self.disclosed(*frame, positions)).collect();
+        let numbers: Vec<usize> = chosen.iter().map(|(frame, _)| *frame).collect();
+        Proof::new(self.note(self.leaves.len()).as_bytes(), self.tree_nodes(&numbers), frames).unwrap()
+    }
+
+    pub(crate) fn growth(&self, old: usize, new: usize) -> ConsistencyProof {
+        let nodes = consistency::prove_consistency(&self.leaves[..new], old as u64).unwrap();
+        ConsistencyProof::new(self.note(old).as_bytes(), self.note(new).as_bytes(), nodes).unwrap()
+    }
+}
+
+/// A line that somebody else's key has signed, as a witness would.
+pub(crate) const WITNESS: &str = "\u{2014} witness.example AAAAAAEC\n";
+
+fn row(entry: u64) -> Vec<u8> {
+    let location = format!("user_{entry}/email");
+    encode(&Entry::new("read", &location).time(1_700_000_000_000_000_000 + entry.cast_signed()))
+}
+
+pub(crate) fn encode(entry: &Entry<'_>) -> Vec<u8> {
+    let mut row = vec![0; entry.measure().unwrap()];
+    entry.encode(0, &mut row);
+    row
+}
+
+fn frame(hash: HashId, number: u64, first: u64, entries: u64, row: impl Fn(u64) -> Vec<u8>) -> Frame {
+    let unit = |position: u64| {
+        let entry = first + position;
+        let digest = sha256(&[b"salt", &number.to_le_bytes(), &position.to_le_bytes()]);
+        DisclosedUnit { position, salt: digest.0[..16].try_into().unwrap(), entry, row: row(entry) }
+    };
+    let units: Vec<DisclosedUnit> = (0..entries).map(unit).collect();
+    let hashes: Vec<Hash> =
+        units.iter().map(|unit| row_unit(hash, &unit.salt, CODEC_ROW, unit.entry, &unit.row)).collect();
+    let block = entries > 0;
+    let commitment = Commitment {
+        kind: match (number, block) {
+            (0, _) => FrameKind::Epoch,
+            (_, true) => FrameKind::Block,
+            (_, false) => FrameKind::Event,
+        },
+        codec: if block { CODEC_COLUMNS } else { CODEC_PLAIN },
+        hash,
+        content_log2: if block { 24 } else { 0 },
+        log_id: LogId([9; 16]),
+        frame: number,
+        first_entry: first,
+        entries,
+        earliest: 1_700_000_000,
+        latest: 1_700_000_001,
+        epoch: 0,
+        units: entries,
+        root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },
+        body_length: 1000,
+        body_digest: sha256(&[b"body", &number.to_le_bytes()]),
+    };
+    Frame { commitment, units, hashes }
+}

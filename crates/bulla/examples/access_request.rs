@@ -1,0 +1,43 @@
+//! Answers an access request: everything that the log in `./audit` holds of one person, and a proof of it that
+//! anybody with the log's public key can check.
+//!
+//! `cargo run -p bulla --example access_request user_42`, after the example `append`.
+
+use bulla::keys::recipients::IdentityFile;
+use bulla::proof::Proof;
+use bulla::text::jsonl;
+use bulla::{Query, Reader, default_keys, info};
+use std::path::Path;
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let person = std::env::args().nth(1).unwrap_or_else(|| "user_42".to_owned());
+    let directory = Path::new("audit");
+    let identity =
+        IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
+    let key = info(directory)?.vkey;
+    let reader = Reader::open(directory)?.key(key.clone()).identity(Arc::new(identity));
+
+    let query = Query::new().subject(&person);
+    let mut answer = Vec::new();
+    let read = reader.for_each(&query, |number, entry| {
+        jsonl::write_entry(entry, number, &mut answer);
+        Ok(())
+    })?;
+    std::fs::write("person.jsonl", &answer)?;
+    println!("{} entries of {person}, from {} of {} blocks", read.entries, read.blocks_read, read.blocks);
+
+    let proven = reader.prove(&query)?;
+    std::fs::write("person.proof", &proven.text)?;
+
+    // What the other side does, with the file and the key alone.
+    let proof = Proof::parse(proven.text.as_bytes())?;
+    let checked = proof.verify(Some(&key))?;
+    println!(
+        "proven: {} entries of {}, disclosed in {} units",
+        checked.entries().count(),
+        checked.origin(),
+        checked.units()
+    );
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Proofs of entries, and that the log only grew, as files for whoever has the log's key.
+//!
+//! What they prove, and what not, is in `docs/format.md`, "Proofs".
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::query::Query;
+use crate::reader::{Delivery, Matches, ReadReport, Reader};
+use bulla_proof::consistency::prove_consistency;
+use bulla_proof::multiproof;
+use bulla_proof::note::SignedNote;
+use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof};
+use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
+
+/// A proof of the entries that meet a query.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    /// The file.
+    pub text: String,
+    /// What it discloses: so many units.
+    pub units: u64,
+    /// What was read for it, and how many entries it discloses.
+    pub read: ReadReport,
+}
+
+impl Reader {
+    /// Proves that the log holds the entries that meet `query`, to whoever has the log's key and the proof alone.
+    /// The proof discloses those entries, and of others no more than that there are so many.
+    ///
+    /// # Errors
+    /// `Refused` where no entry meets the query; otherwise as [`Reader::read`].
+    pub fn prove(&self, query: &Query) -> Result<Proven> {
+        let snapshot = self.snapshot()?;
+        let mut frames = Vec::new();
+        let read = snapshot.read(query, Delivery::Discardable, disclose, |frame| {
+            frames.extend(frame.map_err(|error| impossible(&error))?);
+            Ok(())
+        })?;
+        if frames.is_empty() {
+            let message = format!("nothing to prove: no entry of {} meets that", self.store.describe(""));
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
+        let nodes =
+            multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
+        let units = frames.iter().map(|frame| frame.units().len() as u64).sum();
+        let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
+        Ok(Proven { text: proof.render(), units, read })
+    }
+
+    /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.
+    ///
+    /// # Errors
+    /// `Invalid` where `old` is no checkpoint of this log; `Tampered` where the log does not begin with what it
+    /// covers: then history was rewritten, or cut.
+    pub fn prove_consistency(&self, old: &[u8]) -> Result<String> {
+        let foreign = |reason: String| Error::invalid(format!("the old checkpoint: {reason}"));
+        let note = SignedNote::parse(old).map_err(|error| foreign(error.to_string()))?;
+        let earlier = Checkpoint::parse(note.text).map_err(|error| foreign(error.to_string()))?;
+        if earlier.origin != self.config.origin {
+            return Err(foreign(format!("it is of `{}`, not of `{}`", earlier.origin, self.config.origin)));
+        }
+        note.verify(&self.config.verifier_key).map_err(|error| foreign(error.to_string()))?;
+        let snapshot = self.snapshot()?;
+        let now = &snapshot.manifest.checkpoint;
+        if earlier.size > now.size {
+            let (old, new) = (earlier.size, now.size);
+            let message =
+                format!("the log was cut: it has {new} frames, and its key signed {old} of them before");
+            return Err(Error::tampered(message));
+        }
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let (before, _) = leaves.split_at(usize::try_from(earlier.size).unwrap_or(leaves.len()));
+        if tile::tile_hash(before) != earlier.root {
+            let message =
+                format!("the log was rewritten: its first {} frames are not those signed then", before.len());
+            return Err(Error::tampered(message));
+        }
+        let nodes = prove_consistency(&leaves, earlier.size).map_err(|error| impossible(&error))?;
+        let proof = ConsistencyProof::new(old, &snapshot.note, nodes).map_err(|error| unsound(&error))?;
+        Ok(proof.render())
+    }
+}
+
+/// Of a block, what matches; nothing where nothing does.
+fn disclose(matches: &Matches<'_>) -> Result<Option<DisclosedFrame>, TreeProofError> {
+    if matches.is_empty() {
+        return Ok(None);
+    }
+    let (commitment, rows) = (matches.commitment, matches.opener.rows());
+    let (units, salts) = matches.opener.units(commitment);
+    let unit = |&row: &u32| DisclosedUnit {
+        position: u64::from(row),
+        salt: salts[row as usize],
+        entry: commitment.first_entry + u64::from(row),
+        row: rows[row as usize].to_vec(),
+    };
+    let disclosed = matches.rows.iter().map(unit).collect();
+    DisclosedFrame::new(commitment.clone(), &units, disclosed).map(Some)
+}
+
+/// Everything that goes into a proof was checked before.
+fn impossible(error: &TreeProofError) -> Error {
+    Error::tampered(format!("no proof can be made: {error}; run `bulla verify`"))
+}
+
+fn unsound(error: &ProofError) -> Error {
+    Error::tampered(format!("no proof can be made: {error}; run `bulla verify`"))
+}

@@ -1,0 +1,237 @@
+//! Which of the encodings in `docs/format-columns.md` the blocks of a log have, told from their bytes by that document
+//! alone; and entries that reach every one of them.
+
+use super::image::Image;
+use super::layout::{BLOCK, EPOCH, Frame, HEAD, Layout, SEAL};
+use bulla::environment::{AesGcm, Cipher};
+use bulla::{Entry, Producer};
+use bulla_proof::hash::sha256;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use std::collections::BTreeSet;
+
+/// What a tag is of, and the tag.
+pub(crate) type Encoding = (&'static str, u8);
+
+const PRESENCE: &str = "presence";
+const INTEGERS: &str = "integers";
+const STRINGS: &str = "strings";
+const BLOB: &str = "blob";
+
+/// All that there are.
+pub(crate) fn every() -> BTreeSet<Encoding> {
+    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 2), (BLOB, 2)];
+    kinds.into_iter().flat_map(|(kind, last)| (0..=last).map(move |tag| (kind, tag))).collect()
+}
+
+/// As many of these entries in one block reach every encoding, in about two thousand bytes.
+pub(crate) const ENTRIES: u64 = 128;
+
+/// An entry whose fields go through as many columns as there are encodings.
+pub(crate) fn append(producer: &mut Producer, number: u64) {
+    let noise = sha256(&[b"noise", &number.to_le_bytes()]).0;
+    let subject = format!("subject {}", noise[0] % 5);
+    // Lengths and bytes of what differs each time: text, for zstd.
+    let location = format!("{subject}/folder/{number}/{}", "x".repeat(usize::from(noise[1] % 4)));
+    // Nothing but repeats: LZ4.
+    let repeats = [sha256(&[b"repeated"]).0, sha256(&[b"once more"]).0].concat().repeat(6);
+    let mut entry = Entry::new("read", &location).subject(&subject).processor("shop");
+    // A few wide values in no order: a dictionary.
+    entry = entry.status([200, 404, 1 << 30][usize::from(noise[2] % 3)]);
+    // Few changes: runs.
+    entry = entry.duration([90_001, 5, 1 << 40, 77][(number / 40 % 4) as usize]);
+    // Short and even: packed.
+    entry = entry.size(u64::from(noise[3] % 8));
+    // All over the lower byte, hardly ever anything in the upper one: bytes.
+    let flags = u32::from(noise[4]) + if number.is_multiple_of(16) { 60_000 } else { 0 };
+    entry = entry.flags(flags);
+    if number.is_multiple_of(3) {
+        entry = entry.client("192.0.2.7");
+    }
+    if number.is_multiple_of(ENTRIES) {
+        entry = entry.payload(&repeats);
+    }
+    producer.append(&entry).unwrap();
+}
+
+/// The encodings in the blocks of a log whose epoch keys are wrapped by [`super::world::Mask`].
+pub(crate) fn reached(image: &Image, layout: &Layout) -> BTreeSet<Encoding> {
+    let mut reached = BTreeSet::new();
+    for block in layout.counted().filter(|frame| frame.kind == BLOCK) {
+        let plaintext = decrypted(image, layout, block);
+        let mut columns = Columns { rest: &plaintext, reached };
+        columns.block(block.entries);
+        assert!(columns.rest.iter().all(|&byte| byte == 0), "what is left is padding");
+        reached = columns.reached;
+    }
+    reached
+}
+
+/// The plaintext of a block, by `docs/format.md`, "Epochs" and "Bodies".
+fn decrypted(image: &Image, layout: &Layout, block: &Frame) -> Vec<u8> {
+    let frame = |frame: &Frame| &image.get(&format!("segments/{}", frame.segment))[frame.offset..frame.end()];
+    let epoch = layout.frame(block.epoch);
+    assert_eq!(epoch.kind, EPOCH);
+    let epoch = frame(epoch);
+    let body = &epoch[HEAD..epoch.len() - SEAL];
+    let key = body[136..].iter().map(|byte| byte ^ 0xa5).collect::<Vec<_>>();
+    let log = &epoch[24 + 8..24 + 24];
+    let mut body_key = [0; 32];
+    Hkdf::<Sha256>::new(Some(&body[4..36]), &key)
+        .expand_multi_info(&[b"bulla body key v1", log, &block.epoch.to_le_bytes()], &mut body_key)
+        .unwrap();
+    let block_bytes = frame(block);
+    let mut text = block_bytes[HEAD..block_bytes.len() - SEAL].to_vec();
+    AesGcm.open(&body_key, block.number, &block_bytes[24..24 + 120], &mut text).unwrap();
+    text
+}
+
+/// Columns as they are read one after the other.
+struct Columns<'a> {
+    rest: &'a [u8],
+    reached: BTreeSet<Encoding>,
+}
+
+impl Columns<'_> {
+    fn block(&mut self, entries: u64) {
+        assert_eq!(self.bytes(1), [1], "the layout version");
+        assert_eq!(self.varint(), entries);
+        let count = entries as usize;
+        self.integers(count);
+        self.strings(count);
+        let (texts, numbers) = ([0, 1, 2, 7, 8, 9, 10, 11], [3, 4, 5, 6]);
+        for bit in 0..13 {
+            let present = match self.tag(PRESENCE) {
+                0 => continue,
+                1 => count,
+                _ => self.blob(count.div_ceil(8)).iter().map(|byte| byte.count_ones() as usize).sum(),
+            };
+            if texts.contains(&bit) {
+                self.strings(present);
+            } else {
+                let counts = self.integers(present);
+                if !numbers.contains(&bit) {
+                    self.strings(counts.iter().sum::<u64>() as usize);
+                }
+            }
+        }
+        assert_eq!(self.varint(), 0, "personal groups");
+    }
+
+    fn integers(&mut self, count: usize) -> Vec<u64> {
+        if count == 0 {
+            return Vec::new();
+        }
+        match self.tag(INTEGERS) {
+            0 => vec![self.varint(); count],
+            1 => self.packed(count),
+            2 => {
+                let mut values = vec![self.varint()];
+                for difference in self.integers(count - 1) {
+                    let step = difference >> 1 ^ (difference & 1).wrapping_neg();
+                    values.push(values[values.len() - 1].wrapping_add(step));
+                }
+                values
+            }
+            3 => {
+                let runs = self.varint() as usize;
+                let (values, lengths) = (self.integers(runs), self.integers(runs));
+                let runs = values.into_iter().zip(lengths);
+                runs.flat_map(|(value, more)| vec![value; more as usize + 1]).collect()
+            }
+            4 => {
+                let distinct = self.varint() as usize;
+                let distinct = self.integers(distinct);
+                self.integers(count).into_iter().map(|index| distinct[index as usize]).collect()
+            }
+            _ => {
+                let (base, scale, width) = (self.varint(), self.varint(), usize::from(self.bytes(1)[0]));
+                let planes = self.blob(count * width);
+                let byte =
+                    |place: usize, plane: usize| u64::from(planes[plane * count + place]) << (8 * plane);
+                let value = |place| (0..width).map(|plane| byte(place, plane)).sum::<u64>();
+                (0..count).map(|place| base.wrapping_add(scale.wrapping_mul(value(place)))).collect()
+            }
+        }
+    }
+
+    fn packed(&mut self, count: usize) -> Vec<u64> {
+        let (base, scale) = (self.varint(), self.varint());
+        let mut values = Vec::new();
+        while values.len() < count {
+            let chunk = (count - values.len()).min(512);
+            let (offset, width) = (self.varint(), usize::from(self.bytes(1)[0]));
+            let bytes = self.bytes((chunk * width).div_ceil(8));
+            let bit = |place: usize| u64::from(bytes[place / 8] >> (place % 8) & 1);
+            for place in 0..chunk {
+                let value = (0..width).map(|at| bit(place * width + at) << at).sum::<u64>();
+                values.push(base.wrapping_add(scale.wrapping_mul(offset.wrapping_add(value))));
+            }
+        }
+        values
+    }
+
+    fn strings(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        match self.tag(STRINGS) {
+            0 => {
+                let length = self.varint() as usize;
+                self.blob(length);
+            }
+            1 => {
+                let distinct = self.varint() as usize;
+                self.plain(distinct);
+                self.integers(count);
+            }
+            _ => self.plain(count),
+        }
+    }
+
+    fn plain(&mut self, count: usize) {
+        let lengths = self.integers(count);
+        self.blob(lengths.iter().sum::<u64>() as usize);
+    }
+
+    fn blob(&mut self, length: usize) -> Vec<u8> {
+        if length == 0 {
+            return Vec::new();
+        }
+        let tag = self.tag(BLOB);
+        let stored = if tag == 0 { length } else { self.varint() as usize };
+        let stored = self.bytes(stored);
+        let content = match tag {
+            0 => stored,
+            1 => lz4_flex::block::decompress(&stored, length).unwrap(),
+            _ => zstd::bulk::decompress(&stored, length).unwrap(),
+        };
+        assert_eq!(content.len(), length);
+        content
+    }
+
+    fn tag(&mut self, kind: &'static str) -> u8 {
+        let tag = self.bytes(1)[0];
+        assert!(every().contains(&(kind, tag)), "{kind} {tag}");
+        self.reached.insert((kind, tag));
+        tag
+    }
+
+    fn varint(&mut self) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let byte = self.bytes(1)[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let (bytes, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        bytes.to_vec()
+    }
+}
