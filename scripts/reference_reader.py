@@ -125,6 +125,7 @@ class Reader:
         self.leaves, self.commitments, self.surplus, self.events = [], [], [], []
         self.next_entry, self.blocks, self.entries, self.pending = 0, 0, 0, 0
         self.previous, self.epoch_frame = bytes(32), None
+        self.current, self.allowed = None, set()
 
     @staticmethod
     def log_part(text):
@@ -150,6 +151,8 @@ class Reader:
         require(len(self.leaves) == self.size, f"the checkpoint covers {self.size} frames, {len(self.leaves)} are there")
         require(tree_hash(self.leaves) == self.root, "the frames do not have the root that the checkpoint signs")
         check_tree(self.directory, self.commitments, self.leaves)
+        own = sha256(self.public).hex()
+        require(self.current is None or own in self.allowed, "bulla.toml has another [log] than the last epoch")
         self.check_surplus()
         return dict(entries=self.entries, blocks=self.blocks, tree_size=self.size, root=self.root.hex(),
                     pending=self.pending, seals=self.state is not None)
@@ -192,7 +195,11 @@ class Reader:
             self.epoch, self.epoch_frame = number, frame["whole"]
         require(self.epoch_frame and frame["epoch"] == self.epoch, f"{place} is of another epoch")
         if frame["kind"] == "event":
-            self.events.append(json.loads(frame["body"]))
+            event = json.loads(frame["body"])
+            self.events.append(event)
+            # The next epoch may be begun with another [log]; the last such event counts.
+            if event["event"] == "configured" and event["before"] == self.current:
+                self.allowed = {self.current, event["after"]}
         self.check_seal(frame, place)
         self.previous = frame["seal"]
         self.next_entry += frame["entries"]
@@ -205,7 +212,8 @@ class Reader:
         body = frame["body"]
         require(len(body) >= 136 and body[:4] == b"\1\0\0\0", f"{place} is no epoch of this version")
         config, previous, length = body[68:100], body[100:132], struct.unpack("<I", body[132:136])[0]
-        require(config == sha256(self.public), f"{place} was begun with another [log] in bulla.toml")
+        require(self.current is None or config.hex() in self.allowed, f"{place} has another [log], and no event says so")
+        self.current, self.allowed = config.hex(), {config.hex()}
         require(previous == self.previous, f"{place} does not continue from the seal before it")
         require(length == len(body) - 136, f"{place} has a wrapped key of another length")
 
@@ -223,7 +231,7 @@ class Reader:
         for name, offset, data in self.surplus:
             if not data:
                 continue
-            events = [one for one in self.events if (one["segment"], one["offset"]) == (name, offset)]
+            events = [one for one in self.events if (one.get("segment"), one.get("offset")) == (name, offset)]
             require(events, f"{name}: {len(data)} bytes at {offset} belong to no frame")
             event = events[-1]
             if event["event"] == "recovered":

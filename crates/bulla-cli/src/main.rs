@@ -4,6 +4,7 @@
 mod output;
 mod append;
 mod check;
+mod config;
 mod exit;
 mod export;
 mod filter;
@@ -36,6 +37,7 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Config(config::Config),
     Prove(prove::Prove),
     Check(check::Check),
     Tail(tail::Tail),
@@ -79,6 +81,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Config(config) => config.run(),
             Command::Prove(prove) => prove.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),

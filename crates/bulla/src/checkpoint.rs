@@ -5,13 +5,14 @@
 //!
 //! See C2SP tlog-tiles and tlog-checkpoint.
 
-use crate::config::LogConfig;
+use crate::commit::Durable;
+use crate::config::{LogConfig, terms::Terms};
 use crate::error::{Error, Result};
 use crate::keys::seal_chain::{SealChain, SealState};
 use crate::keys::signing::SigningKey;
 use crate::store::{self, Store};
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
-use bulla_proof::commitment::Commitment;
+use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, TileBuilder, TileId};
 use bulla_proof::tree;
 use std::collections::HashSet;
@@ -34,9 +35,11 @@ pub(crate) struct Checkpointer {
     /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
     superseded: Vec<String>,
     directories: HashSet<String>,
-    /// The seal chain after the last frame of the tree, where that has grown.
-    chain: Option<SealChain>,
+    /// The seal chain after the last frame of the tree, and which `[log]` may follow, where the tree has grown.
+    ahead: Option<(SealChain, Terms)>,
     published: u64,
+    /// Which `[log]` may follow what is published.
+    terms: Terms,
 }
 
 impl Checkpointer {
@@ -49,7 +52,7 @@ impl Checkpointer {
         tiles: TileBuilder,
         bundle: Vec<u8>,
     ) -> Self {
-        let published = tiles.size();
+        let (published, terms) = (tiles.size(), Terms::of(config.digest));
         Checkpointer {
             log,
             keys,
@@ -60,8 +63,9 @@ impl Checkpointer {
             full: Vec::new(),
             superseded: Vec::new(),
             directories: HashSet::new(),
-            chain: None,
+            ahead: None,
             published,
+            terms,
         }
     }
 
@@ -70,9 +74,15 @@ impl Checkpointer {
         self.published
     }
 
-    /// Adds durable frames to the tree; `chain` is the seal chain after the last of them.
-    pub(crate) fn add(&mut self, commitments: &[[u8; Commitment::LENGTH]], chain: SealChain) {
-        for commitment in commitments {
+    /// Whether the published checkpoint covers what allows an epoch with another `[log]`, this one.
+    pub(crate) fn allows(&self, digest: Hash) -> bool {
+        self.terms.next == digest
+    }
+
+    /// Adds durable frames to the tree.
+    pub(crate) fn add(&mut self, durable: Durable) {
+        let Durable { commitments, chain, terms } = durable;
+        for commitment in &commitments {
             tile::push_bundle_entry(&mut self.bundle, commitment);
             let full = &mut self.full;
             self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
@@ -89,7 +99,7 @@ impl Checkpointer {
             self.tiles.size(),
             "the seal chain and the tree cover the same frames"
         );
-        self.chain = Some(chain);
+        self.ahead = Some((chain, terms));
     }
 
     /// Publishes a checkpoint over all that was added.
@@ -99,7 +109,7 @@ impl Checkpointer {
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
         let size = self.tiles.size();
-        let Some(chain) = self.chain.clone() else { return Ok(false) };
+        let Some((chain, terms)) = self.ahead.clone() else { return Ok(false) };
         while let Some((path, content)) = self.full.last() {
             self.write(&path.clone(), &content.clone())?;
             self.superseded.extend(self.full.pop().map(|(path, _)| path));
@@ -114,17 +124,16 @@ impl Checkpointer {
             self.write(&path, &bundle)?;
         }
         let root = self.tiles.root();
-        let (log, config) = (self.config.id, self.config.digest);
-        SealState { log, config, chain, root }.save(&*self.keys)?;
+        SealState { log: self.config.id, terms, chain, root }.save(&*self.keys)?;
         self.sign(size, root)?;
-        self.published = size;
-        self.chain = None;
+        (self.published, self.terms) = (size, terms);
+        self.ahead = None;
         self.remove_superseded();
         Ok(true)
     }
 
     /// Signs and publishes the tree head.
-    fn sign(&self, size: u64, root: bulla_proof::hash::Hash) -> Result<()> {
+    fn sign(&self, size: u64, root: Hash) -> Result<()> {
         let note = signed_note(&self.config.origin, size, root, &self.signing);
         let written = store::replace(&*self.log, FILE, note.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))
@@ -165,12 +174,7 @@ impl Checkpointer {
 }
 
 /// A checkpoint as a signed note.
-pub(crate) fn signed_note(
-    origin: &str,
-    size: u64,
-    root: bulla_proof::hash::Hash,
-    key: &SigningKey,
-) -> String {
+pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
     let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
     sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
 }

@@ -9,6 +9,7 @@
 //!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
 
+use crate::config::terms::Terms;
 use crate::environment::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
@@ -48,6 +49,8 @@ pub(crate) struct Durable {
     pub(crate) commitments: Vec<[u8; Commitment::LENGTH]>,
     /// The seal chain after the last of them.
     pub(crate) chain: SealChain,
+    /// Which `[log]` may follow them.
+    pub(crate) terms: Terms,
 }
 
 struct Segment {
@@ -84,6 +87,7 @@ pub(crate) struct Committer {
     clock: Arc<dyn Clock>,
     policy: Policy,
     chain: SealChain,
+    terms: Terms,
     segment: Option<Segment>,
     /// The first frame that no sync has covered yet.
     group: u64,
@@ -104,13 +108,13 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// A committer that goes on after `chain`. `adopted` are commitments that are durable but not signed yet: the
+    /// A committer that goes on after `chain`, with `terms`. `adopted` are commitments that are durable but not signed yet: the
     /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         policy: Policy,
-        chain: SealChain,
+        (chain, terms): (SealChain, Terms),
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
     ) -> Result<Self> {
@@ -137,6 +141,7 @@ impl Committer {
             written: adopted,
             durable: None,
             chain,
+            terms,
             events: Vec::new(),
             unexplained: Vec::new(),
             explained: Vec::new(),
@@ -214,7 +219,7 @@ impl Committer {
         self.group = self.chain.next_frame();
         let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
         commitments.append(&mut self.written);
-        self.durable = Some(Durable { commitments, chain: self.chain.clone() });
+        self.durable = Some(Durable { commitments, chain: self.chain.clone(), terms: self.terms });
         let explained = std::mem::take(&mut self.explained);
         self.unexplained.retain(|end| !explained.contains(end));
         Ok(())
@@ -254,12 +259,13 @@ impl Committer {
             assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
             if epoch {
                 epoch::set_previous_seal(&mut frame, self.chain.previous());
+                self.terms = Terms::of(epoch::config(&frame));
             }
             if frame.commitment.kind == FrameKind::Event
                 && let Ok(event) = Event::decode(&frame.body)
             {
-                let (segment, offset) = event.explains();
-                self.explained.push((segment.to_owned(), offset));
+                self.terms.take(&event);
+                self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
             }
             let seal = self.chain.seal(self.group, &frame.encoded);
             let head = frame::encode_head(&frame.encoded, frame.body.len(), self.group);

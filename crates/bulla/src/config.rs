@@ -3,6 +3,9 @@
 //! The digest of `[log]` covers the file's bytes from its start up to the line `[settings]`, as they are: no
 //! second spelling has the same digest. What follows that line is free to edit.
 
+pub(crate) mod edit;
+pub(crate) mod terms;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::store::Store;
@@ -14,10 +17,13 @@ use std::fmt::Write;
 
 /// The name of the file.
 pub const FILE: &str = "bulla.toml";
+/// Locked by whoever changes that file: a file of its own, since the other one is replaced.
+pub(crate) const LOCK: &str = "bulla.toml.lock";
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// What a log is. It never changes behind Bulla's back: every epoch frame has its digest.
+/// What a log is. It never changes behind Bulla's back: every epoch frame has its digest, and an event tells of each
+/// change.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     /// The log's random identity, in every commitment.
@@ -62,8 +68,17 @@ struct SettingsPart {
 /// Reads both parts of the configuration of the log in `store`.
 ///
 /// # Errors
-/// `Refused` where there is no log, `Invalid` where the file is not a configuration of this version.
+/// `Unavailable` where there is no log, `Invalid` where the file is not a configuration of this version.
 pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    let text = read(store)?;
+    parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
+}
+
+/// The bytes of the file.
+///
+/// # Errors
+/// `Unavailable` where there is no log, `Invalid` where the file is too long.
+pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
     let name = store.describe(FILE);
     let file = store.open(FILE).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -78,7 +93,7 @@ pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     }
     let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
     file.read_exact_at(&mut text, 0).map_err(|error| Error::io(format!("reading {name}"), error))?;
-    parse(&text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
+    Ok(text)
 }
 
 /// Parses a configuration file.
@@ -114,7 +129,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
 }
 
 /// Where the line `[settings]` begins; the end where there is none.
-fn settings_line(text: &str) -> usize {
+pub(crate) fn settings_line(text: &str) -> usize {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if line.trim_end() == "[settings]" {
@@ -149,9 +164,7 @@ pub(crate) fn render(
     recipients: &[String],
 ) -> Result<String> {
     let mut text = String::new();
-    let quote = |value: &str| toml::Value::String(value.to_owned()).to_string();
-    let recipients =
-        recipients.iter().map(|recipient| format!("  {},\n", quote(recipient))).collect::<String>();
+    let recipients = edit::array(recipients);
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
@@ -161,14 +174,14 @@ pub(crate) fn render(
          origin = {}\n\
          vkey = {}\n\
          hash = \"{}\"\n\
-         recipients = [\n{recipients}]\n\
+         recipients = {recipients}\n\
          \n\
          [settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\
          # durability = \"group\"\n",
-        quote(origin),
-        quote(&verifier_key.to_string()),
+        edit::quote(origin),
+        edit::quote(&verifier_key.to_string()),
         hash.name(),
     )
     .map_err(|_| Error::invalid("the configuration does not fit memory"))?;

@@ -1,6 +1,7 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
 use crate::error::{Error, Result};
+use bulla_proof::hash::Hash;
 use serde::{Deserialize, Serialize};
 
 /// The longest event that is read, in bytes.
@@ -37,6 +38,16 @@ pub enum Event {
         /// What failed.
         reason: String,
     },
+    /// The next epoch may be begun with another `[log]`. If it is begun with the old one all the same, the change
+    /// was not carried out, and this counts for nothing any more.
+    Configured {
+        /// The digest of the `[log]` of the epoch before, in hexadecimal.
+        before: String,
+        /// The digest of the new one.
+        after: String,
+        /// The names of the keys that differ.
+        changed: Vec<String>,
+    },
 }
 
 impl Event {
@@ -53,12 +64,38 @@ impl Event {
         serde_json::from_slice(body).map_err(|error| Error::invalid(format!("the event is not one: {error}")))
     }
 
+    /// A change of `[log]`.
+    pub(crate) fn configured(before: Hash, after: Hash, changed: Vec<String>) -> Self {
+        Event::Configured { before: before.to_string(), after: after.to_string(), changed }
+    }
+
     /// The segment whose end it explains, and where that is.
-    pub(crate) fn explains(&self) -> (&str, u64) {
+    pub(crate) fn explains(&self) -> Option<(&str, u64)> {
         match self {
             Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
-                (segment, *offset)
+                Some((segment, *offset))
             }
+            Event::Configured { .. } => None,
         }
     }
+
+    /// The digests of `[log]` from which and to which it allows a change.
+    pub(crate) fn configures(&self) -> Option<(Hash, Hash)> {
+        match self {
+            Event::Configured { before, after, .. } => parse_digest(before).zip(parse_digest(after)),
+            _ => None,
+        }
+    }
+}
+
+/// Reads what [`Hash`] shows, and no other spelling of it.
+fn parse_digest(text: &str) -> Option<Hash> {
+    let mut digest = [0; Hash::LENGTH];
+    if !text.is_ascii() || text.len() != 2 * digest.len() {
+        return None;
+    }
+    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    Some(Hash(digest)).filter(|digest| digest.to_string() == text)
 }

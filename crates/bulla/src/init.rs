@@ -1,7 +1,7 @@
 //! Making an empty log.
 
 use crate::checkpoint;
-use crate::config;
+use crate::config::{self, terms::Terms};
 use crate::engine;
 use crate::environment::{Environment, Random};
 use crate::error::{Error, ErrorKind, Result};
@@ -115,7 +115,8 @@ impl Init {
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
         let root = tree::empty_root();
-        SealState { log: id, config: config.digest, chain: SealChain::start(*state), root }.save(keys)?;
+        let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
+        SealState { log: id, terms, chain, root }.save(keys)?;
 
         prepare(log, &engine::DIRECTORIES)?;
         drop(

@@ -124,6 +124,7 @@ impl Log {
     ) -> Result<Self> {
         crate::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
+        crate::configure::remove_leftover(&*log);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
         Ok(Log { engine, threads: None, locks, flushed: AtomicU64::new(0), owner: process::id() })
     }

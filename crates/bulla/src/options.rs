@@ -1,5 +1,9 @@
 //! Options, as a caller or `[settings]` of `bulla.toml` gives them, and [`Tuning`], what they come to once checked.
 
+pub(crate) mod settings;
+
+pub use settings::{Setting, SettingSource};
+
 use crate::error::{Error, Result};
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
@@ -157,14 +161,33 @@ pub(crate) struct Tuning {
     pub(crate) durability: Durability,
 }
 
+/// What counts where nobody chooses.
+mod default {
+    use std::time::Duration;
+
+    pub(super) const MEMORY: usize = 256 << 20;
+    pub(super) const BLOCK_SIZE: usize = 1 << 20;
+    pub(super) const SEGMENT_SIZE: usize = 1 << 30;
+    pub(super) const COMPRESSION: i32 = 1;
+    pub(super) const LINGER: Duration = Duration::from_millis(5);
+    pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
+    pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+    pub(super) const RETRIES: u32 = 3;
+    pub(super) const RETRY_DELAY: Duration = Duration::from_millis(20);
+
+    pub(super) fn writers() -> usize {
+        std::thread::available_parallelism().map_or(2, usize::from).min(16)
+    }
+}
+
 impl TryFrom<Options> for Tuning {
     type Error = Error;
 
     fn try_from(options: Options) -> Result<Self> {
-        let memory = within("memory", options.memory.unwrap_or(256 << 20), 64 << 20, 1 << 44)?;
-        let block_size = within("block_size", options.block_size.unwrap_or(1 << 20), 4 << 10, 16 << 20)?;
-        let processors = std::thread::available_parallelism().map_or(2, usize::from).min(16);
-        let writers = within("writers", options.writers.unwrap_or(processors), 1, 256)?;
+        let memory = within("memory", options.memory.unwrap_or(default::MEMORY), 64 << 20, 1 << 44)?;
+        let block_size =
+            within("block_size", options.block_size.unwrap_or(default::BLOCK_SIZE), 4 << 10, 16 << 20)?;
+        let writers = within("writers", options.writers.unwrap_or_else(default::writers), 1, 256)?;
         // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
         // about four times the rows at hand.
         let quarter = memory / 4;
@@ -177,32 +200,31 @@ impl TryFrom<Options> for Tuning {
         }
         let writers = writers.min(quarter / (4 * block_size)).max(1);
         let buffer_size = (64 << 10).min(block_size);
-        let level = within("compression", options.compression.unwrap_or(1), 0, 19)?;
+        let level = within("compression", options.compression.unwrap_or(default::COMPRESSION), 0, 19)?;
         let longest = Duration::from_secs(3600);
-        let interval = options.checkpoint_interval.unwrap_or(Duration::from_secs(1));
+        let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
         Ok(Tuning {
             buffers: quarter / buffer_size,
             buffer_size,
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
-            segment_size: within("segment_size", options.segment_size.unwrap_or(1 << 30), 64 << 10, 1 << 46)?
-                as u64,
+            segment_size: within(
+                "segment_size",
+                options.segment_size.unwrap_or(default::SEGMENT_SIZE),
+                64 << 10,
+                1 << 46,
+            )? as u64,
             writers,
             compression: crate::seal::columns::Compression::new(level)
                 .ok_or_else(|| Error::invalid(format!("`compression` is {level}, not a level")))?,
-            linger: within(
-                "linger",
-                options.linger.unwrap_or(Duration::from_millis(5)),
-                Duration::ZERO,
-                longest,
-            )?,
-            append_timeout: options.append_timeout.unwrap_or(Duration::from_secs(10)),
+            linger: within("linger", options.linger.unwrap_or(default::LINGER), Duration::ZERO, longest)?,
+            append_timeout: options.append_timeout.unwrap_or(default::APPEND_TIMEOUT),
             checkpoint_interval: within("checkpoint_interval", interval, Duration::from_millis(1), longest)?,
-            retries: within("retries", options.retries.unwrap_or(3), 0, 1000)?,
+            retries: within("retries", options.retries.unwrap_or(default::RETRIES), 0, 1000)?,
             retry_delay: within(
                 "retry_delay",
-                options.retry_delay.unwrap_or(Duration::from_millis(20)),
+                options.retry_delay.unwrap_or(default::RETRY_DELAY),
                 Duration::ZERO,
                 longest,
             )?,
@@ -238,6 +260,14 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
         &[("ns", 1), ("us", 1000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)],
     )?;
     number.checked_mul(nanos).map(Duration::from_nanos)
+}
+
+fn parse_durability(text: &str) -> Option<Durability> {
+    match text {
+        "group" => Some(Durability::Group),
+        "os" => Some(Durability::Os),
+        other => other.strip_prefix("interval ").and_then(parse_duration).map(Durability::Interval),
+    }
 }
 
 fn split_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
@@ -277,12 +307,7 @@ fn duration<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Duration>, D:
 
 fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>, D::Error> {
     let text = String::deserialize(source)?;
-    let durability = match text.as_str() {
-        "group" => Some(Durability::Group),
-        "os" => Some(Durability::Os),
-        other => other.strip_prefix("interval ").and_then(parse_duration).map(Durability::Interval),
-    };
-    durability.map(Some).ok_or_else(|| {
+    parse_durability(&text).map(Some).ok_or_else(|| {
         de::Error::custom(format!("`{text}` is none of \"group\", \"interval 100 ms\", \"os\""))
     })
 }

@@ -6,6 +6,8 @@
 //! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
 //!   tampered with;
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
+//! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
+//!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
 //! - no byte is removed but exact copies of what was adopted: surplus stays where it is, is made durable, and an
 //!   event tells its place, length and digest; only its place, where the medium does not take it.
 //!
@@ -13,11 +15,12 @@
 
 use crate::checkpoint;
 use crate::commit::{Start, free_name};
-use crate::config::LogConfig;
+use crate::config::{LogConfig, terms::Terms};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, MAX_EVENT};
 use crate::frame::{self, FrameError, Head, ReadError};
 use crate::keys::seal_chain::{SealChain, SealState};
+use crate::seal::epoch::{EpochBody, MAX_EPOCH};
 use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
@@ -32,6 +35,8 @@ pub(crate) struct Recovered {
     pub(crate) next_frame: u64,
     pub(crate) next_entry: u64,
     pub(crate) chain: SealChain,
+    /// Which `[log]` may follow.
+    pub(crate) terms: Terms,
     pub(crate) tiles: TileBuilder,
     pub(crate) bundle: Vec<u8>,
     /// Durable frames that no checkpoint covers yet.
@@ -79,6 +84,7 @@ struct Scan<'a> {
     tree: tree::Frontier,
     /// The tree's root where the seal state ends, once that is known.
     root: Option<Hash>,
+    terms: Terms,
     explained: Vec<(String, u64)>,
 }
 
@@ -112,12 +118,14 @@ pub(crate) fn recover(
         chain: state.chain.clone(),
         tree: tiles.frontier(),
         root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
+        terms: state.terms,
         explained: Vec::new(),
     };
     let scanned = scan.run(&segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
-    let Scan { next, next_entry, chain, explained, .. } = scan;
+    scan.check_config()?;
+    let Scan { next, next_entry, chain, terms, explained, .. } = scan;
 
     let torn = scanned.last().map_or(0, |last| last.length - last.end);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
@@ -136,7 +144,18 @@ pub(crate) fn recover(
         }
         _ => Start::NewSegment,
     };
-    Ok(Recovered { next_frame: next, next_entry, chain, tiles, bundle, adopted, start, events, report })
+    Ok(Recovered {
+        next_frame: next,
+        next_entry,
+        chain,
+        terms,
+        tiles,
+        bundle,
+        adopted,
+        start,
+        events,
+        report,
+    })
 }
 
 /// Reads the published checkpoint and checks its signature.
@@ -153,15 +172,9 @@ pub(crate) fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Che
 
 fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
     let state = SealState::load(keys)?;
-    let refused = |message: String| Err(Error::new(ErrorKind::Refused, message));
     if state.log != config.id {
-        return refused(format!("{} belongs to another log, {}", keys.describe(""), state.log));
-    }
-    if state.config != config.digest {
-        return refused(format!(
-            "the [log] part of {} was edited; put it back as it was ([settings] may be changed)",
-            crate::config::FILE
-        ));
+        let message = format!("{} belongs to another log, {}", keys.describe(""), state.log);
+        return Err(Error::new(ErrorKind::Refused, message));
     }
     Ok(state)
 }
@@ -267,12 +280,20 @@ impl Scan<'_> {
                 self.root = Some(self.tree.root());
             }
         }
+        // What the seal state does not speak of yet: its seal was checked just now.
+        let sealed = frame >= self.state.chain.next_frame();
         if kind == FrameKind::Event && body_length <= MAX_EVENT {
             let body = frame::read_body(file, head.offset, &head.commitment)?;
             if let Ok(event) = Event::decode(&body) {
-                let (segment, offset) = event.explains();
-                self.explained.push((segment.to_owned(), offset));
+                self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
+                if sealed {
+                    self.terms.take(&event);
+                }
             }
+        }
+        if kind == FrameKind::Epoch && sealed && body_length <= MAX_EPOCH {
+            let body = frame::read_body(file, head.offset, &head.commitment)?;
+            self.terms = EpochBody::decode(&body).map_or(self.terms, |body| Terms::of(body.config));
         }
         self.next = frame + 1;
         self.next_entry = first_entry + entries;
@@ -299,6 +320,21 @@ impl Scan<'_> {
             )));
         }
         Ok(())
+    }
+
+    /// `[log]` has to be the one that the log was written with last, or one that an event allows.
+    fn check_config(&self) -> Result<()> {
+        match self.terms.admit(self.config.digest) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the [log] part of {} was edited; put it back as it was ([settings] may be changed, \
+                     `bulla config` changes both)",
+                    self.store.describe(crate::config::FILE)
+                ),
+            )),
+        }
     }
 
     /// Damage followed by anything of a later group cannot have been left by a crash.

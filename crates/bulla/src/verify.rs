@@ -155,7 +155,7 @@ impl Verify {
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
         let Verify { store, config, key, chain, identity, threads, progress } = self;
-        let config = match config {
+        let mut config = match config {
             Ok(config) => config,
             Err(error) => {
                 let finding = Finding::new(FindingKind::ConfigDamaged, error.to_string());
@@ -165,7 +165,17 @@ impl Verify {
         // Before anything is read: what a writer adds meanwhile is pending, not unclosed.
         let live = is_live(&*store)?;
         let mut findings = Findings::default();
-        let Some(read) = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)? else {
+        let mut read = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)?;
+        // Who changes `[log]` meanwhile changes both: what was read of one has to be of the other's time.
+        for _ in 0..ATTEMPTS {
+            let Some((now, _)) = config::load(&*store).ok().filter(|(now, _)| now.digest != config.digest)
+            else {
+                break;
+            };
+            (config, findings) = (now, Findings::default());
+            read = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)?;
+        }
+        let Some(read) = read else {
             return Ok((Report::of(findings.finish()), None));
         };
         let Signed { checkpoint, anchored, .. } = read;
@@ -229,6 +239,9 @@ impl Verify {
         Ok((report, Some(Examined { checkpoint, batches })))
     }
 }
+
+/// How often the configuration may change while it is read.
+const ATTEMPTS: usize = 16;
 
 /// What a verification looked at.
 pub(crate) struct Examined {

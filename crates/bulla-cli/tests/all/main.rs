@@ -3,6 +3,7 @@
 
 mod access_log;
 mod append;
+mod config;
 mod environment;
 mod export;
 mod formats;

@@ -11,6 +11,7 @@ use crate::commit::{Committer, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
 use crate::keys::{self, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
@@ -22,6 +23,7 @@ use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
 use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
 use numbering::{Control, Counter, Ticket};
 use progress::Progress;
 use std::collections::BTreeMap;
@@ -123,8 +125,8 @@ impl Engine {
             segment_size: tuning.segment_size,
         };
         let clock = environment.clock.clone();
-        let (chain, start) = (recovered.chain, recovered.start);
-        let committer = Committer::new(log.clone(), clock, policy, chain, start, recovered.adopted)?;
+        let (after, start) = ((recovered.chain, recovered.terms), recovered.start);
+        let committer = Committer::new(log.clone(), clock, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
         let mut counter =
             Counter::new(config.id, next_frame, next_entry, tuning.in_flight, &*environment.random)?;
@@ -383,7 +385,7 @@ impl Engine {
         let sequence = (!commit.committer.withholds()).then_some(commit.synced);
         drop(commit);
         if let Some(durable) = durable {
-            publish.checkpointer.add(&durable.commitments, durable.chain);
+            publish.checkpointer.add(durable);
         }
         // Only now is it the checkpointer's: what it did not take, no checkpoint covers.
         publish.sequence = sequence.unwrap_or(publish.sequence);
@@ -436,6 +438,20 @@ impl Engine {
         self.drain()?;
         self.indexer.finish(&self.environment);
         Ok(())
+    }
+
+    /// Records that the next epoch may be begun with another `[log]`, under a checkpoint.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    pub(crate) fn record_change(&self, after: Hash, changed: Vec<String>) -> Result<()> {
+        let event = Event::configured(self.config.digest, after, changed);
+        self.handover.with_numbering(|counter| counter.request_event(event));
+        self.drain()?;
+        match lock(&self.publish).checkpointer.allows(after) {
+            true => Ok(()),
+            false => Err(Error::unavailable("no checkpoint covers the event of the change yet: try again")),
+        }
     }
 
     /// Asks for a checkpoint soon.

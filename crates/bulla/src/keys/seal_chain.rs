@@ -4,6 +4,7 @@
 //! HMAC(S_i, "bulla evolve v1"); seal_i is HMAC(MAC key of i, seal_{i-1} ‖ the group's first frame ‖
 //! commitment_i), where the seal before frame 0 is zero. All HMAC-SHA-256. Who takes S_i cannot go back to S_{i-1}.
 
+use crate::config::terms::Terms;
 use crate::error::{Error, Result};
 use crate::keys::files;
 use crate::store::{self, Store};
@@ -76,15 +77,15 @@ fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
 /// What the writing host keeps of the chain: replaced, durably, before each checkpoint is published.
 pub(crate) struct SealState {
     pub(crate) log: LogId,
-    /// The digest of `[log]`: an edited configuration is refused.
-    pub(crate) config: Hash,
+    /// Which `[log]` may follow: an edited configuration is refused.
+    pub(crate) terms: Terms,
     pub(crate) chain: SealChain,
     /// The tree's root over the frames before `chain.next_frame()`.
     pub(crate) root: Hash,
 }
 
 const MAGIC: &[u8; 8] = b"bullaSS1";
-const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32;
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32;
 
 impl SealState {
     /// Writes the state, atomically and durably.
@@ -95,11 +96,12 @@ impl SealState {
         let mut bytes = Zeroizing::new(Vec::with_capacity(LENGTH + 32));
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&self.log.0);
-        bytes.extend_from_slice(&self.config.0);
+        bytes.extend_from_slice(&self.terms.current.0);
         bytes.extend_from_slice(&self.chain.next.to_le_bytes());
         bytes.extend_from_slice(&self.chain.state);
         bytes.extend_from_slice(&self.chain.previous);
         bytes.extend_from_slice(&self.root.0);
+        bytes.extend_from_slice(&self.terms.next.0);
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
         let written = store::replace(keys, files::SEAL_STATE, &bytes);
@@ -121,7 +123,7 @@ impl SealState {
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
         Ok(SealState {
             log: LogId(content[8..24].try_into().unwrap_or_default()),
-            config: Hash(field(24)),
+            terms: Terms { current: Hash(field(24)), next: Hash(field(160)) },
             chain: SealChain {
                 next: u64::from_le_bytes(content[56..64].try_into().unwrap_or_default()),
                 state: field(64),

@@ -209,8 +209,9 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
             findings.add(Finding::new(FindingKind::UnknownFile, format!("{path} does not belong to a log")));
         }
     };
-    const KNOWN: [&str; 6] = [
+    const KNOWN: [&str; 7] = [
         crate::config::FILE,
+        crate::config::LOCK,
         crate::checkpoint::FILE,
         crate::engine::LOCK,
         crate::segment::DIRECTORY,

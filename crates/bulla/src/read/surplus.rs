@@ -20,7 +20,7 @@ impl Surplus {
     /// The event that explains where they begin, if one does.
     fn event<'a>(&self, events: &'a [Event]) -> Option<&'a Event> {
         let name = self.name.to_string();
-        events.iter().rev().find(|event| event.explains() == (name.as_str(), self.offset))
+        events.iter().rev().find(|event| event.explains() == Some((name.as_str(), self.offset)))
     }
 
     /// Whether any event explains them.
@@ -56,7 +56,7 @@ impl Surplus {
                     ),
                 }
             }
-            None => (
+            Some(Event::Configured { .. }) | None => (
                 FindingKind::SurplusBytes,
                 format!("{length} bytes belong to no frame, and no event explains them"),
             ),

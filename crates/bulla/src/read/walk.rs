@@ -12,7 +12,7 @@ mod epochs;
 mod place;
 mod tail;
 
-use crate::config::LogConfig;
+use crate::config::{LogConfig, terms::Terms};
 use crate::error::{Error, Result};
 use crate::event::{Event, MAX_EVENT};
 use crate::finding::{Finding, FindingKind, Findings};
@@ -66,6 +66,10 @@ pub(crate) struct Walk<'a> {
     last: Option<Last>,
     /// Frames of which nothing is known, to be told once it is known which entries they had.
     lost: Option<Finding>,
+    /// Which `[log]` may follow the last epoch, and where that one is.
+    terms: Option<(Terms, Finding)>,
+    /// Whether an epoch may have begun since, or an event have allowed another `[log]`, unseen.
+    unsure_terms: bool,
     config_told: bool,
     /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
@@ -159,6 +163,8 @@ impl<'a> Walk<'a> {
             unsure_epoch: false,
             last: None,
             lost: None,
+            terms: None,
+            unsure_terms: false,
             config_told: false,
             opened_epochs: 0,
             foreign_epochs: 0,
@@ -215,6 +221,7 @@ impl<'a> Walk<'a> {
         self.push_leaf(tree::leaf_hash(&encoded))?;
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
+            self.unsure_terms = true;
             self.forget(1);
             return Ok(None);
         };
@@ -279,6 +286,7 @@ impl<'a> Walk<'a> {
         self.forget(next - frame);
         self.next_entry = None;
         self.unsure_epoch = true;
+        self.unsure_terms = true;
         self.next = next;
         Ok(())
     }
@@ -301,6 +309,7 @@ impl<'a> Walk<'a> {
             finding = finding.at(open.name, open.offset);
             open.offset = end;
         }
+        self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
         self.lost_entries += if commitment.kind == FrameKind::Block { commitment.entries } else { 0 };
         self.forget(1);
         self.add(finding.entries(commitment.first_entry, commitment.entries));
@@ -405,8 +414,13 @@ impl<'a> Walk<'a> {
                 let body = frame::read_body(&*located.file, *offset, commitment);
                 let body = body.map_err(|error| failed(*segment, error))?;
                 // A damaged one explains nothing.
-                if sha256(&[&body]) == commitment.body_digest {
-                    self.events.extend(Event::decode(&body).ok());
+                match Event::decode(&body) {
+                    _ if sha256(&[&body]) != commitment.body_digest => self.unsure_terms = true,
+                    Ok(event) => {
+                        self.take_event(&event);
+                        self.events.push(event);
+                    }
+                    Err(_) => {}
                 }
             }
             FrameKind::Gap => {

@@ -20,6 +20,8 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 
 const FIXED: usize = 136;
+const CONFIG: std::ops::Range<usize> = 68..100;
+const PREVIOUS_SEAL: std::ops::Range<usize> = 100..132;
 const VERSION: [u8; 4] = [1, 0, 0, 0];
 /// The longest body of an epoch frame, in bytes.
 pub(crate) const MAX_EPOCH: u64 = (FIXED + MAX_WRAPPED) as u64;
@@ -113,9 +115,14 @@ pub(crate) fn seal_epoch(
     Sealed::public(identity, numbers, FrameKind::Epoch, 0, seconds, body.encode())
 }
 
+/// The digest of `[log]` in an epoch frame of this process's own.
+pub(crate) fn config(frame: &Sealed) -> Hash {
+    Hash(frame.body[CONFIG].try_into().expect("it has the length of a digest"))
+}
+
 /// Puts the seal of the frame before into an epoch frame.
 pub(crate) fn set_previous_seal(frame: &mut Sealed, seal: &Seal) {
-    frame.body[100..132].copy_from_slice(seal);
+    frame.body[PREVIOUS_SEAL].copy_from_slice(seal);
     frame.commitment.body_digest = bulla_proof::hash::sha256(&[&frame.body]);
     frame.encoded = frame.commitment.encode();
 }

@@ -5,6 +5,7 @@ mod age_tool;
 mod allocator;
 mod append_path;
 mod backpressure;
+mod configure;
 mod corpus;
 mod crash;
 mod damage;

@@ -1,7 +1,9 @@
 //! Epochs: their frames, the copies of those at the beginnings of segments, and their keys.
 
 use super::{Epoch, Last, Walk, failed};
+use crate::config::terms::Terms;
 use crate::error::Result;
+use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
 use crate::frame::{self, Head, ReadError};
 use crate::keys::epoch::EpochKeys;
@@ -11,7 +13,7 @@ use crate::seal::epoch::{EpochBody, MAX_EPOCH};
 use crate::segment::SegmentName;
 use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_proof::hash::sha256;
+use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::tree;
 use std::sync::Arc;
 
@@ -133,6 +135,7 @@ impl Walk<'_> {
         let invalid = |detail: String| {
             Finding::new(FindingKind::EpochInvalid, detail).at(segment, *offset).frame(number)
         };
+        let unsure = std::mem::replace(&mut self.unsure_terms, true);
         if commitment.body_length > MAX_EPOCH {
             self.add(invalid(format!("its body has {} bytes", commitment.body_length)));
             return Ok(());
@@ -149,10 +152,9 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        if body.config != self.config.digest && !std::mem::replace(&mut self.config_told, true) {
-            let detail = "[log] of bulla.toml is not the one that this epoch was begun with";
-            self.add(Finding::new(FindingKind::ConfigMismatch, detail).at(segment, *offset).frame(number));
-        }
+        self.unsure_terms = false;
+        let place = Finding::new(FindingKind::ConfigMismatch, "").at(segment, *offset).frame(number);
+        self.follow_config(body.config, unsure, place);
         if number == 0 && body.previous_seal != [0; 32] {
             self.add(invalid("it names a seal before it, but it is the first frame".to_owned()));
         }
@@ -165,6 +167,36 @@ impl Walk<'_> {
             Err(error) => self.add(invalid(error.to_string())),
         }
         Ok(())
+    }
+
+    /// An epoch has the `[log]` of the one before, or the one that an event between them allows.
+    fn follow_config(&mut self, digest: Hash, unsure: bool, place: Finding) {
+        let known = self.terms.as_ref().filter(|_| !unsure);
+        if known.is_some_and(|(terms, _)| !terms.admit(digest)) {
+            let detail =
+                "its [log] is not that of the epoch before, and no event between them allows the change";
+            self.add(Finding { detail: detail.to_owned(), ..place.clone() });
+        }
+        self.terms = Some((Terms::of(digest), place));
+    }
+
+    /// Takes in what an event allows.
+    pub(super) fn take_event(&mut self, event: &Event) {
+        let Some((terms, _)) = &mut self.terms else { return };
+        match event.configures() {
+            // The epoch that it speaks of may be one that was not seen.
+            Some((_, after)) if self.unsure_terms => terms.next = after,
+            _ => terms.take(event),
+        }
+    }
+
+    /// `bulla.toml` has the `[log]` of the last epoch, or the one that an event since then allows.
+    pub(super) fn check_config(&mut self) {
+        let Some((terms, place)) = self.terms.take() else { return };
+        if !terms.admit(self.config.digest) && !std::mem::replace(&mut self.config_told, true) {
+            let detail = "[log] of bulla.toml is not the one that this epoch, the last, was begun with";
+            self.add(Finding { detail: detail.to_owned(), ..place });
+        }
     }
 
     /// Derives an epoch's keys, where there is an identity and it fits.

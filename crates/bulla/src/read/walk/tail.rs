@@ -21,6 +21,7 @@ impl Walk<'_> {
             let detail = "the frames do not have the root that the checkpoint signs";
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
+        self.check_config();
         let covered = self.surplus.len();
         self.read_to.extend(self.open.as_ref().map(|open| (open.name, open.offset)));
         self.contradict_events();
@@ -44,8 +45,7 @@ impl Walk<'_> {
     /// Where an event says that a segment's end counts for nothing, no frame may have been read from there: the
     /// segment that has them is gone.
     fn contradict_events(&mut self) {
-        for event in &self.events {
-            let (segment, offset) = event.explains();
+        for (segment, offset) in self.events.iter().filter_map(Event::explains) {
             let read = self.read_to.iter().find(|(name, _)| name.to_string() == segment);
             if read.is_some_and(|(_, to)| *to > offset) {
                 let detail = "frames were found only in bytes that count for nothing by an event of the log: the \

@@ -9,7 +9,7 @@ use bulla::{Durability, Log, Options};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const FAULTS: [Fault; 8] = [
+pub(super) const FAULTS: [Fault; 8] = [
     Fault::WriteFails,
     Fault::WritePersistsButFails,
     Fault::WriteTearsAndFails,
@@ -21,7 +21,7 @@ const FAULTS: [Fault; 8] = [
 ];
 
 /// Whether `fault` can strike the operation of this line of a trace.
-fn strikes(fault: Fault, line: &str) -> bool {
+pub(super) fn strikes(fault: Fault, line: &str) -> bool {
     let operation = line.split(' ').nth(1).unwrap_or_default();
     let name = ["Create", "Rename", "Remove", "CreateDirectory", "RemoveDirectory"].contains(&operation);
     match fault {

@@ -5,6 +5,7 @@
 //! ([`world`]). Everything follows from seeds: a failure prints what it takes to run it again.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+mod configure;
 mod faults;
 mod kill;
 mod points;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An age recipient, to be named only: keys are wrapped by the simulated environment.
-const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+pub(super) const RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,187 @@
+//! `bulla config`.
+
+use crate::append::tell_recovery;
+use crate::exit::{Exit, Failure};
+use crate::output::{print, print_json};
+use crate::place::Place;
+use bulla::config::LogConfig;
+use bulla::store::FileSystem;
+use bulla::{Configure, Configured, SettingSource};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Show how a log is configured, and change it.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "bulla config DIR [--json]\n       bulla config DIR get KEY\n       \
+                      bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...",
+    after_help = "\
+Settings count from the next time that the log is opened, and may be changed
+beside a writer. Of the keys of [log] only log.recipients can be changed: a list
+of age recipients with commas between them, for whom all entries from then on
+are. That needs the log for itself and its keys, and is recorded in the log.
+
+Example:
+  bulla config audit set linger '20 ms' durability group
+  bulla config audit set log.recipients age1...,age1..."
+)]
+pub(crate) struct Config {
+    #[command(flatten)]
+    place: Place,
+
+    /// What to do; without it everything is shown
+    #[arg(value_enum)]
+    action: Option<Action>,
+
+    /// Keys; for `set` each with its value
+    #[arg(value_name = "KEY")]
+    words: Vec<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Action {
+    Get,
+    Set,
+    Unset,
+}
+
+impl Config {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        match (self.action, &self.words[..]) {
+            (None, _) => self.show(),
+            (Some(Action::Get), [key]) => self.get(key),
+            (Some(Action::Get), _) => Err(Failure::usage("`get` takes one key")),
+            (Some(Action::Set), []) => Err(Failure::usage("`set` takes a key and a value")),
+            (Some(Action::Set), words) => {
+                let (pairs, rest) = words.as_chunks();
+                if let [key] = rest {
+                    return Err(Failure::usage(format!("`set` takes a value for `{key}`, too")));
+                }
+                let set = |all: Configure, [key, value]: &[String; 2]| all.set(key, value);
+                self.apply(&pairs.iter().try_fold(Configure::default(), set)?)
+            }
+            (Some(Action::Unset), []) => Err(Failure::usage("`unset` takes a key")),
+            (Some(Action::Unset), keys) => {
+                self.apply(&keys.iter().try_fold(Configure::default(), |all, key| all.unset(key))?)
+            }
+        }
+    }
+
+    fn load(&self) -> Result<Vec<Key>, Failure> {
+        let (log, options) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let settings = options.settings().into_iter().map(|setting| Key {
+            name: setting.name.to_owned(),
+            values: vec![setting.value],
+            source: match setting.source {
+                SettingSource::File => "file",
+                SettingSource::Default => "default",
+            },
+        });
+        Ok(log_keys(log).into_iter().chain(settings).collect())
+    }
+
+    fn show(&self) -> Result<Exit, Failure> {
+        let keys = self.load()?;
+        if self.json {
+            let object = keys.iter().map(|key| (key.name.clone(), key.to_json())).collect::<Map<_, _>>();
+            print_json(&object)?;
+        } else {
+            let width = keys.iter().map(|key| key.name.len()).max().unwrap_or_default();
+            print(&keys.iter().map(|key| key.to_text(width)).collect::<String>())?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn get(&self, name: &str) -> Result<Exit, Failure> {
+        let keys = self.load()?;
+        let Some(key) = keys.iter().find(|key| key.name == name) else {
+            return Err(Configure::unknown_key(name).into());
+        };
+        if self.json { print_json(&key.to_json()) } else { print(&(key.values.join(",") + "\n")) }?;
+        Ok(Exit::Done)
+    }
+
+    fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
+        let done = configure.apply_with_keys(self.place.directory(), self.place.keys())?;
+        tell_recovery(done.recovery);
+        let outcome = Outcome::from(&done);
+        if self.json { print_json(&outcome) } else { print(outcome.to_text()) }?;
+        if done.live && done.changed {
+            note!("a writer has the log open: it keeps the settings that it has until it opens it again");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// A key and what it is.
+struct Key {
+    name: String,
+    values: Vec<String>,
+    source: &'static str,
+}
+
+impl Key {
+    fn to_json(&self) -> Value {
+        let value = match &self.values[..] {
+            [value] if self.name != "log.recipients" => json!(value),
+            values => json!(values),
+        };
+        json!({ "value": value, "source": self.source })
+    }
+
+    /// A line for each value.
+    fn to_text(&self, width: usize) -> String {
+        let line = |(index, value): (usize, &String)| match index {
+            0 => format!("{:<width$}  {:<7}  {value}\n", self.name, self.source),
+            _ => format!("{:<width$}  {:<7}  {value}\n", "", ""),
+        };
+        self.values.iter().enumerate().map(line).collect()
+    }
+}
+
+fn log_keys(log: LogConfig) -> Vec<Key> {
+    let one = |value: String| vec![value];
+    let keys = [
+        ("log.version", one("1".to_owned())),
+        ("log.id", one(log.id.to_string())),
+        ("log.origin", one(log.origin)),
+        ("log.vkey", one(log.verifier_key.to_string())),
+        ("log.hash", one(log.hash.name().to_owned())),
+        ("log.recipients", log.recipients),
+    ];
+    keys.map(|(name, values)| Key { name: name.to_owned(), values, source: "file" }).into()
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Outcome {
+    /// Whether the file is another one now.
+    changed: bool,
+    /// Whether that was recorded in the log.
+    recorded: bool,
+    /// Whether a writer has the log open.
+    live: bool,
+}
+
+impl From<&Configured> for Outcome {
+    fn from(done: &Configured) -> Self {
+        Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live }
+    }
+}
+
+impl Outcome {
+    fn to_text(&self) -> &'static str {
+        match self {
+            Outcome { recorded: true, .. } => {
+                "changed, and recorded in the log: entries from now on are for these recipients,\n\
+                 and for no others; what was written before stays theirs who could read it\n"
+            }
+            Outcome { changed: true, .. } => "changed: it counts from the next time that the log is opened\n",
+            Outcome { .. } => "nothing to change: it is so already\n",
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use crate::support::{Mount, Place, arguments, bulla, exit, lines};
+use bulla::{Log, Options};
+
+const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
+
+fn config(place: &Place, more: &[&str]) -> crate::support::Ran {
+    place.run("config", more)
+}
+
+fn get(place: &Place, key: &str) -> String {
+    let out = config(place, &["get", key]).exits(exit::DONE).out;
+    out.strip_suffix('\n').unwrap().to_owned()
+}
+
+fn text(place: &Place) -> String {
+    std::fs::read_to_string(place.audit().join("bulla.toml")).unwrap()
+}
+
+#[test]
+fn it_shows_every_key_its_value_and_where_that_comes_from() {
+    let place = Place::new();
+    config(&place, &["set", "linger", "20 ms", "writers", "2"]).exits(exit::DONE);
+    let shown = config(&place, &[]).exits(exit::DONE).out;
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let line = |key: &str| words(shown.lines().find(|line| words(line)[0] == key).unwrap());
+    assert_eq!(line("linger"), ["linger", "file", "20", "ms"]);
+    assert_eq!(line("memory"), ["memory", "default", "256", "MiB"]);
+    assert_eq!(line("log.vkey"), ["log.vkey", "file", &place.verifier_key()]);
+    let columns = |line: &str| (line.find(" file ").or(line.find(" default ")), line.len() > 28);
+    assert!(shown.lines().all(|line| columns(line) == columns(shown.lines().next().unwrap())), "{shown}");
+
+    let all = config(&place, &["--json"]).exits(exit::DONE).json();
+    assert_eq!(all.as_object().unwrap().len(), 6 + 11);
+    assert_eq!(all["writers"], serde_json::json!({ "value": "2", "source": "file" }));
+    assert_eq!(all["durability"], serde_json::json!({ "value": "group", "source": "default" }));
+    assert_eq!(all["log.recipients"]["value"], place.info("recipients"));
+    for (key, shown) in all.as_object().unwrap() {
+        assert_eq!(config(&place, &["get", key, "--json"]).exits(exit::DONE).json(), *shown);
+    }
+    assert_eq!(get(&place, "log.origin"), place.info("origin").as_str().unwrap());
+    assert_eq!(get(&place, "segment_size"), "1 GiB");
+}
+
+#[test]
+fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
+    let place = Place::new();
+    let before = text(&place);
+    let set = config(&place, &["set", "memory", "128MiB", "durability", "interval 100 ms"]).exits(exit::DONE);
+    assert!(set.out.contains("next time") && set.err.is_empty(), "{set:?}");
+    assert_eq!(text(&place), format!("{before}memory = \"128MiB\"\ndurability = \"interval 100 ms\"\n"));
+    assert_eq!(get(&place, "memory"), "128 MiB");
+    let again = config(&place, &["set", "memory", "128MiB", "--json"]).exits(exit::DONE).json();
+    assert_eq!(again, serde_json::json!({ "changed": false, "recorded": false, "live": false }));
+    let unset = config(&place, &["unset", "memory", "durability", "--json"]).exits(exit::DONE).json();
+    assert_eq!(unset["changed"], true);
+    assert_eq!(text(&place), before);
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
+#[test]
+fn what_is_no_key_or_no_value_is_told_and_changes_nothing() {
+    let place = Place::new();
+    let before = text(&place);
+    for (arguments, code, said) in [
+        (&["set", "lingr", "5 ms"][..], exit::USAGE, "did you mean `linger`?"),
+        (&["get", "recipients"], exit::USAGE, "did you mean `log.recipients`?"),
+        (&["get", "colour"], exit::USAGE, "lists them all"),
+        (&["unset", "memroy"], exit::USAGE, "did you mean `memory`?"),
+        (&["set", "writers", "four"], exit::USAGE, "not a whole number"),
+        (&["set", "writers", "0"], exit::USAGE, "it may be from 1 to 256"),
+        (&["set", "memory", "64 MiB", "writers", "100"], exit::USAGE, "too little for 100 writers"),
+        (&["set", "linger", "5"], exit::USAGE, "a duration such as"),
+        (&["set", "linger"], exit::USAGE, "takes a value"),
+        (&["set"], exit::USAGE, "a key and a value"),
+        (&["get"], exit::USAGE, "one key"),
+        (&["unset"], exit::USAGE, "takes a key"),
+        (&["put", "linger", "5 ms"], exit::USAGE, "invalid value 'put'"),
+        (&["set", "log.recipients", "age1nobody"], exit::USAGE, "not an age X25519 recipient"),
+        (&["set", "log.recipients", ""], exit::USAGE, "nobody could read"),
+        (&["set", "log.id", "00"], exit::REFUSED, "every frame"),
+        (&["set", "log.origin", "me"], exit::REFUSED, "never changes"),
+        (&["unset", "log.vkey"], exit::REFUSED, "never changes"),
+    ] {
+        let ran = config(&place, arguments).exits(code);
+        assert!(ran.err.contains(said) && ran.out.is_empty(), "{arguments:?}: {ran:?}");
+        assert_eq!(text(&place), before);
+    }
+    config(&Place::empty(), &[]).exits(exit::ENVIRONMENT);
+    config(&Place::empty(), &["set", "linger", "5 ms"]).exits(exit::ENVIRONMENT);
+}
+
+#[test]
+fn new_recipients_are_recorded_and_read_what_comes_after() {
+    let (place, other) = (Place::new(), Place::new());
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let recipient = get(&other, "log.recipients");
+    let ran = config(&place, &["set", "log.recipients", &recipient]).exits(exit::DONE);
+    assert!(ran.out.contains("recorded"), "{ran:?}");
+    assert_eq!(get(&place, "log.recipients"), recipient);
+    place.append(&[], &lines(10..30)).exits(exit::DONE);
+    place.run("verify", &["--public"]).exits(exit::DONE);
+
+    let identity = other.keys("identity.age").to_str().unwrap().to_owned();
+    let ran = place.run("export", &["--identity", &identity]).exits(exit::REFUSED);
+    assert!(ran.err.contains("does not open epoch 0 of") && ran.out.is_empty(), "{ran:?}");
+    let ran = place.run("export", &[]).exits(exit::REFUSED);
+    assert!(ran.err.contains("does not open epoch"), "{ran:?}");
+    let both = place.write(
+        "both",
+        &[place.keys("identity.age"), other.keys("identity.age")]
+            .map(|path| std::fs::read(path).unwrap())
+            .concat(),
+    );
+    assert_eq!(place.run("export", &["--identity", &both]).exits(exit::DONE).out.lines().count(), 30);
+    place.run("verify", &["--identity", &both]).exits(exit::DONE);
+
+    let again = config(&place, &["set", "log.recipients", &recipient, "--json"]).exits(exit::DONE).json();
+    assert_eq!(again["changed"], false);
+    let two = config(&place, &["set", "log.recipients", &format!("{recipient}, {RECIPIENT}"), "--json"]);
+    assert_eq!(
+        two.exits(exit::DONE).json(),
+        serde_json::json!({ "changed": true, "recorded": true, "live": false })
+    );
+    assert_eq!(get(&place, "log.recipients"), format!("{recipient},{RECIPIENT}"));
+    assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 6 + 1 + 11);
+}
+
+#[test]
+fn beside_a_writer_settings_change_for_the_next_one() {
+    let place = Place::new();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    assert!(ran.err.contains("a writer has the log open"), "{ran:?}");
+    let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("another writer"), "{ran:?}");
+    assert_eq!(config(&place, &["set", "linger", "30 ms", "--json"]).exits(exit::DONE).json()["live"], true);
+    log.close().unwrap();
+    assert_eq!(get(&place, "linger"), "30 ms");
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
+#[test]
+fn settings_need_no_keys_and_recipients_do() {
+    let place = Place::new();
+    std::fs::rename(place.path("audit.keys"), place.path("elsewhere")).unwrap();
+    config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("audit.keys"), "{ran:?}");
+    let elsewhere = place.path("elsewhere");
+    let keys = ["--keys", elsewhere.to_str().unwrap()];
+    config(&place, &[&["set", "log.recipients", RECIPIENT], &keys[..]].concat()).exits(exit::DONE);
+    place.run("verify", &["--public"]).exits(exit::DONE);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told() {
+    let place = Place::empty();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "size=4m");
+    let audit = disk.join("audit");
+    bulla(arguments!["init", audit]).exits(exit::DONE);
+    mount.make_read_only();
+    for value in [["linger", "20 ms"], ["log.recipients", RECIPIENT]] {
+        let ran = bulla(arguments!["config", audit, "set", value[0], value[1]]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("Read-only file system"), "{ran:?}");
+    }
+    bulla(arguments!["config", audit]).exits(exit::DONE);
+    drop(mount);
+}
+
+#[test]
+fn an_edit_behind_its_back_is_not_made_good_by_it() {
+    let place = Place::new();
+    let edited = text(&place).replacen("[log]", "# mine\n[log]", 1);
+    std::fs::write(place.audit().join("bulla.toml"), &edited).unwrap();
+    let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::REFUSED);
+    assert!(ran.err.contains("was edited"), "{ran:?}");
+    assert_eq!(text(&place), edited);
+}
+
+#[test]
+fn help_fits_a_screen() {
+    let help = bulla(["config", "--help"]).exits(exit::DONE).out;
+    assert!(help.lines().count() <= 30 && help.lines().all(|line| line.len() <= 100), "{help}");
+    assert!(help.contains("Example:"), "{help}");
+}

@@ -1,0 +1,127 @@
+//! Changes to the text of `bulla.toml` that leave every other byte of it as it is.
+
+use super::{FILE, settings_line};
+use crate::error::{Error, Result};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// Sets a setting to a value in TOML, or removes it.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has no end of a line to put the setting behind.
+pub(crate) fn set_setting(text: &str, name: &str, value: Option<&str>) -> Result<String> {
+    let cut = settings_line(text);
+    let (log, part) = text.split_at(cut);
+    let place = find(part, "settings", name)?;
+    let edited = match (place, value) {
+        (Some(place), Some(value)) => replaced(part, place.value, value),
+        (Some(place), None) => {
+            let start = part[..place.key.start].rfind('\n').map_or(0, |end| end + 1);
+            let end = part[place.value.end..].find('\n').map_or(part.len(), |end| place.value.end + end + 1);
+            replaced(part, start..end, "")
+        }
+        (None, None) => part.to_owned(),
+        (None, Some(value)) => {
+            let header = if part.is_empty() { "[settings]\n" } else { "" };
+            if !header.is_empty() && !log.ends_with('\n') {
+                return Err(Error::invalid(format!(
+                    "{FILE} has no line `[settings]`, and its last line has no end: add that line by hand"
+                )));
+            }
+            let end = if part.is_empty() || part.ends_with('\n') { "" } else { "\n" };
+            format!("{part}{end}{header}{name} = {value}\n")
+        }
+    };
+    Ok(format!("{log}{edited}"))
+}
+
+/// Gives `[log]` other recipients.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has none.
+pub(crate) fn set_recipients(text: &str, recipients: &[String]) -> Result<String> {
+    let (log, settings) = text.split_at(settings_line(text));
+    let place = find(log, "log", "recipients")?;
+    let place = place.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
+    Ok(replaced(log, place.value, &array(recipients)) + settings)
+}
+
+/// A string in TOML.
+pub(crate) fn quote(value: &str) -> String {
+    toml::Value::String(value.to_owned()).to_string()
+}
+
+/// An array of strings in TOML, an item a line.
+pub(crate) fn array(items: &[String]) -> String {
+    let items = items.iter().map(|item| format!("  {},\n", quote(item))).collect::<String>();
+    format!("[\n{items}]")
+}
+
+/// Where a key and its value stand, in bytes.
+struct Place {
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+fn find(part: &str, table: &str, name: &str) -> Result<Option<Place>> {
+    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
+    let root = DeTable::parse(part).map_err(invalid)?;
+    let Some(DeValue::Table(table)) = root.get_ref().get(table).map(toml::Spanned::get_ref) else {
+        return Ok(None);
+    };
+    let found = table.iter().find(|(key, _)| key.get_ref() == name);
+    Ok(found.map(|(key, value)| Place { key: key.span(), value: value.span() }))
+}
+
+fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
+    let mut text = text.to_owned();
+    text.replace_range(range, with);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# what\n[log]\nrecipients = [ 'a', # one\n 'b' ] # who\nversion = 1\n\n[settings] \n# how\n\
+                        memory=\"1\" # much\n  \"linger\" = '''x''' # long\nretries = 3";
+
+    fn set(text: &str, name: &str, value: Option<&str>) -> String {
+        set_setting(text, name, value).unwrap()
+    }
+
+    #[test]
+    fn only_the_value_changes() {
+        assert_eq!(set(TEXT, "memory", Some("\"2\"")), TEXT.replace("\"1\"", "\"2\""));
+        assert_eq!(set(TEXT, "linger", Some("5")), TEXT.replace("'''x'''", "5"));
+        assert_eq!(set(TEXT, "retries", Some("4")), TEXT.replace("retries = 3", "retries = 4"));
+        let recipients = ["c".to_owned(), "d".to_owned()];
+        let expected = TEXT.replace("[ 'a', # one\n 'b' ]", "[\n  \"c\",\n  \"d\",\n]");
+        assert_eq!(set_recipients(TEXT, &recipients).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_new_setting_comes_last() {
+        assert_eq!(set(TEXT, "writers", Some("2")), format!("{TEXT}\nwriters = 2\n"));
+        assert_eq!(set("[log]\n", "writers", Some("2")), "[log]\n[settings]\nwriters = 2\n");
+        assert_eq!(set("[log]\n[settings]", "writers", Some("2")), "[log]\n[settings]\nwriters = 2\n");
+        // What follows the last line end belongs to `[log]`, and has its digest.
+        set_setting("[log]", "writers", Some("2")).unwrap_err();
+    }
+
+    #[test]
+    fn a_setting_goes_with_its_line() {
+        assert_eq!(set(TEXT, "memory", None), TEXT.replace("memory=\"1\" # much\n", ""));
+        assert_eq!(set(TEXT, "linger", None), TEXT.replace("  \"linger\" = '''x''' # long\n", ""));
+        assert_eq!(set(TEXT, "retries", None), TEXT.replace("retries = 3", ""));
+        assert_eq!(set(TEXT, "writers", None), TEXT);
+        assert_eq!(set("[log]\n", "writers", None), "[log]\n");
+    }
+
+    #[test]
+    fn what_looks_like_a_setting_elsewhere_is_none() {
+        let text = "[log]\nmemory = 1\n# [settings]\n[settings]\n# memory = 2\n";
+        assert_eq!(set(text, "memory", None), text);
+        assert_eq!(set(text, "memory", Some("3")), format!("{text}memory = 3\n"));
+    }
+}

@@ -1,0 +1,332 @@
+//! Changing a log's configuration: `[settings]`, which is free, and `[log]`, of which the log itself tells.
+//!
+//! Invariants of a change of `[log]`:
+//! - the event that allows it is under a published checkpoint, and in the seal state, before the file changes: so
+//!   at no time does anybody see a file that the log does not speak of;
+//! - the file changes at once, by a rename, and that alone decides: before it the log goes on with the old `[log]`,
+//!   after it with the new one, whatever happens;
+//! - the next epoch begins only after that: it says which of the two it was.
+
+use crate::config::{self, LogConfig, edit};
+use crate::engine::{self, Engine};
+use crate::environment::Environment;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::recipients::check_recipient;
+use crate::log::default_keys;
+use crate::options::{Options, Tuning, settings};
+use crate::recover::Recovery;
+use crate::store::{self, FileSystem, Store};
+use crate::verify::is_live;
+use bulla_proof::hash::Hash;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Changes to a log's configuration, to be applied together.
+///
+/// ```
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # bulla::Init::default().create(&directory).unwrap();
+/// let changed = bulla::Configure::default().set("linger", "20 ms")?.apply(&directory)?;
+/// assert!(changed.changed && !changed.live);
+/// # Ok::<(), bulla::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Configure {
+    /// Names of settings and their values in TOML.
+    settings: Vec<(String, Option<String>)>,
+    recipients: Option<Vec<String>>,
+}
+
+/// What came of changes to a configuration.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// Whether `bulla.toml` is another one now.
+    pub changed: bool,
+    /// The digests of `[log]` before and after, where that was changed.
+    pub log: Option<(Hash, Hash)>,
+    /// Whether a writer has the log open: it keeps the settings that it opened it with.
+    pub live: bool,
+    /// What opening the log for a change of `[log]` found beyond its last checkpoint.
+    pub recovery: Recovery,
+}
+
+/// The keys of `[log]`, and why those that never change do not.
+const LOG_KEYS: [(&str, Option<&str>); 6] = [
+    ("log.version", Some("it is the format that the log is written in")),
+    ("log.id", Some("it is in every frame of the log")),
+    ("log.origin", Some("it is the name by which the log's checkpoints are known")),
+    ("log.vkey", Some("it is the key by which others know the log")),
+    ("log.hash", Some("the roots of its blocks are made with it")),
+    ("log.recipients", None),
+];
+const RECIPIENTS: &str = "log.recipients";
+
+impl Configure {
+    /// Gives a setting a value, or `log.recipients` a list of age recipients with commas between them.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such key, or the value is of another form; `Refused` for a key of `[log]` that
+    /// never changes.
+    pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
+        check_key(key)?;
+        if key == RECIPIENTS {
+            let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
+            return self.recipients(recipients);
+        }
+        let value = settings::to_toml(key, value)?;
+        self.settings.push((key.to_owned(), Some(value)));
+        Ok(self)
+    }
+
+    /// Puts a setting back to its default.
+    ///
+    /// # Errors
+    /// As [`Configure::set`].
+    pub fn unset(mut self, key: &str) -> Result<Self> {
+        check_key(key)?;
+        if key == RECIPIENTS {
+            return Err(no_recipients());
+        }
+        self.settings.push((key.to_owned(), None));
+        Ok(self)
+    }
+
+    /// Wraps the keys of epochs to come to these age recipients, and no others.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none, or there is none at all.
+    pub fn recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
+        recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
+        if recipients.is_empty() {
+            return Err(no_recipients());
+        }
+        self.recipients = Some(recipients);
+        Ok(self)
+    }
+
+    /// Applies the changes to the log in `directory`, whose keys are in `DIR.keys`.
+    ///
+    /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
+    /// log for itself, and opens it: what a crash left is recovered first.
+    ///
+    /// # Errors
+    /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
+    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails,
+    /// the log has the old configuration or the new one.
+    pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
+        self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
+    }
+
+    /// Applies the changes to the log in `directory`, whose keys are in another place.
+    ///
+    /// # Errors
+    /// As [`Configure::apply`].
+    pub fn apply_with_keys(&self, directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Configured> {
+        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        let keys = Arc::new(FileSystem::new(keys.as_ref()));
+        self.apply_in(log, keys, &Environment::default())
+    }
+
+    /// Applies the changes to a log in any stores and environment.
+    ///
+    /// # Errors
+    /// As [`Configure::apply`].
+    pub fn apply_in(
+        &self,
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        environment: &Environment,
+    ) -> Result<Configured> {
+        config::load(&*log)?;
+        let _lock = lock(&*log)?;
+        let text = config::read(&*log)?;
+        let edited = self.edit(&text)?;
+        let (before, _) = config::parse(&text)?;
+        let (after, options) = config::parse(edited.as_bytes())?;
+        Tuning::try_from(options)?;
+        check_identity(&before, &after)?;
+        let mut configured = Configured {
+            changed: edited.as_bytes() != text,
+            log: None,
+            live: false,
+            recovery: Recovery::default(),
+        };
+        if before.digest != after.digest {
+            configured.log = Some((before.digest, after.digest));
+            configured.recovery = change_log(log, keys, environment, &after, (&text, &edited))?;
+            return Ok(configured);
+        }
+        if configured.changed {
+            replace(&*log, &text, &edited)?;
+        }
+        configured.live = is_live(&*log)?;
+        Ok(configured)
+    }
+
+    /// The error that says that there is no such key, and which one may have been meant.
+    pub fn unknown_key(key: &str) -> Error {
+        unknown_key(key)
+    }
+
+    fn edit(&self, text: &[u8]) -> Result<String> {
+        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
+        let mut edited = text.to_owned();
+        for (name, value) in &self.settings {
+            edited = edit::set_setting(&edited, name, value.as_deref())?;
+        }
+        let (current, _) = config::parse(text.as_bytes())?;
+        match &self.recipients {
+            Some(recipients) if *recipients != current.recipients => {
+                edit::set_recipients(&edited, recipients)
+            }
+            _ => Ok(edited),
+        }
+    }
+}
+
+/// Changes `[log]`: records it, replaces the file, and begins an epoch with it.
+fn change_log(
+    log: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
+    environment: &Environment,
+    after: &LogConfig,
+    (old, new): (&[u8], &str),
+) -> Result<Recovery> {
+    // That a key can be wrapped to all of them is known before anything says so.
+    environment.key_wrap.wrap(&after.recipients, &[0; 32])?;
+    let _locks = engine::take_locks(&*log, &*keys)?;
+    let open = || Engine::open(log.clone(), keys.clone(), Options::default(), environment.clone());
+    let engine = open()?;
+    engine.record_change(after.digest, vec!["recipients".to_owned()])?;
+    let recovery = engine.recovery;
+    drop(engine);
+    replace(&*log, old, new)?;
+    open()?.drain_and_finish()?;
+    Ok(recovery)
+}
+
+fn replace(log: &dyn Store, old: &[u8], new: &str) -> Result<()> {
+    let name = log.describe(config::FILE);
+    if config::read(log)? != old {
+        return Err(Error::unavailable(format!("{name} was edited by hand meanwhile: try again")));
+    }
+    let replaced = store::replace(log, config::FILE, new.as_bytes());
+    replaced.map_err(|error| Error::io(format!("writing {name}"), error))
+}
+
+/// Nobody else changes the configuration meanwhile: what one reads and writes back must not undo the other's change.
+fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
+    log.lock(config::LOCK).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, format!("somebody else is changing {}", log.describe(config::FILE)))
+        }
+        _ => Error::io(format!("locking {}", log.describe(config::LOCK)), error),
+    })
+}
+
+/// Removes what a change leaves that did not come to its rename, unless there is one at work.
+pub(crate) fn remove_leftover(log: &dyn Store) {
+    let path = format!("{}.tmp", config::FILE);
+    if log.open(&path).is_ok()
+        && let Ok(_lock) = lock(log)
+    {
+        // It counts for nothing: only to give back the space.
+        let _ = log.remove(&path);
+    }
+}
+
+/// What the text says of the log's identity is never edited here; whatever else may be.
+fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
+    let same = before.id == after.id
+        && before.origin == after.origin
+        && before.verifier_key == after.verifier_key
+        && before.hash == after.hash;
+    match same {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),
+    }
+}
+
+fn no_recipients() -> Error {
+    Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
+}
+
+/// Whether there is such a key, and it may be changed.
+fn check_key(key: &str) -> Result<()> {
+    if settings::names().any(|name| name == key) {
+        return Ok(());
+    }
+    match LOG_KEYS.iter().find(|(name, _)| *name == key) {
+        Some((_, None)) => Ok(()),
+        Some((_, Some(reason))) => {
+            Err(Error::new(ErrorKind::Refused, format!("`{key}` never changes: {reason}")))
+        }
+        None => Err(unknown_key(key)),
+    }
+}
+
+fn unknown_key(key: &str) -> Error {
+    let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
+    let spelled = key.replace('-', "_").to_ascii_lowercase();
+    let distance = |name: &str| {
+        let short = name.strip_prefix("log.").unwrap_or(name);
+        distance(&spelled, name).min(distance(&spelled, short))
+    };
+    match known.map(|name| (distance(name), name)).min() {
+        Some((far, name)) if far <= 1 + key.len() / 4 => {
+            Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?"))
+        }
+        _ => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
+    }
+}
+
+/// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.chars().collect::<Vec<_>>();
+    let mut row = (0..=other.len()).collect::<Vec<_>>();
+    for (index, c) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (at, d) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != *d);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_understood() {
+        for (key, meant) in [
+            ("linge", "`linger`"),
+            ("append-timeout", "`append_timeout`"),
+            ("Memory", "`memory`"),
+            ("recipients", "`log.recipients`"),
+            ("segmentsize", "`segment_size`"),
+            ("retry", "`retries`"),
+        ] {
+            let error = Configure::default().set(key, "1").unwrap_err();
+            assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(meant), "{error}");
+        }
+        let error = Configure::default().set("colour", "1").unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn what_the_log_is_known_by_never_changes() {
+        for key in ["log.id", "log.origin", "log.vkey", "log.version", "log.hash"] {
+            let refused = [Configure::default().set(key, "1"), Configure::default().unset(key)];
+            assert!(
+                refused.iter().all(|it| it.as_ref().is_err_and(|e| e.kind() == ErrorKind::Refused)),
+                "{key}"
+            );
+        }
+    }
+}

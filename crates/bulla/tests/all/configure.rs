@@ -1,0 +1,579 @@
+//! Changes of the configuration: who may, what the log says of it, and what else is refused.
+
+use bulla::config::{self, LogConfig};
+use bulla::environment::Environment;
+use bulla::event::Event;
+use bulla::keys::recipients::IdentityFile;
+use bulla::segment::SegmentName;
+use bulla::store::fault::Faults;
+use bulla::{
+    Configure, Configured, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Query, Report,
+    Result, SettingSource, Verify,
+};
+use bulla_proof::Commitment;
+use bulla_proof::hash::{Hash, sha256};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Somebody who reads logs.
+struct Person {
+    identity: String,
+    recipient: String,
+}
+
+fn person() -> Person {
+    let machine = Faults::new();
+    let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
+    Init::default().create_in(&log, &keys, &Environment::default()).unwrap();
+    let (config, _) = config::load(&log).unwrap();
+    let identity = String::from_utf8(machine.read("audit.keys/identity.age").unwrap()).unwrap();
+    Person { identity, recipient: config.recipients[0].clone() }
+}
+
+/// A log on a machine of its own.
+struct Made {
+    machine: Faults,
+    owner: Person,
+}
+
+impl Made {
+    fn new() -> Self {
+        let (machine, owner) = (Faults::new(), person());
+        let init = Init::default().origin("example.com/audit").recipient(&owner.recipient);
+        let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
+        init.create_in(&log, &keys, &Environment::default()).unwrap();
+        Made { machine, owner }
+    }
+
+    /// With some entries.
+    fn filled() -> Self {
+        let made = Made::new();
+        made.append(20).unwrap();
+        made
+    }
+
+    /// What is left of it when its process dies.
+    fn killed(&self) -> Made {
+        let Person { identity, recipient } = &self.owner;
+        let owner = Person { identity: identity.clone(), recipient: recipient.clone() };
+        Made { machine: self.machine.kill(), owner }
+    }
+
+    fn open(&self) -> Result<Log> {
+        let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
+        Log::open_stepped(Arc::new(log), Arc::new(keys), Options::default(), Environment::default())
+    }
+
+    /// Entries in a session of their own.
+    fn append(&self, entries: u32) -> Result<()> {
+        let log = self.open()?;
+        let mut producer = log.producer()?;
+        for number in 0..entries {
+            producer.append(&Entry::new("read", &format!("key/{number}")))?;
+        }
+        drop(producer);
+        log.close()
+    }
+
+    fn apply(&self, configure: &Configure) -> Result<Configured> {
+        let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
+        configure.apply_in(Arc::new(log), Arc::new(keys), &Environment::default())
+    }
+
+    fn change(&self, to: &[&Person]) -> Result<Configured> {
+        let recipients = to.iter().map(|person| person.recipient.clone());
+        self.apply(&Configure::default().recipients(recipients).unwrap())
+    }
+
+    /// A change to `to` that is cut short at the rename of the file: before it, or once it is durable.
+    fn cut_short(&self, to: &[&Person], renamed: bool) -> Made {
+        let whole = self.killed();
+        whole.change(to).unwrap();
+        let trace = whole.machine.trace();
+        let rename = trace.iter().find(|line| line.contains("Rename") && line.contains("bulla.toml"));
+        let rename = rename.and_then(|line| line.split(' ').next()?.parse::<u64>().ok()).unwrap();
+        let stopped = self.killed();
+        stopped.machine.stop_at(rename + if renamed { 2 } else { 0 });
+        assert_eq!(stopped.change(to).unwrap_err().kind(), ErrorKind::Unavailable);
+        stopped.killed()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.machine.read("audit/bulla.toml").unwrap()).unwrap()
+    }
+
+    fn write(&self, text: &str) {
+        self.machine.overwrite("audit/bulla.toml", text.as_bytes());
+    }
+
+    fn config(&self) -> LogConfig {
+        config::load(&self.machine.store("audit")).unwrap().0
+    }
+
+    fn verification(&self) -> Verify {
+        let seal_key = String::from_utf8(self.machine.read("audit.keys/seal.key").unwrap()).unwrap();
+        let verify = Verify::open_store(Arc::new(self.machine.store("audit"))).unwrap();
+        verify.key(self.config().verifier_key).seal_key(&seal_key).unwrap()
+    }
+
+    fn verify(&self) -> Report {
+        self.verification().run().unwrap()
+    }
+
+    /// What is wrong, and in which frame.
+    fn findings(&self) -> Vec<(FindingKind, Option<u64>)> {
+        let place = |finding: &Finding| (finding.kind, finding.frame);
+        let findings = self.verify().findings.iter().map(place).collect::<Vec<_>>();
+        let sound = findings.iter().all(|(kind, _)| *kind == FindingKind::UnknownFile);
+        let (agrees, told) = self.second_reader();
+        assert_eq!(agrees, sound, "the second reader: {told}; {findings:?}");
+        findings
+    }
+
+    /// Whether `scripts/reference_reader.py` has no objection, and what it says.
+    fn second_reader(&self) -> (bool, String) {
+        let place = tempfile::tempdir().unwrap();
+        for path in self.machine.files() {
+            let to = place.path().join(&path);
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::write(to, self.machine.read(&path).unwrap()).unwrap();
+        }
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_reader.py");
+        let mut command = Command::new("python3");
+        command.arg(script).arg(place.path().join("audit"));
+        command.arg("--seal-key").arg(place.path().join("audit.keys/seal.key"));
+        let output = command.output().expect("python3 is there");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Entries that an identity reads.
+    fn read(&self, identity: &str, query: Query) -> Result<u64> {
+        let export = Export::open_store(Arc::new(self.machine.store("audit")))?.query(query);
+        let identity = Arc::new(IdentityFile::parse(identity)?);
+        Ok(export.identity(identity).run(&mut Vec::new())?.entries)
+    }
+
+    /// The last segment's path and content.
+    fn segment(&self) -> (String, Vec<u8>) {
+        let name = |path: &String| SegmentName::parse(path.strip_prefix("audit/segments/")?);
+        let files = self.machine.files().into_iter().filter(|path| name(path).is_some());
+        let path = files.max_by_key(name).unwrap();
+        let content = self.machine.read(&path).unwrap();
+        (path, content)
+    }
+
+    /// The frames of that segment: where they are, and what they are.
+    fn frames(&self) -> Vec<(usize, Commitment)> {
+        let (_, content) = self.segment();
+        let mut frames = Vec::new();
+        let mut at = 0;
+        while at < content.len() {
+            let commitment = Commitment::decode(&content[at + 24..at + 176]).unwrap();
+            frames.push((at, commitment.clone()));
+            at += 24 + 152 + commitment.body_length as usize + 32;
+        }
+        frames
+    }
+
+    /// The frames that tell of changes: their numbers, where their bodies are, and what they say.
+    fn events(&self) -> Vec<(u64, usize, Event)> {
+        let (_, content) = self.segment();
+        let body =
+            |at: usize, commitment: &Commitment| &content[at + 176..][..commitment.body_length as usize];
+        let frames = self.frames().into_iter().filter_map(|(at, commitment)| {
+            let event = Event::decode(body(at, &commitment)).ok()?;
+            matches!(event, Event::Configured { .. }).then_some((commitment.frame, at + 176, event))
+        });
+        frames.collect()
+    }
+
+    /// The host lies: it takes this for the configuration of its last epoch, and for the one that may follow.
+    fn believe(&self, current: Hash, next: Hash) {
+        let mut state = self.machine.read("audit.keys/seal.state").unwrap();
+        state[24..56].copy_from_slice(&current.0);
+        state[160..192].copy_from_slice(&next.0);
+        let check = sha256(&[&state[..192]]);
+        state[192..].copy_from_slice(&check.0);
+        self.machine.overwrite("audit.keys/seal.state", &state);
+    }
+}
+
+fn edited(text: &str) -> String {
+    text.replacen("[log]", "# edited\n[log]", 1)
+}
+
+fn digest(text: &str) -> Hash {
+    config::parse(text.as_bytes()).unwrap().0.digest
+}
+
+#[test]
+fn a_change_is_in_the_log_and_the_log_stays_sound() {
+    let made = Made::filled();
+    let (before, other) = (made.config(), person());
+    let text = made.text();
+    let size = made.verify().tree_size;
+    let changed = made.change(&[&other, &made.owner]).unwrap();
+    let after = made.config();
+    assert_eq!((changed.changed, changed.log), (true, Some((before.digest, after.digest))));
+    assert_eq!(after.recipients, [other.recipient.clone(), made.owner.recipient.clone()]);
+    let old = format!("[\n  \"{}\",\n]", made.owner.recipient);
+    let new = format!("[\n  \"{}\",\n  \"{}\",\n]", other.recipient, made.owner.recipient);
+    assert_eq!(made.text(), text.replacen(&old, &new, 1), "nothing else of the file is touched");
+    let report = made.verify();
+    assert_eq!((report.ok, report.findings, report.tree_size), (true, Vec::new(), size + 3));
+    let said = Event::Configured {
+        before: before.digest.to_string(),
+        after: after.digest.to_string(),
+        changed: vec!["recipients".to_owned()],
+    };
+    let events = made.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!((events[0].0, &events[0].2), (size + 1, &said), "after an epoch of the old one");
+
+    // Nothing is recorded of what changes nothing.
+    let again = made.change(&[&other, &made.owner]).unwrap();
+    assert_eq!((again.changed, again.log), (false, None));
+    assert_eq!(made.verify().tree_size, size + 3);
+    // And back, and on, in one log.
+    made.append(10).unwrap();
+    made.change(&[&made.owner]).unwrap();
+    made.append(10).unwrap();
+    made.change(&[&other]).unwrap();
+    made.append(10).unwrap();
+    assert_eq!(made.events().len(), 3);
+    assert_eq!(made.findings(), []);
+}
+
+#[test]
+fn each_epoch_is_read_by_those_whom_it_was_begun_for() {
+    let made = Made::filled();
+    let other = person();
+    let first = made.frames().len() as u64;
+    made.change(&[&other]).unwrap();
+    made.append(7).unwrap();
+    let both = made.owner.identity.clone() + &other.identity;
+    assert_eq!(made.read(&both, Query::default()).unwrap(), 27);
+
+    let refused = |identity: &str, epoch: u64| {
+        let error = made.read(identity, Query::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoKey);
+        assert!(error.to_string().contains(&format!("does not open epoch {epoch} of")), "{error}");
+    };
+    refused(&other.identity, 0);
+    // An epoch to record the change in, the event, one to begin with, and the one that was appended in.
+    refused(&made.owner.identity, first + 3);
+    assert_eq!(made.read(&made.owner.identity, Query::default().entries(0..=19)).unwrap(), 20);
+    assert_eq!(made.read(&other.identity, Query::default().entries(20..=26)).unwrap(), 7);
+
+    for (identity, readable, unread) in [(&made.owner.identity, 20, 7), (&other.identity, 7, 20)] {
+        let identity = Arc::new(IdentityFile::parse(identity).unwrap());
+        let report = made.verification().identity(identity.clone()).run().unwrap();
+        let kinds = report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+        assert_eq!(kinds, [FindingKind::NotOpened], "what was not checked does not pass for checked");
+        let export = Export::open_store(Arc::new(made.machine.store("audit"))).unwrap();
+        let exported = export.identity(identity).salvage(true).run(&mut Vec::new()).unwrap();
+        assert_eq!((exported.entries, exported.left_out), (readable, unread));
+    }
+}
+
+/// The `age` command opens the epochs after the change with the new identity, and with the old one those before it.
+#[test]
+fn the_age_command_unwraps_the_keys_that_are_its_own() {
+    let made = Made::filled();
+    let other = person();
+    made.change(&[&other]).unwrap();
+    let (_, content) = made.segment();
+    let place = tempfile::tempdir().unwrap();
+    let epochs = made.frames().into_iter().filter(|(_, commitment)| commitment.epoch == commitment.frame);
+    let mut opened = Vec::new();
+    for (at, commitment) in epochs {
+        let body = &content[at + 176..][..commitment.body_length as usize];
+        std::fs::write(place.path().join("key.age"), &body[136..]).unwrap();
+        let opens = |person: &Person| {
+            std::fs::write(place.path().join("identity"), &person.identity).unwrap();
+            let mut age = Command::new("age");
+            age.current_dir(place.path()).args(["--decrypt", "--identity", "identity", "key.age"]);
+            age.output().expect("the `age` command is there").status.success()
+        };
+        opened.push((opens(&made.owner), opens(&other)));
+    }
+    assert_eq!(opened, [(true, false), (true, false), (false, true)]);
+}
+
+#[test]
+fn what_is_edited_behind_its_back_is_refused_after_a_change_too() {
+    let made = Made::filled();
+    let (old, other) = (made.text(), person());
+    made.change(&[&other]).unwrap();
+    made.append(5).unwrap();
+    let last = made.frames().into_iter().rev().find(|(_, commitment)| commitment.epoch == commitment.frame);
+    let last = last.map(|(_, commitment)| commitment.frame);
+    let new = made.text();
+    let mine = person();
+    for text in [edited(&new), old, new.replacen(&other.recipient, &mine.recipient, 1)] {
+        let made = made.killed();
+        made.write(&text);
+        assert_eq!(made.open().unwrap_err().kind(), ErrorKind::Refused);
+        assert_eq!(made.change(&[&person()]).unwrap_err().kind(), ErrorKind::Refused, "nor is it changed");
+        assert_eq!(made.text(), text);
+        assert_eq!(made.findings(), [(FindingKind::ConfigMismatch, last)]);
+    }
+    made.open().unwrap().close().unwrap();
+}
+
+#[test]
+fn between_the_event_and_the_next_epoch_either_will_do() {
+    let made = Made::filled();
+    let (old, other) = (made.text(), person());
+    for renamed in [false, true] {
+        let cut = made.cut_short(&[&other], renamed);
+        assert_eq!(cut.text() != old, renamed);
+        let left = [(FindingKind::UnknownFile, None)];
+        let expected = if renamed { &[][..] } else { &left[..] };
+        assert_eq!(cut.findings(), expected, "it was not yet said which one it is");
+        let (mine, recorded) = (cut.killed(), cut.events());
+        assert_eq!(recorded.len(), 1);
+        mine.write(&edited(&old));
+        assert_eq!(mine.open().unwrap_err().kind(), ErrorKind::Refused, "but no third one");
+        let frame = recorded[0].0 - 1;
+        assert_eq!(mine.findings()[..1], [(FindingKind::ConfigMismatch, Some(frame))]);
+        cut.append(3).unwrap();
+        assert_eq!(cut.findings(), []);
+    }
+}
+
+#[test]
+fn an_older_seal_state_learns_of_a_change_from_the_log() {
+    let made = Made::filled();
+    let other = person();
+    let older = made.machine.read("audit.keys/seal.state").unwrap();
+    // From the event alone, or from an epoch that was begun with it: their seals hold.
+    let event = made.cut_short(&[&other], true);
+    let epoch = made.killed();
+    epoch.change(&[&other]).unwrap();
+    for log in [event, epoch] {
+        log.machine.overwrite("audit.keys/seal.state", &older);
+        let edit = log.killed();
+        edit.write(&edited(&edit.text()));
+        assert_eq!(edit.open().unwrap_err().kind(), ErrorKind::Refused);
+        log.append(3).unwrap();
+        assert_eq!(log.findings(), []);
+    }
+}
+
+#[test]
+fn a_change_that_was_not_carried_out_allows_nothing_later() {
+    let made = Made::filled();
+    let (old, other) = (made.text(), person());
+    let new = made.cut_short(&[&other], true).text();
+    let cut = made.cut_short(&[&other], false);
+    cut.append(3).unwrap();
+    assert_eq!(cut.text(), old);
+    let epoch = cut.frames().into_iter().rev().find(|(_, commitment)| commitment.epoch == commitment.frame);
+    cut.write(&new);
+    assert_eq!(cut.open().unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(
+        cut.findings(),
+        [(FindingKind::ConfigMismatch, epoch.map(|(_, commitment)| commitment.frame))]
+    );
+}
+
+#[test]
+fn an_event_that_nobody_sealed_allows_nothing() {
+    let made = Made::filled();
+    let (old, other) = (made.text(), person());
+    let new = old.replacen(&made.owner.recipient, &other.recipient, 1);
+    // The true one, from another future of the log, with its seal and what follows; then made to fit this one.
+    let donor = made.killed();
+    donor.change(&[&other]).unwrap();
+    assert_eq!(donor.text(), new);
+    let (path, content) = made.segment();
+    let (_, longer) = donor.segment();
+    let frames = donor.frames();
+    let event = frames.iter().position(|(_, it)| it.frame == donor.events()[0].0).unwrap();
+    let bytes = |index: usize| {
+        let end = frames.get(index + 1).map_or(longer.len(), |(at, _)| *at);
+        longer[frames[index].0..end].to_vec()
+    };
+    let mut renumbered = bytes(event);
+    let mut commitment = frames[event].1.clone();
+    (commitment.frame, commitment.epoch) = (commitment.frame - 1, 0);
+    renumbered[24..176].copy_from_slice(&commitment.encode());
+    for (tail, what) in
+        [(renumbered, "an event right behind the log"), (bytes(event), "one out of its place")]
+    {
+        let forged = made.killed();
+        forged.machine.overwrite(&path, &[&content[..], &tail].concat());
+        forged.write(&new);
+        let kind = forged.open().unwrap_err().kind();
+        assert!([ErrorKind::Refused, ErrorKind::Tampered].contains(&kind), "{what}: {kind:?}");
+        let findings = forged.findings();
+        assert!(findings.contains(&(FindingKind::ConfigMismatch, Some(0))), "{what}: {findings:?}");
+        // Without it, the log opens: a forged tail is a torn one.
+        forged.write(&old);
+        let _ = forged.open();
+    }
+}
+
+#[test]
+fn a_host_that_changes_it_without_an_event_is_found_out() {
+    let made = Made::filled();
+    let (old, other) = (made.text(), person());
+    let (third, next) = (edited(&old), made.frames().len() as u64);
+    // It believes that it always was this one.
+    let lying = made.killed();
+    lying.write(&third);
+    lying.believe(digest(&third), digest(&third));
+    lying.append(4).unwrap();
+    assert_eq!(lying.findings(), [(FindingKind::ConfigMismatch, Some(next))]);
+    // And back again: both steps are told.
+    lying.write(&old);
+    lying.believe(digest(&old), digest(&old));
+    lying.append(4).unwrap();
+    assert_eq!(
+        lying.findings(),
+        [(FindingKind::ConfigMismatch, Some(next)), (FindingKind::ConfigMismatch, Some(next + 2))]
+    );
+
+    // An event of another change.
+    let lying = made.cut_short(&[&other], false);
+    let next = lying.frames().len() as u64;
+    lying.write(&third);
+    lying.believe(digest(&third), digest(&third));
+    lying.append(4).unwrap();
+    assert_eq!(lying.findings(), [(FindingKind::ConfigMismatch, Some(next))]);
+    // An event that speaks of a configuration that the log does not have.
+    let lying = made.killed();
+    lying.believe(digest(&old), digest(&third));
+    lying.write(&third);
+    let next = lying.frames().len() as u64;
+    lying.change(&[&other]).unwrap();
+    assert_eq!(lying.findings(), [(FindingKind::ConfigMismatch, Some(next))]);
+}
+
+#[test]
+fn where_an_event_is_damaged_the_damage_is_told_and_nothing_else() {
+    let made = Made::filled();
+    let other = person();
+    made.change(&[&other]).unwrap();
+    made.append(4).unwrap();
+    let (path, content) = made.segment();
+    let (frame, at, _) = made.events().remove(0);
+    let flipped = |at: usize| {
+        let damaged = made.killed();
+        let mut content = content.clone();
+        content[at] ^= 1;
+        damaged.machine.overwrite(&path, &content);
+        damaged
+    };
+    assert_eq!(flipped(at + 30).findings(), [(FindingKind::BodyDamaged, Some(frame))]);
+    // The epoch after it, which would have had to be allowed.
+    let epoch = made.frames().into_iter().find(|(_, it)| it.frame == frame + 1).unwrap().0;
+    let kinds = flipped(epoch + 176 + 150).findings();
+    assert_eq!(kinds, [(FindingKind::BodyDamaged, Some(frame + 1))]);
+    // Both, and the file edited: it is none of those that the log knows.
+    let both = flipped(at + 30);
+    both.write(&edited(&both.text()));
+    assert!(both.findings().iter().any(|(kind, _)| *kind == FindingKind::ConfigMismatch));
+}
+
+#[test]
+fn a_verification_that_began_before_a_change_ends_well_after_it() {
+    let made = Made::filled();
+    let other = person();
+    let verification = made.verification();
+    made.change(&[&other]).unwrap();
+    made.append(4).unwrap();
+    let report = verification.run().unwrap();
+    assert_eq!((report.ok, report.findings, report.entries), (true, Vec::new(), 24));
+}
+
+#[test]
+fn settings_change_beside_a_writer_and_nothing_else_does() {
+    let made = Made::filled();
+    let text = made.text() + "linger = \"7 ms\" # why\n";
+    made.write(&text);
+    let configure = Configure::default().set("linger", "20 ms").unwrap().set("writers", "3").unwrap();
+    let log = made.open().unwrap();
+    let done = made.apply(&configure).unwrap();
+    assert!(done.changed && done.live && done.log.is_none());
+    assert_eq!(made.text(), text.replace("\"7 ms\"", "\"20 ms\"") + "writers = 3\n");
+    let error = made.change(&[&person()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "[log] is the writer's");
+    log.close().unwrap();
+
+    let done = made.apply(&configure).unwrap();
+    assert!(!done.changed && !done.live);
+    made.apply(&Configure::default().unset("linger").unwrap().unset("writers").unwrap()).unwrap();
+    assert_eq!(made.text(), text.replace("linger = \"7 ms\" # why\n", ""));
+    assert_eq!(made.findings(), []);
+}
+
+#[test]
+fn settings_and_log_change_together() {
+    let made = Made::filled();
+    let other = person();
+    let configure = Configure::default().set("retries", "9").unwrap();
+    made.apply(&configure.set("log.recipients", &format!("{}, ", other.recipient)).unwrap()).unwrap();
+    assert_eq!(made.config().recipients, [other.recipient]);
+    assert!(made.text().ends_with("\nretries = 9\n"));
+    assert_eq!(made.findings(), []);
+}
+
+#[test]
+fn settings_that_a_log_could_not_be_opened_with_are_refused() {
+    let made = Made::filled();
+    let text = made.text();
+    for settings in [
+        &[("memory", "1 MiB")][..],
+        &[("memory", "64 MiB"), ("writers", "8"), ("block_size", "16 MiB")],
+        &[("durability", "interval 61 min")],
+        &[("compression", "20")],
+    ] {
+        let configure =
+            settings.iter().try_fold(Configure::default(), |all, (name, value)| all.set(name, value));
+        let error = made.apply(&configure.unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{settings:?}");
+        assert_eq!(made.text(), text);
+    }
+    // One that is wrong already is in the way of nothing but itself.
+    made.write(&format!("{text}writers = 0\n"));
+    assert!(made.apply(&Configure::default().set("retries", "1").unwrap()).is_err());
+    made.apply(&Configure::default().unset("writers").unwrap()).unwrap();
+    assert_eq!(made.text(), text);
+    made.write("[log]\n");
+    let error = made.apply(&Configure::default().set("retries", "1").unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(made.text(), "[log]\n");
+}
+
+#[test]
+fn one_at_a_time_changes_the_configuration() {
+    use bulla::store::Store;
+    let made = Made::filled();
+    let lock = made.machine.store("audit").lock("bulla.toml.lock").unwrap();
+    let configure = Configure::default().set("retries", "1").unwrap();
+    for error in [made.apply(&configure), made.change(&[&person()])] {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Locked);
+    }
+    drop(lock);
+    made.apply(&configure).unwrap();
+    assert_eq!(made.findings(), [], "the lock's file belongs to a log");
+    let settings = config::load(&made.machine.store("audit")).unwrap().1.settings();
+    let retries = settings.iter().find(|setting| setting.name == "retries").unwrap();
+    assert_eq!((retries.value.as_str(), retries.source), ("1", SettingSource::File));
+}
+
+#[test]
+fn recipients_that_are_none_are_refused_before_anything_is_said() {
+    let made = Made::filled();
+    let (text, size) = (made.text(), made.verify().tree_size);
+    for wrong in ["", " , ", "age1nobody"] {
+        let error = Configure::default().set("log.recipients", wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{wrong}");
+    }
+    let many = vec![person().recipient; 2000];
+    let error = made.apply(&Configure::default().recipients(many).unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("too many"), "{error}");
+    assert_eq!((made.text(), made.verify().tree_size), (text, size));
+}

@@ -1,0 +1,230 @@
+//! A change of `[log]`, cut short at every operation: the log goes on with the old one or with the new one.
+
+use super::faults::{FAULTS, strikes};
+use super::for_each;
+use super::points::Image;
+use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
+use super::world::{History, Outcome, environment, must, tail};
+use bulla::store::fault::Faults;
+use bulla::{Configure, Configured, Durability};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const OTHER: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
+/// Steps of the sessions before the change and after it.
+const STEPS: u64 = 12;
+
+/// A log that was written to, and whose file says how: a change of it goes by that.
+fn log(scenario: &Scenario) -> (Faults, History) {
+    let (machine, mut history) = (Faults::new(), scenario.history());
+    scenario.init(&machine, &history).expect("nothing goes wrong");
+    let durability = match scenario.mode {
+        Durability::Group => "group",
+        Durability::Interval(_) => "interval 1 s",
+        Durability::Os => "os",
+    };
+    let mut text = machine.read("audit/bulla.toml").expect("a log has one");
+    text.extend(
+        format!("memory = \"64 MiB\"\nwriters = 1\nretries = 2\ndurability = \"{durability}\"\n").bytes(),
+    );
+    machine.overwrite("audit/bulla.toml", &text);
+    scenario.session(&machine, &mut history, STEPS).expect("nothing goes wrong");
+    (machine, history)
+}
+
+fn change(machine: &Faults, history: &mut History) -> bulla::Result<Configured> {
+    let number = history.begin_session();
+    let environment = environment(history.seed.rotate_left(29) ^ number, &history.recorder);
+    let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
+    let configure = Configure::default().recipients([OTHER]).expect("it is one");
+    let changed = configure.apply_in(log, keys, &environment);
+    history.note_checkpoint(machine);
+    // What opening adopts, it makes durable.
+    if changed.is_ok() {
+        history.synced = history.written.clone();
+    }
+    changed
+}
+
+/// Whether the file has the new recipients.
+fn is_new(machine: &Faults) -> Outcome<bool> {
+    let (config, _) = bulla::config::load(&machine.store("audit")).map_err(|error| error.to_string())?;
+    match config.recipients.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [RECIPIENT] => Ok(false),
+        [OTHER] => Ok(true),
+        _ => Err(format!("strange recipients: {:?}", config.recipients)),
+    }
+}
+
+/// Events in the log that tell of a change, whatever came of it.
+fn told(machine: &Faults) -> usize {
+    let segments = machine.files().into_iter().filter(|path| path.ends_with(".seg"));
+    let count = |path: String| {
+        let content = machine.read(&path).unwrap_or_default();
+        content.windows(21).filter(|window| window == b"{\"event\":\"configured\"").count()
+    };
+    segments.map(count).sum()
+}
+
+/// What is left is sound, goes on with one `[log]` or the other, and can be changed then.
+fn check(image: Image, scenario: &Scenario, outcomes: &Outcomes) -> Outcome {
+    let Image { machine, mut history, .. } = image;
+    history.check_unopened(&machine)?;
+    let new = is_new(&machine)?;
+    outcomes.count(new, told(&machine));
+    let outcome = scenario.session(&machine, &mut history, STEPS);
+    must!(outcome.is_ok(), "opening it again: {outcome:?}");
+    history.check_closed(&machine)?;
+    must!(is_new(&machine)? == new, "opening it changed its configuration");
+    let state = machine.read("audit.keys/seal.state").ok_or("the seal state is gone")?;
+    let (config, _) = bulla::config::load(&machine.store("audit")).map_err(|error| error.to_string())?;
+    must!(state[24..56] == config.digest.0 && state[160..192] == config.digest.0, "the seal state differs");
+
+    let changed = change(&machine, &mut history).map_err(|error| format!("changing it again: {error}"))?;
+    must!(changed.changed != new && is_new(&machine)?, "it was not changed: {changed:?}");
+    history.check_closed(&machine)?;
+    let outcome = scenario.session(&machine, &mut history, STEPS);
+    must!(outcome.is_ok(), "opening it at last: {outcome:?}");
+    history.check_closed(&machine.crash(0))
+}
+
+/// What was left how often: whether the file was new, and how many events told of a change.
+#[derive(Default)]
+struct Outcomes([AtomicU64; 3]);
+
+impl Outcomes {
+    fn count(&self, new: bool, told: usize) {
+        let which = match (new, told) {
+            (false, 0) => 0,
+            (false, _) => 1,
+            (true, _) => 2,
+        };
+        self.0[which].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Old, told of and not carried out, and new.
+    fn all(&self) -> [u64; 3] {
+        [0, 1, 2].map(|which| self.0[which].load(Ordering::Relaxed))
+    }
+}
+
+fn scenarios() -> [Scenario; 3] {
+    MODES.map(|mode| Scenario { shape: Shape::Short, mode, seed: 11 })
+}
+
+/// The operations of a change in a scenario, with a line of the trace each.
+fn operations(scenario: &Scenario) -> BTreeMap<u64, String> {
+    let (machine, mut history) = log(scenario);
+    let first = machine.operations();
+    change(&machine, &mut history).expect("nothing goes wrong");
+    history.check_closed(&machine).expect("nothing goes wrong");
+    let trace = machine.trace();
+    (first..machine.operations()).map(|number| (number, trace[number as usize].clone())).collect()
+}
+
+/// The change, stopped at an operation.
+fn stopped(scenario: &Scenario, stop: u64) -> Outcome<(Faults, History)> {
+    let (machine, mut history) = log(scenario);
+    machine.stop_at(stop);
+    is_unavailable(&change(&machine, &mut history).map(|_| ()))?;
+    must!(machine.stopped(), "it was over before operation {stop}");
+    Ok((machine, history))
+}
+
+#[test]
+fn a_change_of_the_configuration_survives_a_crash_at_every_operation() {
+    let mut points = Vec::new();
+    for scenario in scenarios() {
+        points.extend(operations(&scenario).into_keys().map(|stop| (scenario, stop)));
+    }
+    let outcomes = Outcomes::default();
+    for_each(&points, |&(scenario, stop)| {
+        let (machine, history) = stopped(&scenario, stop)?;
+        for cut in (0..8).map(|seed| Some(seed + 8 * (stop % 1000))).chain([None]) {
+            check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(|failure| {
+                format!("{scenario:?} stopped at operation {stop}, {cut:?}: {failure}\n{}", tail(&machine))
+            })?;
+        }
+        Ok(())
+    });
+    let all = outcomes.all();
+    println!("{} points; old, told of only, new: {all:?}", points.len());
+    assert!(all.iter().all(|count| *count > 0), "{all:?}");
+}
+
+#[test]
+fn a_crash_inside_the_recovery_of_a_change_is_survived() {
+    let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
+    let points = operations(&scenario).into_keys().step_by(5).collect::<Vec<_>>();
+    let outcomes = Outcomes::default();
+    for_each(&points, |&stop| {
+        let (machine, history) = stopped(&scenario, stop)?;
+        let cut = [None, Some(1), Some(6), Some(7)][(stop / 5) as usize % 4];
+        let image = Image::of(&machine, &history, cut);
+        let new = is_new(&image.machine)?;
+        // Opened by a writer, or by another change.
+        for again in [false, true] {
+            let crashed = |at: u64| -> Outcome<(Faults, History)> {
+                let (machine, mut history) = (image.machine.kill(), image.history.fork(at));
+                machine.stop_at(at);
+                is_unavailable(&match again {
+                    false => scenario.session(&machine, &mut history, 2),
+                    true => change(&machine, &mut history).map(|_| ()),
+                })?;
+                Ok((machine, history))
+            };
+            let (whole, _) = crashed(u64::MAX)?;
+            for at in 0..whole.operations() {
+                let (second, history) = crashed(at)?;
+                for cut in [Some(at % 8), None] {
+                    let left = Image::of(&second, &history, cut);
+                    must!(again || is_new(&left.machine)? == new, "the configuration changed by itself");
+                    check(left, &scenario, &outcomes).map_err(|failure| {
+                        format!(
+                            "stopped at {stop}, then at {at} ({again}), {cut:?}: {failure}\n{}",
+                            tail(&second)
+                        )
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    });
+    println!("{} points; old, told of only, new: {:?}", points.len(), outcomes.all());
+}
+
+#[test]
+fn any_operation_of_a_change_may_fail() {
+    let mut points = Vec::new();
+    for scenario in scenarios() {
+        for (number, line) in operations(&scenario) {
+            let faults = FAULTS.into_iter().filter(|fault| strikes(*fault, &line));
+            points.extend(
+                faults.flat_map(|fault| [false, true].map(|lasting| (scenario, number, fault, lasting))),
+            );
+        }
+    }
+    let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
+    for_each(&points, |&(scenario, number, fault, lasting)| {
+        let (machine, mut history) = log(&scenario);
+        match lasting {
+            false => machine.fail_at(number, fault),
+            true => machine.fail_from(number, fault),
+        }
+        let changed = change(&machine, &mut history).map(|_| ());
+        machine.heal();
+        let context =
+            |failure| format!("{fault:?} at {number} (lasting: {lasting}): {failure}\n{}", tail(&machine));
+        is_unavailable(&changed).map_err(context)?;
+        must!(changed.is_err() || is_new(&machine)?, "it said that it was done");
+        failed.fetch_add(u64::from(changed.is_err()), Ordering::Relaxed);
+        for cut in [None, Some(number)] {
+            check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(context)?;
+        }
+        Ok(())
+    });
+    let all = outcomes.all();
+    println!("{} faults, {failed:?} failures; old, told of only, new: {all:?}", points.len());
+    assert!(all.iter().all(|count| *count > 0) && failed.into_inner() > 0, "{all:?}");
+}
