@@ -133,7 +133,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "prove",
         "check",
         "tail",
-        "generate",
+        "generate", "config",
         "completions",
         "man",
     ];
