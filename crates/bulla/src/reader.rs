@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many bytes of rows a selection holds back until all of it is checked. More are read twice.
 const HELD: u64 = 64 << 20;
+/// What a row that is held back counts besides its bytes: it is small beside what holds it.
+const ROW: u64 = 64;
 
 /// A log, as one of its checkpoints has it, to be queried.
 ///
@@ -62,6 +64,7 @@ pub struct Reader {
     identity: Option<Arc<dyn Identity>>,
     threads: usize,
     progress: OnProgress,
+    held: u64,
     keys: Mutex<HashMap<u64, Arc<EpochKeys>>>,
 }
 
@@ -78,7 +81,7 @@ pub struct ReadReport {
     pub bytes_read: u64,
 }
 
-/// The entries of one block that meet a query, in the order of their numbers.
+/// The entries of one block that meet a query, one at least, in the order of their numbers.
 pub struct Matches<'a> {
     pub(crate) opener: &'a BlockOpener,
     pub(crate) commitment: &'a Commitment,
@@ -140,6 +143,7 @@ impl Reader {
             identity: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             progress: Box::new(|_| {}),
+            held: HELD,
             keys: Mutex::default(),
         })
     }
@@ -159,6 +163,13 @@ impl Reader {
     /// How many threads to use (default: the processors there are).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// How many bytes of rows to hold back, of those that are read to be checked first. What is more is read twice.
+    #[doc(hidden)]
+    pub fn hold_back(mut self, bytes: u64) -> Self {
+        self.held = bytes;
         self
     }
 
@@ -192,8 +203,8 @@ impl Reader {
         })
     }
 
-    /// Reads what `query` asks for: `render` makes something of each block's matches, on many threads; `write` gets
-    /// that in the order of entry numbers, on the calling thread.
+    /// Reads what `query` asks for: `render` makes something of each block's matches, where it has any, on many
+    /// threads; `write` gets that in the order of entry numbers, on the calling thread.
     ///
     /// # Errors
     /// As [`Reader::for_each`].
@@ -213,12 +224,6 @@ impl Reader {
         let Signed { checkpoint, note, .. } = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
         let manifest = Manifest::load(&store, checkpoint)?;
         Ok(Snapshot { reader: self, store, manifest, note })
-    }
-}
-
-fn report_entries<P>(found: &Found<P>, matching: &mut Vec<(u64, u64)>) {
-    if found.selected.entries > 0 {
-        matching.push((found.frame, found.selected.entries));
     }
 }
 
@@ -249,8 +254,7 @@ pub(crate) struct Snapshot<'a> {
 /// What one block gave.
 struct Found<P> {
     frame: u64,
-    selected: Selected,
-    piece: P,
+    selected: Option<Selected<P>>,
     /// What the index should have said of it.
     gathered: Option<Gathered>,
 }
@@ -266,28 +270,29 @@ impl Snapshot<'_> {
     ) -> Result<ReadReport> {
         let mut report = ReadReport::default();
         let mut held = Vec::new();
-        let mut size = 0;
+        let (mut entries, mut size) = (0, 0);
         // Which frames have matches, and whether what was held back became too much.
         let (mut matching, mut overflown) = (Vec::new(), false);
-        self.scan(query, &mut report, None, &render, |found| {
-            report_entries(&found, &mut matching);
+        self.scan(query, &mut report, None, &render, |frame, selected| {
+            entries += selected.entries;
             match delivery {
-                Delivery::Discardable => write(found.piece),
+                Delivery::Discardable => write(selected.piece),
                 Delivery::Checked => {
-                    size += found.selected.bytes;
-                    overflown |= size > HELD;
+                    matching.push(frame);
+                    size += selected.bytes;
+                    overflown |= size > self.reader.held;
                     match overflown {
                         true => held = Vec::new(),
-                        false => held.push(found.piece),
+                        false => held.push(selected.piece),
                     }
                     Ok(())
                 }
             }
         })?;
-        report.entries = matching.iter().map(|(_, entries)| entries).sum();
+        report.entries = entries;
         if overflown {
-            let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
-            self.scan(query, &mut ReadReport::default(), Some(&frames), &render, |found| write(found.piece))?;
+            let again = &mut ReadReport::default();
+            self.scan(query, again, Some(&matching), &render, |_, selected| write(selected.piece))?;
         } else {
             held.into_iter().try_for_each(write)?;
         }
@@ -295,14 +300,15 @@ impl Snapshot<'_> {
         Ok(report)
     }
 
-    /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives each to `found`.
+    /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives what they have to `found`,
+    /// with their numbers.
     fn scan<P: Send>(
         &self,
         query: &Query,
         report: &mut ReadReport,
         only: Option<&[u64]>,
         render: &(impl Fn(&Matches<'_>) -> P + Sync),
-        mut found: impl FnMut(Found<P>) -> Result<()>,
+        mut found: impl FnMut(u64, Selected<P>) -> Result<()>,
     ) -> Result<()> {
         let Reader { config, progress, threads, .. } = self.reader;
         let mut frames = Frames::new(&self.manifest, &self.store, config)?;
@@ -338,10 +344,10 @@ impl Snapshot<'_> {
         let work =
             |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, query, render);
         pipeline::in_order(*threads, next, work, |mut one: Found<P>| {
-            entries += one.selected.entries;
+            entries += one.selected.as_ref().map_or(0, |selected| selected.entries);
             progress(Progress { done: one.frame + 1, total, entries });
             rebuild.add(one.gathered.take());
-            found(one)
+            one.selected.map_or(Ok(()), |selected| found(one.frame, selected))
         })?;
         rebuild.finish();
         progress(Progress { done: total, total, entries });
@@ -356,14 +362,14 @@ impl Snapshot<'_> {
         query: &Query,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Found<P>> {
-        let (selected, piece) = memory.select(frame, query, render)?;
+        let selected = memory.select(frame, query, render)?;
         let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
             commitment: frame.commitment.encode(),
             frame: frame.commitment.frame,
             keys: keys.clone(),
             tokens: index::tokens(keys, memory.opener.rows().iter()),
         });
-        Ok(Found { frame: frame.commitment.frame, selected, piece, gathered })
+        Ok(Found { frame: frame.commitment.frame, selected, gathered })
     }
 
     /// The keys of the current epoch.
@@ -398,12 +404,14 @@ struct Candidate {
     indexed: Indexed,
 }
 
-/// How much of a block met a query.
-#[derive(Clone, Copy)]
-pub(crate) struct Selected {
+/// What of a block met a query.
+pub(crate) struct Selected<P> {
+    /// How many entries, one at least.
     pub(crate) entries: u64,
-    /// Bytes of their rows.
+    /// Bytes of their rows, and of what holds them.
     bytes: u64,
+    /// What was made of them.
+    pub(crate) piece: P,
 }
 
 /// Memory that a thread uses again from block to block.
@@ -414,13 +422,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens a block, all checks done, and renders what of it meets `query`.
+    /// Opens a block, all checks done, and renders what of it meets `query`, if anything does.
     pub(crate) fn select<P>(
         &mut self,
         frame: &Located,
         query: &Query,
         render: &impl Fn(&Matches<'_>) -> P,
-    ) -> Result<(Selected, P)> {
+    ) -> Result<Option<Selected<P>>> {
         open_checked(&mut self.opener, frame)?;
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
@@ -430,11 +438,12 @@ impl Memory {
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
             if query.matches(number, &entry) {
                 self.rows.push(index);
-                bytes += row.len() as u64;
+                bytes += row.len() as u64 + ROW;
             }
         }
         let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
-        Ok((Selected { entries: matches.len() as u64, bytes }, render(&matches)))
+        let selected = || Selected { entries: matches.len() as u64, bytes, piece: render(&matches) };
+        Ok((!matches.is_empty()).then(selected))
     }
 }
 
