@@ -15,20 +15,20 @@ pub(super) const MOST_KEPT: usize = 128 << 20;
 
 /// The parts of an epoch's file, as far as their heads tell.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     file: Option<Box<dyn StoreFile>>,
     /// The heads, and where they lie.
-    pub(super) heads: Vec<(Head, u64)>,
+    pub(crate) heads: Vec<(Head, u64)>,
     /// The first thing that is no part, where there is such.
-    pub(super) damage: Option<Damage>,
+    pub(crate) damage: Option<Damage>,
 }
 
 /// What is no part.
 #[derive(Clone, Copy)]
-pub(super) struct Damage {
-    pub(super) offset: u64,
+pub(crate) struct Damage {
+    pub(crate) offset: u64,
     /// Whether it may be the beginning of one, as a write leaves it that is under way.
-    pub(super) torn: bool,
+    pub(crate) torn: bool,
 }
 
 impl Parts {
@@ -36,7 +36,7 @@ impl Parts {
     ///
     /// # Errors
     /// Where the file is there and cannot be read.
-    pub(super) fn load(store: &dyn Store, epoch: u64) -> io::Result<Self> {
+    pub(crate) fn load(store: &dyn Store, epoch: u64) -> io::Result<Self> {
         let file = match store.open(&path(epoch)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Parts::default()),
             file => file?,
@@ -80,7 +80,7 @@ impl Parts {
     }
 
     /// Reads the ciphertext of the part at `offset`.
-    pub(super) fn read(&self, head: &Head, offset: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, head: &Head, offset: u64) -> io::Result<Vec<u8>> {
         // The head was checked against the file's length.
         let mut text = vec![0; head.length as usize];
         self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(&mut text, offset + HEAD as u64)?;

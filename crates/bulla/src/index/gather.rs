@@ -72,6 +72,16 @@ impl Gatherer {
 }
 
 impl Ready {
+    #[cfg(test)]
+    pub(super) fn tokens(&self) -> usize {
+        self.0.iter().map(|frame| frame.tokens.len()).sum()
+    }
+
+    #[cfg(test)]
+    pub(super) fn frames(&self) -> usize {
+        self.0.len()
+    }
+
     /// The keys of their epoch.
     pub(crate) fn keys(&self) -> Option<&Arc<EpochKeys>> {
         self.0.first().map(|frame| &frame.keys)

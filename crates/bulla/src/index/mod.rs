@@ -15,10 +15,14 @@ mod gather;
 mod lookup;
 mod part;
 mod rebuild;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use check::{Check, digest};
+pub(crate) use file::Parts;
 pub(crate) use gather::{Gathered, Indexer};
 pub(crate) use lookup::{Indexed, Lookup};
+pub(crate) use part::{HEAD, Head, Part};
 pub(crate) use rebuild::Rebuild;
 
 use crate::keys::epoch::EpochKeys;

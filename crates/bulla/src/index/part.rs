@@ -28,7 +28,7 @@ use bulla_proof::hash::{Hash, Sha256};
 const MAGIC: &[u8; 4] = b"BulI";
 const VERSION: [u8; 4] = [1, 0, 0, 0];
 /// Bytes before the ciphertext.
-pub(super) const HEAD: usize = 100;
+pub(crate) const HEAD: usize = 100;
 /// The most bytes of a ciphertext: two columns of integers that do not compress, and what is around them.
 pub(super) const MAX_BODY: u32 = 24 << 20;
 const _: () = assert!(MAX_BODY as usize == MAX_TOKENS * 24);
