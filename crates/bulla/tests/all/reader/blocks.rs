@@ -16,7 +16,7 @@ fn rows(k: u64) -> Vec<Row> {
         Row::new(time, ["read", "write", "delete"][(k % 3) as usize]).subject(&format!("user_{}", k % 7));
     let second = Row::new(time + 5 * SECOND, "login").processor(&format!("processor {}", k % 5));
     let third = Row::new(time + 9 * SECOND + 999_999_999, "login").subject("everybody");
-    let first = if k % 4 == 0 { first } else { first.stream("web") };
+    let first = if k.is_multiple_of(4) { first } else { first.stream("web") };
     let second = if k == 40 { second.stream("default") } else { second.stream("web") };
     vec![first, second, if k % 50 == 17 { third.subject("rare") } else { third }.stream("web")]
 }
@@ -106,7 +106,7 @@ fn times_and_numbers_are_pruned_by_commitments_alone() {
         assert_eq!(check(&world, image, &q().entries(450..=9000), |_| false), 0);
         #[allow(clippy::reversed_empty_ranges)]
         let none = q().entries(36..=31);
-        assert_eq!(check(&world, image, &none, |k| (10..=12).contains(&k) && false), 0);
+        assert_eq!(check(&world, image, &none, |_| false), 0);
         // Block 10 is of the seconds 1000 to 1009.
         let seconds = |from: i64, to: i64| q().from(from * SECOND).to(to * SECOND);
         assert_eq!(check(&world, image, &seconds(1000, 1010), |k| k == 10), 3);

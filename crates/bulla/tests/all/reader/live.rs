@@ -53,7 +53,7 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
                     let (location, subject) = (format!("entry {appended}"), format!("user_{}", appended % 3));
                     let noise = format!("{:x}", appended.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     let entry = Entry::new("update", &location).subject(&subject).payload(&noise);
-                    let entry = if appended % 1000 == 0 { entry.subject("rare") } else { entry };
+                    let entry = if appended.is_multiple_of(1000) { entry.subject("rare") } else { entry };
                     producer.append(&entry).unwrap();
                     appended += 1;
                 }

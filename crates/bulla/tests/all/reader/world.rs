@@ -281,12 +281,14 @@ pub(super) fn body_of(image: &Image, frame: &Commitment) -> (String, usize) {
     panic!("frame {} is nowhere", frame.frame);
 }
 
+/// What is done in those.
+const OPERATIONS: [&str; 4] = ["read", "write", "löschen", "default"];
+
 /// Rows of all kinds.
 pub(super) fn varied(rng: &mut Rng) -> Row {
     let long = "l".repeat(300 + rng.below(3) as usize);
     let names = ["user_1", "user_2", "usér_3", "user_4 ", "default", "", "read", &long];
-    let mut row =
-        Row::new(rng.below(40_000) as i64 * 250_000_000, *rng.one(&["read", "write", "löschen", "default"]));
+    let mut row = Row::new(rng.below(40_000) as i64 * 250_000_000, rng.one::<&str>(&OPERATIONS));
     if rng.below(3) > 0 {
         row.processor = Some((*rng.one(&["shop", "mailer", "", "user_1"])).to_owned());
     }
