@@ -77,6 +77,37 @@ def write_proofs(proofs):
                 write("proof", f"disclosure-{index}", base64.b64decode(lines[1].removeprefix(b"extra ")))
 
 
+def padme(content):
+    """Zeros up to the Padme length."""
+    length = len(content)
+    exponent = length.bit_length() - 1
+    unit = 1 << (exponent - exponent.bit_length()) if length >= 2 else 1
+    return content + bytes(-length % unit)
+
+
+def write_index():
+    """A file of two parts whose ciphertexts are nothing, and plaintexts of parts behind the blocks that they cover."""
+    def part(group, covered, length):
+        head = b"BulI" + bytes([1, 0, 0, 0]) + b"".join(n.to_bytes(8, "little") for n in (7, group, covered))
+        return head + bytes(range(64)) + length.to_bytes(4, "little") + bytes(length)
+
+    write("index", "file", part(0, 0b110, 20) + part(1, 1, 16))
+    write("index", "torn", part(0, 0b110, 20) + part(1, 1, 16)[:-1])
+    every = (1 << 64) - 1
+    for name, covered, content in (
+        ("none", 1, b"\0"),
+        # One token, of blocks 1 and 2.
+        ("one", 0b110, b"\1" + b"\0\x2a" + b"\0\6"),
+        # 1024 tokens, 5 apart, of one block.
+        ("constant", 1, b"\x80\x08" + b"\0\5" + b"\0\1"),
+        # Three tokens: packed in 8 bits, of blocks by runs.
+        ("packed", every, b"\3" + b"\1\0\1\0\x08\1\2\3" + b"\3\1\0\x81\1\0\2"),
+        # As many as a part takes.
+        ("most", 1, b"\x80\x80\x40" + b"\0\1" + b"\0\1"),
+    ):
+        write("index", f"plaintext-{name}", covered.to_bytes(8, "little") + padme(content))
+
+
 def main():
     log = pathlib.Path(sys.argv[1])
     keys = log.with_name(log.name + ".keys")
@@ -102,6 +133,9 @@ def main():
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
     write_proofs(vectors("proof/proofs.json"))
+    write_index()
+    for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
+        write("index", f"log-{index}", path.read_bytes())
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())
     write("checkpoint", "vkey", CONFIG.split('vkey = "')[1].split('"')[0].encode())
     for path in sorted((log / "tile").rglob("*")):

@@ -234,9 +234,10 @@ impl Export {
             let pieces = in_parallel(&wanted, threads, work)?;
             for (frame, piece) in wanted.iter().zip(pieces) {
                 match piece {
-                    Ok((selected, piece)) => {
+                    Ok(None) => {}
+                    Ok(Some(selected)) => {
                         exported.entries += selected.entries;
-                        write(piece)?;
+                        write(selected.piece)?;
                     }
                     // Verification has told of it.
                     Err(_) => exported.left_out += frame.commitment.entries,

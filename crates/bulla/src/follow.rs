@@ -241,8 +241,10 @@ impl Follow<'_> {
         if !self.query.admits(&frame.commitment) {
             return Ok(());
         }
-        let (_, rows) = self.memory.select(&frame, &self.query, &own)?;
-        show_rows(&rows, pending, each)
+        match self.memory.select(&frame, &self.query, &own)? {
+            Some(selected) => show_rows(&selected.piece, pending, each),
+            None => Ok(()),
+        }
     }
 }
 

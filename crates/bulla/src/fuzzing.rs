@@ -4,12 +4,14 @@
 //! bytes. Not part of the API.
 
 use crate::event::Event;
+use crate::index::{self, HEAD, Head, Part, Parts};
 use crate::keys::recipients::IdentityFile;
 use crate::keys::seal_chain::parse_seal_key;
 use crate::keys::signing::SigningKey;
 use crate::seal::columns::{Compression, Decoder, Encoder, Rows, padme};
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
+use crate::store::{Memory, Store};
 use crate::text::{LineReader, combined, jsonl};
 use crate::{config, frame};
 use base64::Engine as _;
@@ -18,12 +20,13 @@ use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::tile;
 use bulla_proof::{Entry, ProofFile};
+use std::io::IoSlice;
 
 /// A parser under test.
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("frame", frame),
     ("commitment", commitment),
     ("block", block),
@@ -35,6 +38,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("config", config),
     ("small_files", small_files),
     ("proof", proof),
+    ("index", index),
 ];
 
 /// A frame's head.
@@ -168,6 +172,39 @@ pub fn proof(bytes: &[u8]) {
     let note = format!("x\n{}\n{root}=\n\n\u{2014} x AAAAAAE=\n", u64::MAX);
     let extra = BASE64.encode(bytes);
     proof_file(format!("c2sp.org/tlog-proof@v1\nextra {extra}\nindex {index}\n\n{note}").as_bytes());
+}
+
+/// A file of the index; and, after eight bytes that say which blocks it covers, the plaintext of a part.
+pub fn index(bytes: &[u8]) {
+    /// More are not encoded again.
+    const FEW: usize = 1 << 12;
+    let store = Memory::new();
+    store.create_directory(index::DIRECTORY).expect("memory does not fail");
+    let file = store.create(&index::path(7)).expect("memory does not fail");
+    file.write_at(&mut [IoSlice::new(bytes)], 0).expect("memory does not fail");
+    let parts = Parts::load(&store, 7).expect("memory does not fail");
+    let mut end = 0;
+    for (head, offset) in &parts.heads {
+        assert_eq!(*offset, end, "parts lie one after the other");
+        end += (HEAD + parts.read(head, *offset).expect("a part lies within its file").len()) as u64;
+    }
+    assert_eq!(parts.damage.map_or(bytes.len() as u64, |damage| damage.offset), end);
+    if let Some(head) = bytes.first_chunk::<HEAD>()
+        && let Some(parsed) = Head::parse(head)
+    {
+        assert_eq!(parsed.encode(), *head, "a head has one spelling");
+    }
+    let Some((covered, plaintext)) = bytes.split_first_chunk::<8>() else { return };
+    let covered = u64::from_le_bytes(*covered);
+    let Ok(part) = Part::decode(plaintext, covered) else { return };
+    assert!(part.tokens.len() <= index::MAX_TOKENS && part.tokens.is_sorted());
+    for &token in part.tokens.iter().take(FEW) {
+        let blocks = part.having(token);
+        assert!(blocks != 0 && blocks & !covered == 0, "a part speaks of blocks that it covers");
+    }
+    if part.tokens.len() <= FEW {
+        assert_eq!(Part::decode(&part.encode(), covered).as_ref(), Ok(&part), "what was encoded decodes");
+    }
 }
 
 fn proof_file(bytes: &[u8]) {

@@ -32,7 +32,7 @@ impl Reader {
         let snapshot = self.snapshot()?;
         let mut frames = Vec::new();
         let read = snapshot.read(query, Delivery::Discardable, disclose, |frame| {
-            frames.extend(frame.map_err(|error| impossible(&error))?);
+            frames.push(frame.map_err(|error| impossible(&error))?);
             Ok(())
         })?;
         if frames.is_empty() {
@@ -82,11 +82,8 @@ impl Reader {
     }
 }
 
-/// Of a block, what matches; nothing where nothing does.
-fn disclose(matches: &Matches<'_>) -> Result<Option<DisclosedFrame>, TreeProofError> {
-    if matches.is_empty() {
-        return Ok(None);
-    }
+/// Of a block, what matches.
+fn disclose(matches: &Matches<'_>) -> Result<DisclosedFrame, TreeProofError> {
     let (commitment, rows) = (matches.commitment, matches.opener.rows());
     let (units, salts) = matches.opener.units(commitment);
     let unit = |&row: &u32| DisclosedUnit {
@@ -96,7 +93,7 @@ fn disclose(matches: &Matches<'_>) -> Result<Option<DisclosedFrame>, TreeProofEr
         row: rows[row as usize].to_vec(),
     };
     let disclosed = matches.rows.iter().map(unit).collect();
-    DisclosedFrame::new(commitment.clone(), &units, disclosed).map(Some)
+    DisclosedFrame::new(commitment.clone(), &units, disclosed)
 }
 
 /// Everything that goes into a proof was checked before.

@@ -108,7 +108,9 @@ impl Query {
         let last = commitment.first_entry.saturating_add(commitment.entries.saturating_sub(1));
         commitment.kind == FrameKind::Block
             && self.from.is_none_or(|from| commitment.latest >= second(from))
-            && self.to.is_none_or(|to| commitment.earliest <= second(to))
+            && self
+                .to
+                .is_none_or(|to| to.checked_sub(1).is_some_and(|last| commitment.earliest <= second(last)))
             && self.first_entry.is_none_or(|first| last >= first)
             && self.last_entry.is_none_or(|last| commitment.first_entry <= last)
     }

@@ -26,10 +26,13 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many bytes of rows a selection holds back until all of it is checked. More are read twice.
-const HELD: u64 = 64 << 20;
+const HELD: u64 = 16 << 20;
+/// What a row that is held back counts besides its bytes: it is small beside what holds it.
+const ROW: u64 = 64;
 
 /// A log, as one of its checkpoints has it, to be queried.
 ///
@@ -63,6 +66,7 @@ pub struct Reader {
     pub(crate) identity: Option<Arc<dyn Identity>>,
     threads: usize,
     progress: OnProgress,
+    held: u64,
     keys: Mutex<HashMap<u64, Arc<EpochKeys>>>,
 }
 
@@ -83,7 +87,7 @@ pub struct ReadReport {
     pub root: Hash,
 }
 
-/// The entries of one block that meet a query, in the order of their numbers.
+/// The entries of one block that meet a query, one at least, in the order of their numbers.
 pub struct Matches<'a> {
     pub(crate) opener: &'a BlockOpener,
     pub(crate) commitment: &'a Commitment,
@@ -147,6 +151,7 @@ impl Reader {
             identity: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             progress: Box::new(|_| {}),
+            held: HELD,
             keys: Mutex::default(),
         })
     }
@@ -166,6 +171,13 @@ impl Reader {
     /// How many threads to use (default: the processors there are).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// How many bytes of rows to hold back, of those that are read to be checked first. What is more is read twice.
+    #[doc(hidden)]
+    pub fn hold_back(mut self, bytes: u64) -> Self {
+        self.held = bytes;
         self
     }
 
@@ -198,8 +210,8 @@ impl Reader {
         })
     }
 
-    /// Reads what `query` asks for: `render` makes something of each block's matches, on many threads; `write` gets
-    /// that in the order of entry numbers, on the calling thread.
+    /// Reads what `query` asks for: `render` makes something of each block's matches, where it has any, on many
+    /// threads; `write` gets that in the order of entry numbers, on the calling thread.
     ///
     /// # Errors
     /// As [`Reader::for_each`].
@@ -219,12 +231,6 @@ impl Reader {
         let Signed { checkpoint, note, .. } = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
         let manifest = Manifest::load(&store, checkpoint)?;
         Ok(Snapshot { reader: self, store, manifest, note })
-    }
-}
-
-fn report_entries<P>(found: &Found<P>, matching: &mut Vec<(u64, u64)>) {
-    if found.selected.entries > 0 {
-        matching.push((found.frame, found.selected.entries));
     }
 }
 
@@ -255,8 +261,7 @@ pub(crate) struct Snapshot<'a> {
 /// What one block gave.
 struct Found<P> {
     frame: u64,
-    selected: Selected,
-    piece: P,
+    selected: Option<Selected<P>>,
     /// What the index should have said of it.
     gathered: Option<Gathered>,
 }
@@ -273,28 +278,30 @@ impl Snapshot<'_> {
         let Checkpoint { size: tree_size, root, .. } = self.manifest.checkpoint;
         let mut report = ReadReport { entries: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
         let mut held = Vec::new();
-        let mut size = 0;
+        let (mut entries, mut size) = (0, 0);
         // Which frames have matches, and whether what was held back became too much.
-        let (mut matching, mut overflown) = (Vec::new(), false);
-        self.scan(query, &mut report, None, &render, |found| {
-            report_entries(&found, &mut matching);
-            match delivery {
-                Delivery::Discardable => write(found.piece),
-                Delivery::Checked => {
-                    size += found.selected.bytes;
-                    overflown |= size > HELD;
-                    match overflown {
-                        true => held = Vec::new(),
-                        false => held.push(found.piece),
-                    }
-                    Ok(())
-                }
+        let (mut matching, overflown) = (Vec::new(), AtomicBool::new(false));
+        let unless_too_much =
+            |matches: &Matches<'_>| (!overflown.load(Ordering::Relaxed)).then(|| render(matches));
+        self.scan(query, &mut report, None, &unless_too_much, |frame, selected| {
+            entries += selected.entries;
+            match (delivery, selected.piece) {
+                (Delivery::Discardable, Some(piece)) => return write(piece),
+                (Delivery::Checked, Some(piece)) => held.push(piece),
+                (_, None) => {}
             }
+            matching.push(frame);
+            size += selected.bytes;
+            if size > self.reader.held && delivery == Delivery::Checked {
+                held = Vec::new();
+                overflown.store(true, Ordering::Relaxed);
+            }
+            Ok(())
         })?;
-        report.entries = matching.iter().map(|(_, entries)| entries).sum();
-        if overflown {
-            let frames = matching.iter().map(|&(frame, _)| frame).collect::<Vec<_>>();
-            self.scan(query, &mut { report }, Some(&frames), &render, |found| write(found.piece))?;
+        report.entries = entries;
+        if overflown.into_inner() {
+            let again = &mut { report };
+            self.scan(query, again, Some(&matching), &render, |_, selected| write(selected.piece))?;
         } else {
             held.into_iter().try_for_each(write)?;
         }
@@ -302,14 +309,15 @@ impl Snapshot<'_> {
         Ok(report)
     }
 
-    /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives each to `found`.
+    /// Reads the blocks that `query` can concern, or of those the ones in `only`, and gives what they have to `found`,
+    /// with their numbers.
     fn scan<P: Send>(
         &self,
         query: &Query,
         report: &mut ReadReport,
         only: Option<&[u64]>,
         render: &(impl Fn(&Matches<'_>) -> P + Sync),
-        mut found: impl FnMut(Found<P>) -> Result<()>,
+        mut found: impl FnMut(u64, Selected<P>) -> Result<()>,
     ) -> Result<()> {
         let Reader { config, progress, threads, .. } = self.reader;
         let mut frames = Frames::new(&self.manifest, &self.store, config)?;
@@ -345,10 +353,10 @@ impl Snapshot<'_> {
         let work =
             |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, query, render);
         pipeline::in_order(*threads, next, work, |mut one: Found<P>| {
-            entries += one.selected.entries;
+            entries += one.selected.as_ref().map_or(0, |selected| selected.entries);
             progress(Progress { done: one.frame + 1, total, entries });
             rebuild.add(one.gathered.take());
-            found(one)
+            one.selected.map_or(Ok(()), |selected| found(one.frame, selected))
         })?;
         rebuild.finish();
         progress(Progress { done: total, total, entries });
@@ -363,14 +371,14 @@ impl Snapshot<'_> {
         query: &Query,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Found<P>> {
-        let (selected, piece) = memory.select(frame, query, render)?;
+        let selected = memory.select(frame, query, render)?;
         let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
             commitment: frame.commitment.encode(),
             frame: frame.commitment.frame,
             keys: keys.clone(),
             tokens: index::tokens(keys, memory.opener.rows().iter()),
         });
-        Ok(Found { frame: frame.commitment.frame, selected, piece, gathered })
+        Ok(Found { frame: frame.commitment.frame, selected, gathered })
     }
 
     /// The keys of the current epoch.
@@ -405,12 +413,14 @@ struct Candidate {
     indexed: Indexed,
 }
 
-/// How much of a block met a query.
-#[derive(Clone, Copy)]
-pub(crate) struct Selected {
+/// What of a block met a query.
+pub(crate) struct Selected<P> {
+    /// How many entries, one at least.
     pub(crate) entries: u64,
-    /// Bytes of their rows.
+    /// Bytes of their rows, and of what holds them.
     bytes: u64,
+    /// What was made of them.
+    pub(crate) piece: P,
 }
 
 /// Memory that a thread uses again from block to block.
@@ -421,13 +431,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens a block, all checks done, and renders what of it meets `query`.
+    /// Opens a block, all checks done, and renders what of it meets `query`, if anything does.
     pub(crate) fn select<P>(
         &mut self,
         frame: &Located,
         query: &Query,
         render: &impl Fn(&Matches<'_>) -> P,
-    ) -> Result<(Selected, P)> {
+    ) -> Result<Option<Selected<P>>> {
         open_checked(&mut self.opener, frame)?;
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
@@ -437,11 +447,12 @@ impl Memory {
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
             if query.matches(number, &entry) {
                 self.rows.push(index);
-                bytes += row.len() as u64;
+                bytes += row.len() as u64 + ROW;
             }
         }
         let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
-        Ok((Selected { entries: matches.len() as u64, bytes }, render(&matches)))
+        let selected = || Selected { entries: matches.len() as u64, bytes, piece: render(&matches) };
+        Ok((!matches.is_empty()).then(selected))
     }
 }
 

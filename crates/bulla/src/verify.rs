@@ -26,9 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How far a verification or an export has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Bytes of segments done.
+    /// Bytes of segments done; of a query, frames.
     pub done: u64,
-    /// Bytes of segments in all.
+    /// Bytes of segments in all; of a query, frames.
     pub total: u64,
     /// Entries done.
     pub entries: u64,
@@ -179,7 +179,7 @@ impl Verify {
             return Ok((Report::of(findings.finish()), None));
         };
         let Signed { checkpoint, anchored, .. } = read;
-        let mut index = index::Check::new(&*store);
+        let mut index = index::Check::new(&*store, live);
         let wants = match identity {
             None => Wants::Digests,
             Some(_) if index.is_there() => Wants::Tokens,

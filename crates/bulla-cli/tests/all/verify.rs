@@ -133,7 +133,8 @@ fn help_fits_a_screen_and_shows_an_example() {
         "prove",
         "check",
         "tail",
-        "generate", "config",
+        "generate",
+        "config",
         "completions",
         "man",
     ];

@@ -47,9 +47,8 @@ fn the_walk_through_works_as_printed() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{told}");
     let mut told_lines = told.lines().peekable();
-    let mut printed = lines.iter().peekable();
-    while let Some(line) = printed.next() {
-        if *line == "…" {
+    for line in lines {
+        if line == "…" {
             // Any number of lines, up to the next command.
             while told_lines.peek().is_some_and(|told| !told.starts_with("$ ")) {
                 told_lines.next();

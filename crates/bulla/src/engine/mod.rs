@@ -140,7 +140,7 @@ impl Engine {
             block_size: tuning.block_size,
         };
         let (tiles, bundle) = (recovered.tiles, recovered.bundle);
-        let indexer = Indexer::new(log.clone());
+        let indexer = Indexer::new(log.clone(), next_frame);
         let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, tiles, bundle);
         let engine = Engine {
             identity: Identity { log: config.id, hash: config.hash },
@@ -182,10 +182,12 @@ impl Engine {
             }
             Some(Work::Block(ticket, batch)) => {
                 let mut frame = self.seal_block(sealer, &ticket, &batch);
-                self.index(&mut frame, &ticket);
+                let gathered = gather(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
                 self.handover.release(batch);
                 self.put(Waiting { frame, staged });
+                // Last: no block waits for the index.
+                self.indexer.add(gathered, &self.environment);
                 true
             }
         }
@@ -205,14 +207,6 @@ impl Engine {
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
         Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
-    }
-
-    /// Passes on what a block can be found by.
-    fn index(&self, frame: &mut Sealed, ticket: &Ticket) {
-        let (commitment, frame, tokens) =
-            (frame.encoded, ticket.numbers.frame, std::mem::take(&mut frame.tokens));
-        self.indexer
-            .add(Gathered { commitment, frame, keys: ticket.keys.clone(), tokens }, &self.environment);
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
@@ -497,6 +491,12 @@ impl Engine {
     pub(crate) fn published(&self) -> u64 {
         lock(&self.publish).checkpointer.published()
     }
+}
+
+/// What a block can be found by.
+fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
+    let (tokens, keys) = (std::mem::take(&mut frame.tokens), ticket.keys.clone());
+    Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

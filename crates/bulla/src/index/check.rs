@@ -38,14 +38,16 @@ struct Epoch {
 /// Compares the index with the frames, which it is given in their order.
 pub(crate) struct Check<'a> {
     store: &'a dyn Store,
+    /// Whether a writer is at work, whose last part may be there by half.
+    live: bool,
     epoch: Option<Epoch>,
     group: u64,
     seen: BTreeMap<u64, Seen>,
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn new(store: &'a dyn Store) -> Self {
-        Check { store, epoch: None, group: 0, seen: BTreeMap::new() }
+    pub(crate) fn new(store: &'a dyn Store, live: bool) -> Self {
+        Check { store, live, epoch: None, group: 0, seen: BTreeMap::new() }
     }
 
     /// Whether there is an index at all.
@@ -82,8 +84,8 @@ impl<'a> Check<'a> {
         let left = epoch.looked_at.iter().zip(&epoch.parts.heads).filter(|(looked_at, _)| !**looked_at);
         // Of frames that the log has not, or not yet, all there is to see is whether a part is one.
         left.for_each(|(_, (head, offset))| drop(epoch.open(head, *offset, findings)));
-        if let Some(offset) = epoch.parts.damage {
-            findings.add(damaged(&epoch.keys, offset, "what stands there is no part of the index"));
+        if let Some(damage) = epoch.parts.damage.filter(|damage| !(self.live && damage.torn)) {
+            findings.add(damaged(&epoch.keys, damage.offset, "what stands there is no part of the index"));
         }
     }
 

@@ -4,7 +4,7 @@
 //! from the blocks again. That it cannot be written keeps no entry from being committed.
 
 use super::part::Part;
-use super::{DIRECTORY, GROUP, MAX_TOKENS, path};
+use super::{DIRECTORY, GROUP, MAX_TOKENS, parse_name, path};
 use crate::environment::{Cipher, Environment, Random};
 use crate::error::Result;
 use crate::keys::epoch::EpochKeys;
@@ -72,8 +72,19 @@ impl Gatherer {
 }
 
 impl Ready {
-    pub(crate) fn epoch(&self) -> u64 {
-        self.0.first().map_or(0, |frame| frame.keys.number())
+    #[cfg(test)]
+    pub(super) fn tokens(&self) -> usize {
+        self.0.iter().map(|frame| frame.tokens.len()).sum()
+    }
+
+    #[cfg(test)]
+    pub(super) fn frames(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The keys of their epoch.
+    pub(crate) fn keys(&self) -> Option<&Arc<EpochKeys>> {
+        self.0.first().map(|frame| &frame.keys)
     }
 
     /// The bytes of the part.
@@ -99,13 +110,16 @@ pub(crate) struct Indexer {
 
 #[derive(Default)]
 struct Output {
-    file: Option<(u64, Box<dyn StoreFile>, u64)>,
-    /// The epochs of which nothing more is written, after a failure.
-    given_up: Option<u64>,
+    /// The latest epoch of which something was written. What is left of those before it comes too late.
+    epoch: Option<u64>,
+    /// Its file, and where that ends; `None` after a failure.
+    file: Option<(Box<dyn StoreFile>, u64)>,
 }
 
 impl Indexer {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    /// The index of a log whose next frame has this number.
+    pub(crate) fn new(store: Arc<dyn Store>, next_frame: u64) -> Self {
+        remove_lost(&*store, next_frame);
         Indexer { store, gatherer: Mutex::default(), output: Mutex::default() }
     }
 
@@ -120,19 +134,16 @@ impl Indexer {
         let ready = self.gatherer.lock().unwrap_or_else(PoisonError::into_inner).finish();
         self.write(ready, environment);
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, file, _)) = output.file.take() {
-            // What is not on the medium is made again.
-            let _ = file.sync();
-        }
+        output.close();
     }
 
     fn write(&self, ready: Vec<Ready>, environment: &Environment) {
         for ready in ready {
-            let epoch = ready.epoch();
+            let Some(epoch) = ready.keys().map(|keys| keys.number()) else { continue };
             let Ok(bytes) = ready.seal((&*environment.random, &*environment.cipher)) else { continue };
             let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-            if output.given_up != Some(epoch) && output.append(&*self.store, epoch, &bytes).is_err() {
-                *output = Output { file: None, given_up: Some(epoch) };
+            if output.append(&*self.store, epoch, &bytes).is_err() {
+                output.give_up();
             }
         }
     }
@@ -140,20 +151,46 @@ impl Indexer {
 
 impl Output {
     fn append(&mut self, store: &dyn Store, epoch: u64, bytes: &[u8]) -> io::Result<()> {
-        if self.file.as_ref().is_none_or(|(current, ..)| *current != epoch) {
-            if let Some((_, file, _)) = self.file.take() {
-                let _ = file.sync();
-            }
-            self.file = Some((epoch, begin(store, epoch)?, 0));
+        if self.epoch < Some(epoch) {
+            self.close();
+            self.epoch = Some(epoch);
+            self.file = Some((begin(store, epoch)?, 0));
         }
-        let Some((_, file, end)) = &mut self.file else { return Ok(()) };
+        let Some((file, end)) = self.file.as_mut().filter(|_| self.epoch == Some(epoch)) else {
+            return Ok(());
+        };
         file.write_at(&mut [IoSlice::new(bytes)], *end)?;
         *end += bytes.len() as u64;
         Ok(())
     }
+
+    /// Nothing more is written of this epoch.
+    fn give_up(&mut self) {
+        if let Some((file, end)) = self.file.take() {
+            // What was written by half only looks like damage.
+            let _ = file.set_length(end);
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some((file, _)) = self.file.take() {
+            // What is not on the medium is made again.
+            let _ = file.sync();
+        }
+    }
 }
 
-/// An empty file for an epoch. One that is there already is of an epoch that a crash took.
+/// Removes what a crash left of epochs that it took: other frames will have their numbers.
+fn remove_lost(store: &dyn Store, next_frame: u64) {
+    for item in store.list(DIRECTORY).unwrap_or_default() {
+        if parse_name(&item.name).is_some_and(|epoch| epoch >= next_frame) {
+            // A file that stays tells nothing of frames that it is not of.
+            let _ = store.remove(&format!("{DIRECTORY}/{}", item.name));
+        }
+    }
+}
+
+/// An empty file for an epoch. One that is there already could not be removed before.
 fn begin(store: &dyn Store, epoch: u64) -> io::Result<Box<dyn StoreFile>> {
     let path = path(epoch);
     match store.create(&path) {

@@ -15,10 +15,14 @@ mod gather;
 mod lookup;
 mod part;
 mod rebuild;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use check::{Check, digest};
+pub(crate) use file::Parts;
 pub(crate) use gather::{Gathered, Indexer};
 pub(crate) use lookup::{Indexed, Lookup};
+pub(crate) use part::{HEAD, Head, Part};
 pub(crate) use rebuild::Rebuild;
 
 use crate::keys::epoch::EpochKeys;
@@ -97,17 +101,19 @@ pub(crate) struct Tokens<'a> {
     tokens: Vec<u64>,
     /// The last value of each field: mostly the next is the same.
     last: [Vec<u8>; 4],
+    /// Whether they are more than a part takes: then they are of no use, and no more are collected.
+    too_many: bool,
 }
 
 impl<'a> Tokens<'a> {
     pub(crate) fn new(keys: &'a EpochKeys) -> Self {
-        Tokens { keys, tokens: Vec::new(), last: Default::default() }
+        Tokens { keys, tokens: Vec::new(), last: Default::default(), too_many: false }
     }
 
     /// A value that some row has.
     pub(crate) fn add(&mut self, searched: Searched, value: &[u8]) {
         let last = &mut self.last[searched as usize];
-        if !value.is_empty() && last == value {
+        if self.too_many || !value.is_empty() && last == value {
             return;
         }
         last.clear();
@@ -117,6 +123,7 @@ impl<'a> Tokens<'a> {
             // Before more memory is taken.
             self.tokens.sort_unstable();
             self.tokens.dedup();
+            self.too_many = self.tokens.len() > MAX_TOKENS;
         }
     }
 
@@ -129,7 +136,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// All of them, in order, each once.
+    /// All of them, in order, each once; more than [`MAX_TOKENS`] where there are too many.
     pub(crate) fn finish(mut self) -> Vec<u64> {
         self.tokens.sort_unstable();
         self.tokens.dedup();

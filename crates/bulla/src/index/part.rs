@@ -28,9 +28,10 @@ use bulla_proof::hash::{Hash, Sha256};
 const MAGIC: &[u8; 4] = b"BulI";
 const VERSION: [u8; 4] = [1, 0, 0, 0];
 /// Bytes before the ciphertext.
-pub(super) const HEAD: usize = 100;
+pub(crate) const HEAD: usize = 100;
 /// The most bytes of a ciphertext: two columns of integers that do not compress, and what is around them.
-pub(super) const MAX_BODY: u32 = (MAX_TOKENS * 24) as u32;
+pub(super) const MAX_BODY: u32 = 24 << 20;
+const _: () = assert!(MAX_BODY as usize == MAX_TOKENS * 24);
 
 /// What stands before a part's ciphertext.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,18 +83,24 @@ impl Head {
         bytes
     }
 
-    /// Whether the covered frames have these commitments; `commitment` gives a frame's.
+    /// Whether the covered frames are of its epoch and have these commitments; `commitment` gives a frame's.
+    /// Verification sees an epoch at a time: what it could not compare, a reader must not believe.
     pub(crate) fn is_of<'a>(&self, commitment: impl Fn(u64) -> Option<&'a [u8; Commitment::LENGTH]>) -> bool {
         let frames = (0..GROUP).filter(|bit| self.covered >> bit & 1 == 1);
         let mut hasher = Sha256::new();
         for bit in frames {
             match commitment(self.group * GROUP + bit) {
-                Some(commitment) => hasher.update(commitment),
-                None => return false,
+                Some(commitment) if epoch_of(commitment) == self.epoch => hasher.update(commitment),
+                _ => return false,
             }
         }
         hasher.finish() == self.digest
     }
+}
+
+/// The epoch that an encoded commitment is of.
+fn epoch_of(commitment: &[u8; Commitment::LENGTH]) -> u64 {
+    u64::from_le_bytes(commitment[64..72].try_into().unwrap_or_default())
 }
 
 impl Part {

@@ -137,7 +137,7 @@ impl<'a> Frames<'a> {
         if self.next == self.manifest.checkpoint.size {
             return Ok(None);
         }
-        if self.next % BUNDLE == 0 {
+        if self.next.is_multiple_of(BUNDLE) {
             self.bundle = self.manifest.bundle(self.store, self.next / BUNDLE)?;
         }
         let frame = self.next;

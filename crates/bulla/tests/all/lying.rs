@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Entries of a block.
-const ENTRIES: u64 = 3;
+pub(crate) const ENTRIES: u64 = 3;
 
 /// The block that lies, of those before and behind it.
-const LIE: usize = 2;
-const BLOCKS: usize = 4;
+pub(crate) const LIE: usize = 2;
+pub(crate) const BLOCKS: usize = 4;
 
 /// Encrypts the rows of the block before it in place of a block's own, once their root is in the commitment. The
 /// digest of the body, the tree and the signature come after that and hold.
@@ -36,7 +36,7 @@ impl Cipher for Liar {
     }
 }
 
-fn lied_to() -> Workshop {
+pub(crate) fn lied_to() -> Workshop {
     let workshop = Workshop::new();
     let environment = Environment { cipher: Arc::new(Liar::default()), ..Environment::default() };
     let (store, keys) = workshop.watched(workshop.gate.clone());

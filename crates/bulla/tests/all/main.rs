@@ -18,6 +18,7 @@ mod live;
 mod log;
 mod lying;
 mod panics;
+mod reader;
 mod second_reader;
 mod vectors;
 mod workshop;

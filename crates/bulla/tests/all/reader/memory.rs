@@ -1,0 +1,126 @@
+//! A query holds little, however much there is to read.
+
+use super::world::{Rng, Row, World, answer};
+use crate::allocator::most_held;
+use crate::workshop::{alone, is_alone};
+use bulla::store::Memory;
+use bulla::{Delivery, Matches, Options, Query, Step};
+use std::process::Command;
+use std::sync::Arc;
+
+const MIB: usize = 1 << 20;
+
+/// Weighed in a process in which nothing else is at work.
+fn in_a_process(test: &str, work: impl FnOnce()) {
+    if is_alone() {
+        return work();
+    }
+    let output = alone(Command::new("env"), &format!("reader::memory::{test}")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}{:?}", output.stderr);
+}
+
+/// 80 MiB of rows in blocks of one, a few of them of a subject.
+fn log() -> (World, Arc<Memory>) {
+    let store = Arc::new(Memory::new());
+    let mut world = World::on(store.clone(), Arc::new(Memory::new()), 51);
+    let mut rng = Rng(51);
+    let log = world.open_with(Options::default().block_size(MIB));
+    for block in 0..80 {
+        let rows = (0..16).map(|row| {
+            let subject = if block % 20 == 5 && row == 3 { "rare" } else { "common" };
+            Row::new(0, "read").subject(subject).noise(&mut rng, 64 << 10)
+        });
+        let rows = rows.collect::<Vec<_>>();
+        world.block(&log, rows, 1);
+        world.rows.clear();
+        while log.step(Step::Seal).unwrap() {}
+    }
+    log.close().unwrap();
+    (world, store)
+}
+
+#[test]
+fn a_query_with_few_matches_holds_few_blocks() {
+    in_a_process("a_query_with_few_matches_holds_few_blocks", || {
+        let (world, store) = log();
+        // Once without the index, so that it reads everything and makes the index up; then with it.
+        store_without_index(&store);
+        for blocks in [80, 4] {
+            let query = Query::new().subject("rare");
+            let reader = world.reader((*store).clone());
+            let ((found, report), held) = most_held(|| answer(&reader, &query).unwrap());
+            assert_eq!((found.len(), report.blocks_read), (4, blocks));
+            assert!(held < 14 * MIB, "{blocks} blocks: {} KiB", held >> 10);
+            assert!(held > MIB, "nothing was weighed: {held}");
+        }
+    });
+}
+
+fn store_without_index(store: &Memory) {
+    use bulla::store::Store;
+    for item in store.list("index").unwrap() {
+        store.remove(&format!("index/{}", item.name)).unwrap();
+    }
+}
+
+/// A part may have a million tokens: whatever one claims, reading it takes no more than a few times their bytes.
+#[test]
+fn a_part_of_the_index_takes_little_whatever_it_claims() {
+    in_a_process("a_part_of_the_index_takes_little_whatever_it_claims", || {
+        let (_, target) = bulla::fuzzing::TARGETS.into_iter().find(|(name, _)| *name == "index").unwrap();
+        // A million of them, and what follows.
+        let claim = [&u64::MAX.to_le_bytes()[..], b"\x80\x80\x40"].concat();
+        let mut rng = Rng(52);
+        let mut claims = vec![
+            // Constant, and both columns by runs in runs, dictionaries in dictionaries.
+            [&claim[..], b"\0\x01\0\x01"].concat(),
+            [&claim[..], b"\x03\x80\x80\x20\x03\x80\x80\x10\0\x01"].concat(),
+            [&claim[..], b"\x04\x80\x80\x20\x04\x80\x80\x10\0\x01"].concat(),
+            [&claim[..], b"\x05\0\x01\x08\x02\x10"].concat(),
+            [&u64::MAX.to_le_bytes()[..], b"\xff\xff\xff\xff\x0f\0\x01\0\x01"].concat(),
+            [&u64::MAX.to_le_bytes()[..], b"\x81\x80\x40\0\x01\0\x01"].concat(),
+        ];
+        claims.extend((0..300).map(|_| {
+            let noise = (0..rng.below(60)).map(|_| rng.next() as u8 & 0x87);
+            claim.iter().copied().chain(noise.collect::<Vec<_>>()).collect()
+        }));
+        // A head that claims the longest part of all.
+        let mut head = b"BulI\x01\0\0\0\x07".to_vec();
+        head.resize(100, 0);
+        head[96..].copy_from_slice(&(24_u32 << 20).to_le_bytes());
+        claims.push(head);
+        let mut most = 0;
+        for claim in claims {
+            let ((), held) = most_held(|| target(&claim));
+            assert!(held < 48 * MIB, "{} KiB for {claim:?}", held >> 10);
+            most = most.max(held);
+        }
+        assert!(most > 8 * MIB, "no claim was believed: {most}");
+    });
+}
+
+#[test]
+fn what_is_held_back_is_bounded() {
+    in_a_process("what_is_held_back_is_bounded", || {
+        let (world, store) = log();
+        let payloads = |matches: &Matches<'_>| {
+            matches.iter().map(|(_, entry)| entry.payload.unwrap().to_vec()).collect::<Vec<_>>()
+        };
+        for (delivery, held_back, most) in [
+            (Delivery::Checked, 8 * MIB, 8 + 32),
+            (Delivery::Checked, 64 * MIB, 64 + 32),
+            (Delivery::Discardable, 64 * MIB, 32),
+        ] {
+            let reader = world.reader((*store).clone()).hold_back(held_back as u64);
+            let mut given = 0;
+            let take = |pieces: Vec<Vec<u8>>| {
+                given += pieces.len();
+                Ok(())
+            };
+            let (report, held) = most_held(|| reader.read(&Query::new(), delivery, payloads, take).unwrap());
+            assert_eq!((report.entries, given), (1280, 1280));
+            assert!(held < most * MIB, "{delivery:?}, {held_back}: {} KiB", held >> 10);
+        }
+    });
+}

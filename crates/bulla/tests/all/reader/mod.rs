@@ -1,0 +1,11 @@
+//! Queries: which blocks they read, what they answer, and what they rest on.
+
+mod answers;
+mod blocks;
+mod damaged;
+mod faults;
+mod live;
+mod memory;
+mod proofs;
+mod rebuilt;
+mod world;

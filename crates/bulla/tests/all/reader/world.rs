@@ -1,0 +1,353 @@
+//! Logs of known rows, and what a query must answer.
+
+use crate::damage::image::Image;
+use crate::damage::world::{Mask, RECIPIENT, environment};
+use bulla::environment::{AesGcm, Environment};
+use bulla::store::{Memory, Store};
+use bulla::text::jsonl;
+use bulla::{
+    Entry, Export, Init, Log, Options, Producer, Query, ReadReport, Reader, Result, Step, VerifierKey, Verify,
+};
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::{Checkpoint, SignedNote, tile};
+use std::io::IoSlice;
+use std::sync::Arc;
+
+/// SplitMix64.
+pub(super) struct Rng(pub(super) u64);
+
+impl Rng {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// An entry. Its location is its number among all that were appended, whatever number the log gives it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    pub(super) time: i64,
+    pub(super) operation: String,
+    pub(super) processor: Option<String>,
+    pub(super) stream: Option<String>,
+    pub(super) subjects: Option<Vec<String>>,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Row {
+    pub(super) fn new(time: i64, operation: &str) -> Self {
+        Row { time, operation: operation.to_owned(), ..Row::default() }
+    }
+
+    pub(super) fn subject(mut self, subject: &str) -> Self {
+        self.subjects.get_or_insert_default().push(subject.to_owned());
+        self
+    }
+
+    pub(super) fn processor(mut self, processor: &str) -> Self {
+        self.processor = Some(processor.to_owned());
+        self
+    }
+
+    pub(super) fn stream(mut self, stream: &str) -> Self {
+        self.stream = Some(stream.to_owned());
+        self
+    }
+
+    /// So many bytes that do not compress.
+    pub(super) fn noise(mut self, rng: &mut Rng, bytes: usize) -> Self {
+        self.payload.resize_with(bytes, || rng.next() as u8);
+        self
+    }
+
+    fn append(&self, producer: &mut Producer, location: usize) {
+        let location = location.to_string();
+        let mut entry = Entry::new(&self.operation, &location).time(self.time).payload(&self.payload);
+        entry.processor = self.processor.as_deref();
+        entry.stream = self.stream.as_deref();
+        entry.subjects = self.subjects.as_ref().map(|subjects| subjects.iter().map(String::as_str).collect());
+        producer.append(&entry).unwrap();
+    }
+
+    /// Whether it meets `query`, by what the documentation says.
+    pub(super) fn meets(&self, number: u64, query: &Query) -> bool {
+        let Query { subject, stream, operation, processor, from, to, first_entry, last_entry } = query;
+        let mut meets = true;
+        if let Some(subject) = subject {
+            meets &= self.subjects.iter().flatten().any(|one| one == subject);
+        }
+        if let Some(stream) = stream {
+            meets &= self.stream.clone().unwrap_or("default".to_owned()) == *stream;
+        }
+        if let Some(operation) = operation {
+            meets &= self.operation == *operation;
+        }
+        if processor.is_some() {
+            meets &= self.processor == *processor;
+        }
+        let times = from.unwrap_or(i64::MIN) as i128..to.map_or(i128::MAX, i128::from);
+        let numbers = first_entry.unwrap_or(0)..=last_entry.unwrap_or(u64::MAX);
+        meets && times.contains(&i128::from(self.time)) && numbers.contains(&number)
+    }
+}
+
+/// A log, and the rows that went into it.
+pub(super) struct World {
+    pub(super) store: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
+    environment: Environment,
+    pub(super) key: VerifierKey,
+    pub(super) rows: Vec<Row>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        Self::on(Arc::new(Memory::new()), Arc::new(Memory::new()), seed)
+    }
+
+    pub(super) fn on(store: Arc<dyn Store>, keys: Arc<dyn Store>, seed: u64) -> Self {
+        let environment = environment(seed, Arc::new(AesGcm));
+        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
+        let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
+        World { store, keys, environment, key, rows: Vec::new() }
+    }
+
+    /// The same log on another medium.
+    pub(super) fn moved(self, store: Arc<dyn Store>, keys: Arc<dyn Store>) -> Self {
+        World { store, keys, ..self }
+    }
+
+    /// Opens it: an epoch begins.
+    pub(super) fn open(&self) -> Log {
+        self.open_with(Options::default())
+    }
+
+    pub(super) fn open_with(&self, options: Options) -> Log {
+        let options = options.memory(64 << 20).segment_size(64 << 10).writers(1).compression(0);
+        self.try_open(options).unwrap()
+    }
+
+    pub(super) fn try_open(&self, options: Options) -> Result<Log> {
+        Log::open_stepped(self.store.clone(), self.keys.clone(), options, self.environment.clone())
+    }
+
+    /// A block of rows that come from so many producers.
+    pub(super) fn block(&mut self, log: &Log, rows: Vec<Row>, producers: usize) {
+        let mut handles = (0..producers).map(|_| log.producer().unwrap()).collect::<Vec<_>>();
+        for row in rows {
+            row.append(&mut handles[self.rows.len() % producers], self.rows.len());
+            self.rows.push(row);
+        }
+        for handle in &mut handles {
+            let _ = handle.flush().unwrap();
+        }
+        drain(log);
+    }
+
+    pub(super) fn image(&self) -> Image {
+        Image::of_store(&*self.store)
+    }
+
+    /// The rows that meet `query`, by their numbers in the log, which a full export tells.
+    pub(super) fn expected(&self, query: &Query) -> Vec<u64> {
+        let numbers = self.numbers();
+        let meets = |&(number, row): &(u64, usize)| self.rows[row].meets(number, query);
+        numbers.into_iter().filter(meets).map(|(number, _)| number).collect()
+    }
+
+    /// Of each entry of the log its row.
+    pub(super) fn numbers(&self) -> Vec<(u64, usize)> {
+        let lines = exported(&self.image(), &self.key, false);
+        let numbers = lines.iter().map(|(number, line)| (*number, row_of(line))).collect::<Vec<_>>();
+        assert_eq!(numbers.len(), self.rows.len(), "the log has every row");
+        numbers
+    }
+
+    pub(super) fn verify(&self, store: impl Store + 'static) -> Verify {
+        let verify = Verify::open_store(Arc::new(store)).unwrap().threads(1);
+        verify.key(self.key.clone()).identity(Arc::new(Mask))
+    }
+
+    pub(super) fn reader(&self, store: impl Store + 'static) -> Reader {
+        reader(store, &self.key)
+    }
+}
+
+/// Seals and commits whatever there is.
+pub(super) fn drain(log: &Log) {
+    while log.step(Step::Seal).unwrap() {
+        log.step(Step::Commit).unwrap();
+    }
+}
+
+fn row_of(line: &[u8]) -> usize {
+    let line: serde_json::Value = serde_json::from_slice(line).unwrap();
+    line["location"].as_str().unwrap().parse().unwrap()
+}
+
+pub(super) fn reader(store: impl Store + 'static, key: &VerifierKey) -> Reader {
+    let reader = Reader::open_store(Arc::new(store)).unwrap();
+    reader.key(key.clone()).identity(Arc::new(Mask)).threads(2)
+}
+
+/// Entries as JSON lines, by their numbers.
+pub(super) type Answer = Vec<(u64, Vec<u8>)>;
+
+pub(super) fn answer(reader: &Reader, query: &Query) -> Result<(Answer, ReadReport)> {
+    let mut answer = Answer::new();
+    let report = reader.for_each(query, |number, entry| {
+        let mut line = Vec::new();
+        jsonl::write_entry(entry, number, &mut line);
+        answer.push((number, line));
+        Ok(())
+    })?;
+    assert_eq!(report.entries, answer.len() as u64);
+    Ok((answer, report))
+}
+
+/// What an export of everything gives.
+pub(super) fn exported(image: &Image, key: &VerifierKey, salvage: bool) -> Answer {
+    let export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
+    let mut out = Vec::new();
+    export.identity(Arc::new(Mask)).salvage(salvage).run(&mut out).unwrap();
+    let number = |line: &[u8]| {
+        let value: serde_json::Value = serde_json::from_slice(line).unwrap();
+        value["entry"].as_u64().unwrap()
+    };
+    out.split_inclusive(|&byte| byte == b'\n').map(|line| (number(line), line.to_vec())).collect()
+}
+
+/// The same files, to be written to.
+pub(super) fn writable(image: &Image) -> Memory {
+    let store = Memory::new();
+    for path in image.paths() {
+        store.create_directory(bulla::store::parent(&path)).unwrap();
+        put(&store, &path, image.get(&path));
+    }
+    store
+}
+
+fn put(store: &Memory, path: &str, content: &[u8]) {
+    store.create(path).unwrap().write_at(&mut [IoSlice::new(content)], 0).unwrap();
+}
+
+/// The files of the index.
+pub(super) fn index_files(image: &Image) -> Vec<String> {
+    image.paths().into_iter().filter(|path| path.starts_with("index/")).collect()
+}
+
+pub(super) fn without_index(image: &Image) -> Image {
+    index_files(image).iter().fold(image.clone(), |image, path| image.without(path))
+}
+
+/// The frames that the checkpoint covers.
+pub(super) fn frames(image: &Image) -> Vec<Commitment> {
+    let note = SignedNote::parse(image.get("checkpoint")).unwrap();
+    let size = Checkpoint::parse(note.text).unwrap().size;
+    let mut frames = Vec::new();
+    while (frames.len() as u64) < size {
+        let (index, left) = (frames.len() as u64 / 256, size - frames.len() as u64);
+        let width = left.min(256) as u16;
+        let bundle = tile::parse_bundle(image.get(&tile::entries_path(index, width)), width).unwrap();
+        frames.extend(bundle.into_iter().map(|bytes| Commitment::decode(bytes).unwrap()));
+    }
+    frames
+}
+
+pub(super) fn blocks(image: &Image) -> Vec<Commitment> {
+    frames(image).into_iter().filter(|frame| frame.kind == FrameKind::Block).collect()
+}
+
+/// Where the body of a frame of a log without surplus lies.
+pub(super) fn body_of(image: &Image, frame: &Commitment) -> (String, usize) {
+    let encoded = frame.encode();
+    for path in image.paths().into_iter().filter(|path| path.ends_with(".seg")) {
+        let content = image.get(&path);
+        if let Some(at) = content.windows(encoded.len()).position(|window| window == encoded) {
+            return (path, at + encoded.len());
+        }
+    }
+    panic!("frame {} is nowhere", frame.frame);
+}
+
+/// What is done in those.
+const OPERATIONS: [&str; 4] = ["read", "write", "löschen", "default"];
+
+/// Rows of all kinds.
+pub(super) fn varied(rng: &mut Rng) -> Row {
+    let long = "l".repeat(300 + rng.below(3) as usize);
+    let names = ["user_1", "user_2", "usér_3", "user_4 ", "default", "", "read", &long];
+    let mut row = Row::new(rng.below(40_000) as i64 * 250_000_000, rng.one::<&str>(&OPERATIONS));
+    if rng.below(3) > 0 {
+        row.processor = Some((*rng.one(&["shop", "mailer", "", "user_1"])).to_owned());
+    }
+    if rng.below(3) > 0 {
+        row.stream = Some((*rng.one(&["default", "ström", "", "s"])).to_owned());
+    }
+    row.subjects = match rng.below(6) {
+        0 => None,
+        1 => Some(Vec::new()),
+        more => Some((0..more - 1).map(|_| (*rng.one(&names)).to_owned()).collect()),
+    };
+    let bytes = rng.below(60) as usize;
+    row.noise(rng, bytes)
+}
+
+/// Some query.
+pub(super) fn some_query(rng: &mut Rng, entries: u64) -> Query {
+    let mut query = Query::new();
+    if rng.below(2) == 0 {
+        query = query.subject(*rng.one(&["user_1", "user_2", "usér_3", "user_4 ", "default", "", "nobody"]));
+    }
+    if rng.below(3) == 0 {
+        query = query.stream(*rng.one(&["default", "ström", "", "s", "none"]));
+    }
+    if rng.below(3) == 0 {
+        query = query.operation(*rng.one(&["read", "write", "löschen", "default", "Read"]));
+    }
+    if rng.below(3) == 0 {
+        query = query.processor(*rng.one(&["shop", "mailer", "", "user_1", "user_2"]));
+    }
+    if rng.below(4) == 0 {
+        query = query.from(rng.below(40_000) as i64 * 250_000_000);
+    }
+    if rng.below(4) == 0 {
+        query = query.to(rng.below(40_000) as i64 * 250_000_000);
+    }
+    if rng.below(4) == 0 {
+        let first = rng.below(entries + 2);
+        query = query.entries(first..=first + rng.below(entries));
+    }
+    query
+}
+
+/// A log of some epochs, segments and blocks.
+pub(super) fn some_log(seed: u64) -> World {
+    let (mut world, mut rng) = (World::new(seed), Rng(seed));
+    for _ in 0..1 + rng.below(3) {
+        let log = world.open();
+        for _ in 0..1 + rng.below(40) {
+            let most = if rng.below(8) == 0 { 60 } else { 5 };
+            let mut rows = (0..=rng.below(most)).map(|_| varied(&mut rng)).collect::<Vec<_>>();
+            if rng.below(10) == 0 {
+                let last = rows.pop().unwrap();
+                rows.push(last.noise(&mut rng, 20_000));
+            }
+            let producers = 1 + rng.below(3) as usize;
+            world.block(&log, rows, producers);
+        }
+        log.close().unwrap();
+    }
+    world
+}
