@@ -1,7 +1,8 @@
 //! A tamper-evident, encrypted, compressed audit log for systems that handle personal data.
 //!
-//! [`Log`] appends, from many threads, at the speed of the store that is watched; [`Verify`] checks a log with
-//! public keys alone; [`Export`] reads back what verified.
+//! [`Log`] appends, from many threads, at the speed of the store that is watched. [`Reader`] answers a [`Query`] from
+//! the blocks that it can concern, proves the answer to whoever has the log's public key, and follows the log as it
+//! grows. [`Verify`] checks a whole log with public keys alone; [`Export`] writes it out.
 //!
 //! `docs/format.md` specifies every byte, `docs/threat-model.md` says what an attacker can and cannot do.
 
