@@ -28,11 +28,8 @@ impl Passes {
             *last = done;
             bar.set_length(total);
             bar.set_position(done);
-            let seconds = bar.elapsed().as_secs();
-            match entries.checked_div(seconds) {
-                None => bar.set_message(format!("{entries} entries")),
-                Some(rate) => bar.set_message(format!("{entries} entries, {rate}/s")),
-            }
+            let rate = u128::from(entries) * 1000 / bar.elapsed().as_millis().max(1);
+            bar.set_message(format!("{entries} entries, {rate}/s"));
         }
     }
 
