@@ -124,6 +124,10 @@ impl<'a> Tokens<'a> {
             self.tokens.sort_unstable();
             self.tokens.dedup();
             self.too_many = self.tokens.len() > MAX_TOKENS;
+            if !self.too_many {
+                // Room for as many again: they are sorted once for that many, however often values come again.
+                self.tokens.reserve(self.tokens.len());
+            }
         }
     }
 
