@@ -310,7 +310,7 @@ mod tests {
             ("Memory", "`memory`"),
             ("recipients", "`log.recipients`"),
             ("segmentsize", "`segment_size`"),
-            ("retry", "`retries`"),
+            ("retry_dela", "`retry_delay`"),
         ] {
             let error = Configure::default().set(key, "1").unwrap_err();
             assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(meant), "{error}");

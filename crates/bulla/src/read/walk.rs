@@ -28,7 +28,7 @@ use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
-use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
 use std::sync::Arc;
@@ -59,18 +59,20 @@ pub(crate) struct Walk<'a> {
     next: u64,
     /// `None` where the frame before is not known.
     next_entry: Option<u64>,
-    log: Option<LogId>,
+    /// The id and the hash of the first frame, which all have.
+    log: Option<(LogId, HashId)>,
     epoch: Option<Epoch>,
     /// Whether another epoch may have begun since, unseen.
     unsure_epoch: bool,
     last: Option<Last>,
     /// Frames of which nothing is known, to be told once it is known which entries they had.
     lost: Option<Finding>,
-    /// Which `[log]` may follow the last epoch, and where that one is.
+    /// Which `[log]` may follow the last epoch, and where the first epoch is that had the same one as that.
     terms: Option<(Terms, Finding)>,
     /// Whether an epoch may have begun since, or an event have allowed another `[log]`, unseen.
     unsure_terms: bool,
-    config_told: bool,
+    /// That the frames have another id or hash than `bulla.toml`, which most often is edited then.
+    foreign: Option<Finding>,
     /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
     pub(crate) foreign_epochs: u64,
@@ -165,7 +167,7 @@ impl<'a> Walk<'a> {
             lost: None,
             terms: None,
             unsure_terms: false,
-            config_told: false,
+            foreign: None,
             opened_epochs: 0,
             foreign_epochs: 0,
             lost_entries: 0,
@@ -380,7 +382,7 @@ impl<'a> Walk<'a> {
     /// Checks the numbers of a settled commitment against those before it.
     fn check_numbering(&mut self, frame: u64, commitment: &Commitment) {
         let epoch = self.epoch.as_ref().filter(|_| !self.unsure_epoch).map(|epoch| epoch.number);
-        let log = *self.log.get_or_insert(commitment.log_id);
+        let (log, hash) = *self.log.get_or_insert((commitment.log_id, commitment.hash));
         let wrong = if commitment.frame != frame {
             Some("the frame's number is not its place in the tree")
         } else if self.next_entry.is_some_and(|next| next != commitment.first_entry) {
@@ -390,7 +392,7 @@ impl<'a> Walk<'a> {
             Some("it belongs to another epoch than the frames around it")
         } else if commitment.log_id != log {
             Some("it belongs to another log")
-        } else if commitment.hash != self.config.hash && !self.config_told {
+        } else if commitment.hash != hash && commitment.hash != self.config.hash {
             Some("its hash is not the log's")
         } else {
             None
@@ -399,9 +401,9 @@ impl<'a> Walk<'a> {
             let finding = Finding::new(FindingKind::Numbering, wrong).frame(frame);
             self.add(finding.entries(commitment.first_entry, commitment.entries));
         }
-        if log != self.config.id && !std::mem::replace(&mut self.config_told, true) {
-            let detail = "the log's frames have another id than bulla.toml";
-            self.add(Finding::new(FindingKind::ConfigMismatch, detail).frame(frame));
+        if (log, hash) != (self.config.id, self.config.hash) && self.foreign.is_none() {
+            let detail = "the log's frames have another id or hash than bulla.toml";
+            self.foreign = Some(Finding::new(FindingKind::ConfigMismatch, detail).frame(frame));
         }
         self.next_entry = Some(commitment.first_entry.saturating_add(commitment.entries));
     }

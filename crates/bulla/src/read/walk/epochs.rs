@@ -177,7 +177,8 @@ impl Walk<'_> {
                 "its [log] is not that of the epoch before, and no event between them allows the change";
             self.add(Finding { detail: detail.to_owned(), ..place.clone() });
         }
-        self.terms = Some((Terms::of(digest), place));
+        let since = self.terms.take().filter(|(terms, _)| terms.current == digest).map(|(_, since)| since);
+        self.terms = Some((Terms::of(digest), since.unwrap_or(place)));
     }
 
     /// Takes in what an event allows.
@@ -192,11 +193,14 @@ impl Walk<'_> {
 
     /// `bulla.toml` has the `[log]` of the last epoch, or the one that an event since then allows.
     pub(super) fn check_config(&mut self) {
-        let Some((terms, place)) = self.terms.take() else { return };
-        if !terms.admit(self.config.digest) && !std::mem::replace(&mut self.config_told, true) {
-            let detail = "[log] of bulla.toml is not the one that this epoch, the last, was begun with";
-            self.add(Finding { detail: detail.to_owned(), ..place });
-        }
+        let known = self.terms.take().filter(|(terms, _)| !terms.admit(self.config.digest));
+        let edited = known.map(|(_, since)| {
+            let detail = "[log] of bulla.toml is not the one that epochs were begun with from this one on";
+            Finding { detail: detail.to_owned(), ..since }
+        });
+        // Of a file that was edited that much is told, and not what it comes to.
+        let foreign = self.foreign.take();
+        edited.or(foreign).into_iter().for_each(|finding| self.add(finding));
     }
 
     /// Derives an epoch's keys, where there is an identity and it fits.

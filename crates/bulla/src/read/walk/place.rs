@@ -71,7 +71,7 @@ impl Walk<'_> {
     pub(super) fn is_in_tree(&self, head: &Head) -> bool {
         let frame = head.commitment.frame;
         match (self.chunk.entry(frame), self.chunk.leaf(frame)) {
-            (None, None) => head.commitment.log_id == self.log.unwrap_or(self.config.id),
+            (None, None) => head.commitment.log_id == self.log.map_or(self.config.id, |(log, _)| log),
             (entry, leaf) => entry == Some(head.encoded) || leaf == Some(tree::leaf_hash(&head.encoded)),
         }
     }
