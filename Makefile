@@ -19,6 +19,7 @@ test: setup
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
+	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
 
 ## Licences and bans of everything that is linked.

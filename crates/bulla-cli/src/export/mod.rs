@@ -124,14 +124,17 @@ impl Export {
 
 impl Format {
     /// Refuses at the start what would fail in the end.
+    #[cfg_attr(not(feature = "parquet"), allow(unused_variables))]
     fn check(self, on_screen: bool) -> Result<(), Failure> {
-        match self {
-            #[cfg(not(feature = "parquet"))]
-            Format::Parquet => Err(without_parquet()),
-            Format::Parquet if on_screen => {
-                Err(Failure::usage("Parquet is nothing for a terminal; write it to a file with -o FILE"))
-            }
-            _ => Ok(()),
+        if !matches!(self, Format::Parquet) {
+            return Ok(());
+        }
+        #[cfg(not(feature = "parquet"))]
+        return Err(without_parquet());
+        #[cfg(feature = "parquet")]
+        match on_screen {
+            true => Err(Failure::usage("Parquet is nothing for a terminal; write it to a file with -o FILE")),
+            false => Ok(()),
         }
     }
 }
