@@ -40,10 +40,8 @@ impl Check {
         interrupt::exit_after(|| ())?;
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let bytes = read(&self.file)?;
-        let refused = |error: ProofError| {
-            let exit = if error == ProofError::Kind { Exit::Usage } else { Exit::Violation };
-            Failure::new(exit, format!("{}: {error}", self.file.display()))
-        };
+        let refused =
+            |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", self.file.display()));
         match ProofFile::parse(&bytes).map_err(refused)? {
             ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
             ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
@@ -91,9 +89,16 @@ fn tell(key: Option<&VerifierKey>) {
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 4 << 30;
+    const FIRST: u64 = 4 << 10;
     let failed = |error: io::Error| Failure::io(path.display(), &error);
     let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let mut file = File::open(path).map_err(failed)?;
+    // What begins like no proof is not read to its end, which it may not have.
+    (&mut file).take(FIRST).read_to_end(&mut bytes).map_err(failed)?;
+    if let Err(error @ ProofError::Kind) = ProofFile::parse(&bytes) {
+        return Err(Failure::new(Exit::Violation, format!("{}: {error}", path.display())));
+    }
+    file.take(LIMIT + 1 - FIRST).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > LIMIT {
         true => Err(Failure::usage(format!("{} has over {LIMIT} bytes: no proof has", path.display()))),
         false => Ok(bytes),

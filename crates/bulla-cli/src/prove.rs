@@ -27,7 +27,7 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "N", conflicts_with = "entries")]
     entry: Option<u64>,
 
-    /// Prove that the log begins with all that this checkpoint covers: a file, as `checkpoint` in the log
+    /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
     consistency: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ impl Prove {
             Some(path) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
-                (proof, "that the log begins with all that the old checkpoint covers".to_owned())
+                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
             }
             None => {
                 let query = match self.entry {

@@ -24,7 +24,8 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 T is an RFC 3339 time or a date. A damaged log is refused before anything is
-written, unless --salvage; exit code 1 then too.
+written, unless --salvage; exit code 1 then too. With a filter that is said of
+the blocks that have to be read; `bulla verify` looks at all of them.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
