@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM.
+//! SIGINT, SIGTERM and SIGHUP.
 //!
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input. A second
 //! signal ends it at once. What only reads has nothing to drain: [`exit_after`].
@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+/// What ends a command in order. SIGHUP too, unless whoever started it has that ignored, as `nohup` does.
+fn signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP))
+}
+
+/// Whether a signal is ignored, as the kernel tells it.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
 
 /// Whether the command was told to stop.
 #[derive(Debug)]
@@ -28,7 +39,7 @@ impl Interrupt {
     /// From now on the first signal is noted here, and a second one ends the process.
     pub(crate) fn install() -> Result<Self, Failure> {
         let raised = Arc::new(AtomicBool::new(false));
-        for signal in SIGNALS {
+        for signal in signals() {
             // In this order: the flag that the first signal sets must not end the process at once.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
@@ -88,7 +99,7 @@ pub(crate) fn exit_after(clean_up: impl FnOnce() + Send + 'static) -> Result<(),
 /// A stream that has a byte to read for every signal.
 fn wake_up() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
-    for signal in SIGNALS {
+    for signal in signals() {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok(read)

@@ -15,7 +15,7 @@ fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, std::pro
 
 #[test]
 fn a_signal_drains_and_says_what_was_committed() {
-    for stop in [Signal::INT, Signal::TERM] {
+    for stop in [Signal::INT, Signal::TERM, Signal::HUP] {
         let place = Place::new();
         let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
         // Of this nobody knows whether it is read before the signal; of the line without an end, that it is not.
