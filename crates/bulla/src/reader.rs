@@ -133,7 +133,7 @@ impl Reader {
     /// A reader of the log in `directory`.
     ///
     /// # Errors
-    /// `Unavailable` where there is no log, `Invalid` where its configuration is not one.
+    /// `Unavailable` where there is no log, `Tampered` where its configuration is not one.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         Self::open_store(Arc::new(FileSystem::new(directory.as_ref())))
     }
@@ -143,7 +143,11 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
-        let (config, _) = config::load(&*store)?;
+        // Whoever reads has not written it: what is wrong with it is wrong with the log.
+        let (config, _) = config::load(&*store).map_err(|error| match error.kind() {
+            ErrorKind::Invalid => Error::tampered(error.to_string()),
+            _ => error,
+        })?;
         Ok(Reader {
             store,
             config,

@@ -172,3 +172,19 @@ fn a_closed_output_pipe_is_no_error() {
     let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
     assert_eq!(ran.err, "");
 }
+
+#[test]
+fn a_configuration_that_was_damaged_is_a_violation() {
+    let place = filled();
+    let file = place.audit().join("bulla.toml");
+    let mut text = std::fs::read(&file).unwrap();
+    text.push(0xff);
+    std::fs::write(&file, text).unwrap();
+    for subcommand in
+        [&["verify"][..], &["export"], &["export", "--subject", "ada"], &["prove", "--entry", "1"], &["tail"]]
+    {
+        let ran = place.run(subcommand[0], &subcommand[1..]);
+        assert!(ran.out.is_empty() || subcommand[0] == "verify", "{ran:?}");
+        ran.exits(exit::VIOLATION);
+    }
+}
