@@ -2,6 +2,8 @@
 
 use crate::{generator, rows};
 use bulla_workload::Workload;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const BATCH: usize = 2048;
 
@@ -20,7 +22,7 @@ fn fifty_words_compress_as_published() {
 fn check<const LEVELS: usize>(workload: Workload, published: [(i32, f64); LEVELS]) {
     let rows = rows(&mut generator(workload), BATCH);
     for (level, published) in published {
-        let ratio = rows.len() as f64 / compressed_length(&rows, level) as f64;
+        let ratio = rows.len() as f64 / compressed(&rows, level).len() as f64;
         println!("{workload}, zlib level {level}: {ratio:.2}x, published {published}x");
         assert!(
             (ratio / published - 1.0).abs() < 0.05,
@@ -29,9 +31,22 @@ fn check<const LEVELS: usize>(workload: Workload, published: [(i32, f64); LEVELS
     }
 }
 
-/// How long zlib makes it: its own code, since others that write the same format compress otherwise.
+#[test]
+fn what_zlib_wrote_another_zlib_reads() {
+    const READ: &str = "import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))";
+    let rows = rows(&mut generator(Workload::Gdpr50), 20);
+    for level in [1, 4, 9] {
+        let mut python = Command::new("python3");
+        python.args(["-c", READ]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut python = python.spawn().unwrap();
+        python.stdin.take().unwrap().write_all(&compressed(&rows, level)).unwrap();
+        assert!(python.wait_with_output().unwrap().stdout == rows, "level {level}");
+    }
+}
+
+/// What zlib makes of it: its own code, since others that write the same format compress otherwise.
 #[allow(unsafe_code)]
-fn compressed_length(plain: &[u8], level: i32) -> usize {
+fn compressed(plain: &[u8], level: i32) -> Vec<u8> {
     let mut compressed = vec![0_u8; 2 * plain.len()];
     let mut length = compressed.len() as libz_sys::uLongf;
     // SAFETY: both pointers are of slices of the lengths beside them, and `length` is there to be written.
@@ -45,5 +60,6 @@ fn compressed_length(plain: &[u8], level: i32) -> usize {
         )
     };
     assert_eq!(status, libz_sys::Z_OK);
-    usize::try_from(length).unwrap()
+    compressed.truncate(usize::try_from(length).unwrap());
+    compressed
 }
