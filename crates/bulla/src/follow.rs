@@ -256,11 +256,12 @@ impl Tip {
         while let Some(placed) = frames.next()? {
             tip.frame += 1;
             tip.entry += placed.commitment.entries;
-            tip.offset = placed.offset + frame::frame_length(&placed.commitment);
+            tip.offset = placed.end();
             if tip.frame == snapshot.manifest.checkpoint.size {
-                let (file, _) = open_segment(&*snapshot.reader.store, placed.segment)?;
-                tip.segment = Some((placed.segment, file));
-                tip.keys = Some(snapshot.keys(&frames, &mut Files::default())?);
+                let mut files = Files::default();
+                tip.keys = Some(snapshot.keys(&frames, &mut files)?);
+                let last = snapshot.locate(&mut files, placed, None)?;
+                tip.segment = Some((last.segment, last.file));
             }
         }
         Ok(tip)

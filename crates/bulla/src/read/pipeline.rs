@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 const MOST_WEIGHT: u64 = 64 << 20;
 
 /// Takes items from `next`, each with a weight (bytes of memory, about), applies `work` to them on `threads` threads,
-/// and gives the results to `take` in the items' order, on the calling thread. The first error ends it.
+/// and gives the results to `take` in the items' order, on the calling thread. The first error ends it, first in the
+/// order of items: one of `next` comes after the results of the items before.
 pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     threads: usize,
     mut next: impl FnMut() -> Result<Option<(T, u64)>>,
@@ -34,13 +35,16 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
             });
         }
         let mut pending = VecDeque::<(Receiver<Result<R>>, u64)>::new();
-        let (mut weight, mut more) = (0, true);
+        let (mut weight, mut more, mut end) = (0, true, Ok(()));
         let mut run = || {
             loop {
                 while more && (pending.is_empty() || pending.len() < 4 * threads && weight < MOST_WEIGHT) {
-                    let Some((item, heavy)) = next()? else {
-                        more = false;
-                        break;
+                    let (item, heavy) = match next() {
+                        Ok(Some(item)) => item,
+                        last => {
+                            (more, end) = (false, last.map(drop));
+                            break;
+                        }
                     };
                     let (sender, receiver) = mpsc::sync_channel(1);
                     weight += heavy;
@@ -48,7 +52,9 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
                     // The queue is there as long as this function is.
                     let _ = jobs.send((item, sender));
                 }
-                let Some((result, light)) = pending.pop_front() else { return Ok(()) };
+                let Some((result, light)) = pending.pop_front() else {
+                    return std::mem::replace(&mut end, Ok(()));
+                };
                 weight -= light;
                 take(result.recv().map_err(|_| Error::unavailable("a reading thread panicked"))??)?;
             }
@@ -91,6 +97,19 @@ mod tests {
             assert!(taken.iter().copied().eq((0..1000).map(|item| item * 2)));
             assert!(most.load(Ordering::Relaxed) <= 4);
         }
+    }
+
+    #[test]
+    fn an_error_of_the_items_comes_after_the_results_before_it() {
+        let (mut items, mut taken) = (0..10_u64, Vec::new());
+        let next = || items.next().map(|item| Some((item, 1))).ok_or(Error::unavailable("no more"));
+        let work = |_: &mut (), item| Ok(item);
+        let result = in_order(2, next, work, |item| {
+            taken.push(item);
+            Ok(())
+        });
+        assert_eq!(result.unwrap_err().to_string(), "no more");
+        assert!(taken.into_iter().eq(0..10));
     }
 
     #[test]
