@@ -428,7 +428,8 @@ fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Option<He
 }
 
 fn located(head: Head, segment: SegmentName, file: &Arc<dyn StoreFile>) -> Located {
-    Located { commitment: head.commitment, segment, file: file.clone(), offset: head.offset, keys: None }
+    let (commitment, file) = (head.commitment, file.clone());
+    Located { commitment, segment, file, offset: head.offset, keys: None, foreign: false }
 }
 
 fn tree_of(leaves: Vec<Hash>) -> Frontier {

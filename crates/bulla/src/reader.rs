@@ -505,7 +505,7 @@ impl Files {
                 file
             }
         };
-        Ok(Located { commitment, segment, file, offset, keys })
+        Ok(Located { commitment, segment, file, offset, keys, foreign: false })
     }
 }
 
@@ -516,8 +516,8 @@ fn verified(frame: &Located) -> Result<crate::read::open::Verified<'_>> {
 
 /// Opens a block, all checks done.
 fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+    let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
-    let opened =
-        opener.open(verified(frame)?, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

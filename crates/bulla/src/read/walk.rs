@@ -20,6 +20,7 @@ use crate::frame::{self, HEAD, Head};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{Seal, SealChain};
+use crate::query::Query;
 use crate::read::open::Located;
 use crate::read::seals::Seals;
 use crate::read::sources::{self, Chunk, Encoded};
@@ -76,7 +77,9 @@ pub(crate) struct Walk<'a> {
     /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
     pub(crate) foreign_epochs: u64,
-    /// Entries of frames that are not there.
+    /// Which entries count as lost.
+    pub(crate) asked: Query,
+    /// Entries of frames that are not there: as many as can be meant by what is asked.
     pub(crate) lost_entries: u64,
     pub(crate) findings: Findings,
 }
@@ -99,10 +102,19 @@ struct Epoch {
     number: u64,
     encoded: Encoded,
     keys: Option<Arc<EpochKeys>>,
+    /// Whether the identity is found not to be a recipient.
+    foreign: bool,
     /// The header's group and the seal of its frame, where that is sound, to compare copies with.
     original: Option<(u64, Seal)>,
     /// Whether the seal of its frame was told to be wrong.
     seal_told: bool,
+}
+
+impl Epoch {
+    /// One of which nothing more is known than what it is.
+    fn new(number: u64, encoded: Encoded) -> Self {
+        Epoch { number, encoded, keys: None, foreign: false, original: None, seal_told: false }
+    }
 }
 
 /// The frame that was located last, if it is the one before the next.
@@ -170,6 +182,7 @@ impl<'a> Walk<'a> {
             foreign: None,
             opened_epochs: 0,
             foreign_epochs: 0,
+            asked: Query::default(),
             lost_entries: 0,
             findings: Findings::default(),
         })
@@ -229,8 +242,7 @@ impl<'a> Walk<'a> {
         };
         self.tell_lost(Some(commitment.first_entry));
         if commitment.kind == FrameKind::Epoch {
-            let epoch = Epoch { number: frame, encoded, keys: None, original: None, seal_told: false };
-            self.epoch = Some(epoch);
+            self.epoch = Some(Epoch::new(frame, encoded));
             self.unsure_epoch = false;
         }
         let located = match gone {
@@ -244,7 +256,7 @@ impl<'a> Walk<'a> {
         if let Some(located) = &located {
             self.look_inside(located)?;
         }
-        Ok(located.map(|located| Located { keys: self.keys_of(&located.commitment), ..located }))
+        Ok(located.map(|located| self.with_keys(located)))
     }
 
     /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
@@ -299,7 +311,7 @@ impl<'a> Walk<'a> {
         let first = lost.entries.take().map(|(first, _)| first);
         if let Some((first, next)) = first.zip(next_entry).filter(|(first, next)| first < next) {
             lost = lost.entries(first, next - first);
-            self.lost_entries += next - first;
+            self.count_lost(first, next - first);
         }
         self.add(lost);
     }
@@ -312,9 +324,15 @@ impl<'a> Walk<'a> {
             open.offset = end;
         }
         self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
-        self.lost_entries += if commitment.kind == FrameKind::Block { commitment.entries } else { 0 };
+        if self.asked.admits(commitment) {
+            self.count_lost(commitment.first_entry, commitment.entries);
+        }
         self.forget(1);
         self.add(finding.entries(commitment.first_entry, commitment.entries));
+    }
+
+    fn count_lost(&mut self, first: u64, count: u64) {
+        self.lost_entries += self.asked.clip(first, count).map_or(0, |(first, last)| last - first + 1);
     }
 
     /// Passes frames whose seals are not known.
@@ -372,7 +390,7 @@ impl<'a> Walk<'a> {
         }
         wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
         let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
-        let located = Located { commitment, segment: name, file, offset, keys: None };
+        let located = Located { commitment, segment: name, file, offset, keys: None, foreign: false };
         if located.commitment.kind == FrameKind::Epoch {
             self.begin_epoch(&located, last)?;
         }
