@@ -248,7 +248,8 @@ impl<'a> Walk<'a> {
         let located = match gone {
             None => self.locate(frame, commitment.clone(), &encoded, head)?,
             Some(end) => {
-                self.miss(frame, &commitment, end, "something else is in its place");
+                let detail = "something else is in its place".to_owned();
+                self.miss(&commitment, end, |finding| Finding { detail, ..finding });
                 None
             }
         };
@@ -317,18 +318,15 @@ impl<'a> Walk<'a> {
     }
 
     /// A frame is known and not there; the segment goes on at `end`.
-    fn miss(&mut self, frame: u64, commitment: &Commitment, end: u64, detail: &str) {
-        let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
-        if let Some(open) = &mut self.open {
-            finding = finding.at(open.name, open.offset);
-            open.offset = end;
-        }
+    fn miss(&mut self, commitment: &Commitment, end: u64, told: impl FnOnce(Finding) -> Finding) {
+        let place = self.open.as_ref().map(|open| (open.name, open.offset));
+        self.open.iter_mut().for_each(|open| open.offset = end);
         self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
         if self.asked.admits(commitment) {
             self.count_lost(commitment.first_entry, commitment.entries);
         }
         self.forget(1);
-        self.add(finding.entries(commitment.first_entry, commitment.entries));
+        self.add(told(Finding::missing(place, commitment)));
     }
 
     fn count_lost(&mut self, first: u64, count: u64) {
@@ -352,7 +350,7 @@ impl<'a> Walk<'a> {
         let end = |offset: u64| offset.saturating_add(frame::frame_length(&commitment));
         let Some(open) = self.open.as_mut().filter(|open| end(open.offset) <= open.length) else {
             let rest = self.open.as_ref().map_or(0, |open| open.length);
-            self.miss(frame, &commitment, rest, "the segment ends before the frame does");
+            self.miss(&commitment, rest, |finding| finding);
             return Ok(None);
         };
         let offset = open.offset;
