@@ -83,7 +83,7 @@ impl Export {
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
-        let mut destination = Destination::open(self.output.as_deref())?;
+        let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.place.reader(self.identity.as_deref())?;
         let query = self.filter.query();
         let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());

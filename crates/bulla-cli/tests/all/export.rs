@@ -39,11 +39,15 @@ fn filters_choose_what_meets_them_all() {
         (&["--entries", "..0"], "1"),
         (&["--entries", "1..", "--subject", "ada"], "2"),
         (&["--entries", "4..9"], ""),
+        (&["--entry", "2"], "3"),
+        (&["--entry", "2", "--subject", "ada"], ""),
+        (&["--entry", "4"], ""),
     ] {
         assert_eq!(chosen(filter), expected, "{filter:?}");
     }
     place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
     place.run("export", &["--format", "xml"]).exits(exit::USAGE);
+    place.run("export", &["--entry", "1", "--entries", "1"]).exits(exit::USAGE);
     for numbers in ["", "..", "2..1", "x", "1-2", "-1", "1..2..3", "18446744073709551616"] {
         let ran = place.run("export", &[&format!("--entries={numbers}")]).exits(exit::USAGE);
         assert!(ran.err.contains("--entries"), "{ran:?}");
@@ -94,6 +98,40 @@ fn a_file_is_written_whole_or_not_at_all() {
     let mut left = left.collect::<Vec<_>>();
     left.sort();
     assert_eq!(left, ["audit", "audit.keys", "out"], "nothing unfinished stays");
+}
+
+#[test]
+fn nothing_is_written_into_the_log_or_its_keys() {
+    let place = filled();
+    let elsewhere = place.path("other keys");
+    std::os::unix::fs::symlink(place.audit(), place.path("link")).unwrap();
+    std::os::unix::fs::symlink(place.audit().join("checkpoint"), place.path("file")).unwrap();
+    let before = place.run("verify", &["--json"]).exits(exit::DONE).out;
+    for (file, said) in [
+        ("audit/out", "where the log lies"),
+        ("audit/segments/out", "where the log lies"),
+        ("audit/checkpoint", "where the log lies"),
+        ("link/out", "where the log lies"),
+        ("file", "where the log lies"),
+        ("nowhere/../audit/out", "where the log lies"),
+        ("audit.keys/out", "where its keys lie"),
+        ("audit.keys/signing.key", "where its keys lie"),
+    ] {
+        let path = place.path(file);
+        for subcommand in [&["export"][..], &["prove", "--entry", "1"]] {
+            let options = [&subcommand[1..], &["-o", path.to_str().unwrap()]].concat();
+            let ran = place.run(subcommand[0], &options).exits(exit::USAGE);
+            assert!(ran.err.contains(said) && ran.out.is_empty(), "{file}: {ran:?}");
+        }
+    }
+    assert_eq!(place.run("verify", &["--json"]).exits(exit::DONE).out, before);
+    std::fs::rename(place.path("audit.keys"), &elsewhere).unwrap();
+    let out = elsewhere.join("out");
+    let keys = ["--keys", elsewhere.to_str().unwrap(), "-o", out.to_str().unwrap()];
+    place.run("export", &keys).exits(exit::USAGE);
+    // A name that only begins like the log's is another place.
+    let beside = place.path("audit.jsonl");
+    place.run("export", &[&keys[..3], &[beside.to_str().unwrap()]].concat()).exits(exit::DONE);
 }
 
 #[test]
