@@ -146,7 +146,7 @@ impl Configure {
         let edited = self.edit(&text)?;
         let (before, _) = config::parse(&text)?;
         let (after, options) = config::parse(edited.as_bytes())?;
-        Tuning::try_from(options)?;
+        let tuning = Tuning::try_from(options)?;
         check_identity(&before, &after)?;
         let mut configured = Configured {
             changed: edited.as_bytes() != text,
@@ -156,7 +156,7 @@ impl Configure {
         };
         if before.digest != after.digest {
             configured.log = Some((before.digest, after.digest));
-            configured.recovery = change_log(log, keys, environment, &after, (&text, &edited))?;
+            configured.recovery = change_log(log, keys, environment, (&after, &tuning), (&text, &edited))?;
             return Ok(configured);
         }
         if configured.changed {
@@ -192,11 +192,11 @@ fn change_log(
     log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
     environment: &Environment,
-    after: &LogConfig,
+    (after, tuning): (&LogConfig, &Tuning),
     (old, new): (&[u8], &str),
 ) -> Result<Recovery> {
     // That a key can be wrapped to all of them is known before anything says so.
-    environment.key_wrap.wrap(&after.recipients, &[0; 32])?;
+    environment.key_wrap.wrap(&after.recipients, &[0; 32], tuning.plugin_timeout)?;
     let _locks = engine::take_locks(&*log, &*keys)?;
     let open = || Engine::open(log.clone(), keys.clone(), Options::default(), environment.clone());
     let engine = open()?;

@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
-use crate::keys::{self, signing::SigningKey};
+use crate::keys::{self, epoch::EpochSecret, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
 use crate::seal::block::BlockSealer;
@@ -161,7 +161,7 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
-        Ok(engine)
+        engine.progress.failure().map_or(Ok(engine), Err)
     }
 
     /// Working memory for [`Engine::seal_next`].
@@ -214,12 +214,31 @@ impl Engine {
         match ticket.control {
             Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
             Some(Control::Epoch(secret)) => {
-                let wrapped = self.environment.key_wrap.wrap(&self.config.recipients, &secret.0)?;
+                let wrapped = self.wrap_with_retries(&secret)?;
                 let digest = self.config.digest;
                 Ok(seal_epoch(self.identity, ticket.numbers, seconds, digest, &ticket.keys, wrapped))
             }
             None => Err(Error::unavailable("a frame without content was numbered")),
         }
+    }
+
+    /// Wraps an epoch's key. A plugin, and what it talks to, may fail and come back, as a medium; one that hung had its
+    /// time.
+    fn wrap_with_retries(&self, secret: &EpochSecret) -> Result<Vec<u8>> {
+        let wrap = || {
+            let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
+            self.environment.key_wrap.wrap(recipients, &secret.0, limit)
+        };
+        let mut delay = self.tuning.retry_delay;
+        for _ in 0..self.tuning.retries {
+            match wrap() {
+                Err(error) if error.kind() == ErrorKind::Unavailable && !timed_out(&error) => {}
+                wrapped => return wrapped,
+            }
+            self.environment.clock.sleep(delay);
+            delay = delay.saturating_mul(2);
+        }
+        wrap()
     }
 
     fn seconds(&self) -> i64 {
@@ -491,6 +510,10 @@ impl Engine {
     pub(crate) fn published(&self) -> u64 {
         lock(&self.publish).checkpointer.published()
     }
+}
+
+fn timed_out(error: &Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }
 
 /// What a block can be found by.

@@ -40,6 +40,18 @@ impl From<[u8; 32]> for EpochSecret {
 }
 
 impl EpochSecret {
+    /// From its 32 bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut secret = EpochSecret([0; 32]);
+        secret.0.copy_from_slice(bytes);
+        secret
+    }
+
+    /// Another one of it.
+    pub(crate) fn copy(&self) -> Self {
+        EpochSecret(self.0)
+    }
+
     /// A fresh one.
     ///
     /// # Errors

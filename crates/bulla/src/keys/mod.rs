@@ -2,10 +2,15 @@
 //!
 //! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped.
 
+mod age_file;
 pub mod epoch;
+pub mod identities;
+pub mod plugin;
+pub mod prompt;
 pub mod recipients;
 pub mod seal_chain;
 pub mod signing;
+mod stanza;
 
 /// File names in the key directory.
 pub mod files {

@@ -14,6 +14,7 @@ mod follow;
 mod fork;
 mod handover_model;
 mod hostile;
+mod keys;
 mod live;
 mod log;
 mod lying;
