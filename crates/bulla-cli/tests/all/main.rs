@@ -12,6 +12,7 @@ mod hostile;
 mod info;
 mod init;
 mod interrupt;
+mod keys;
 mod manual;
 mod prove;
 mod support;

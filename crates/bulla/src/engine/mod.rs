@@ -546,9 +546,10 @@ pub(crate) fn take_locks(
         .into_iter()
         .map(|(store, path)| {
             store.lock(path).map_err(|error| match error.kind() {
-                std::io::ErrorKind::WouldBlock => {
-                    Error::new(ErrorKind::Locked, format!("another writer has {} open", store.describe("")))
-                }
+                std::io::ErrorKind::WouldBlock => Error::new(
+                    ErrorKind::Locked,
+                    format!("another writer has {} open: stop it first", store.describe("")),
+                ),
                 _ => Error::io(format!("locking {}", store.describe(path)), error),
             })
         })

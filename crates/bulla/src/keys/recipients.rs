@@ -9,6 +9,7 @@ use crate::environment::KeyWrap;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,9 +42,7 @@ impl KeyWrap for Age {
         let mut wraps = Vec::<Box<dyn age::Recipient + '_>>::new();
         for text in recipients {
             match Recipient::parse(text)? {
-                Recipient::X25519(recipient) => wraps.push(Box::new(recipient)),
-                Recipient::Tag(recipient) => wraps.push(Box::new(recipient)),
-                Recipient::TagPq(recipient) => wraps.push(Box::new(recipient)),
+                Recipient::Native(recipient) => wraps.push(recipient),
                 Recipient::Plugin(name) => plugins.entry(name).or_default().push(text.as_str()),
             }
         }
@@ -91,10 +90,8 @@ pub fn parse_recipients_file(text: &str) -> Result<Vec<String>> {
 
 /// A recipient, of one kind or another.
 enum Recipient {
-    X25519(age::x25519::Recipient),
-    /// Keys in hardware that need no plugin to be wrapped to.
-    Tag(age::tag::Recipient),
-    TagPq(age::tagpq::Recipient),
+    /// One that the age library wraps to: X25519, and keys in hardware that need no plugin for that.
+    Native(Box<dyn age::Recipient>),
     /// The name of the plugin that takes it.
     Plugin(String),
 }
@@ -112,21 +109,26 @@ impl Recipient {
                 "SSH keys are no recipients here: make an age identity (`bulla keys DIR new-identity -o FILE`)",
             ));
         }
-        if let Ok(recipient) = text.parse() {
-            return Ok(Recipient::X25519(recipient));
+        let native = match text {
+            _ if text.starts_with("age1tag1") => native::<age::tag::Recipient>(text),
+            _ if text.starts_with("age1tagpq1") => native::<age::tagpq::Recipient>(text),
+            _ => native::<age::x25519::Recipient>(text),
+        };
+        match (native, plugin::recipient_name(text)) {
+            (Ok(recipient), _) => Ok(recipient),
+            // These two have names like a plugin's, and are none.
+            (Err(error), Some(name)) if name == "tag" || name == "tagpq" => Err(not_a_recipient(text, error)),
+            (_, Some(name)) => Ok(Recipient::Plugin(name)),
+            (Err(error), None) => Err(not_a_recipient(text, error)),
         }
-        if text.starts_with("age1tag1") {
-            let recipient = text.parse().map(Recipient::Tag);
-            return recipient.map_err(|error| not_a_recipient(text, error));
-        }
-        if text.starts_with("age1tagpq1") {
-            let recipient = text.parse().map(Recipient::TagPq);
-            return recipient.map_err(|error| not_a_recipient(text, error));
-        }
-        plugin::recipient_name(text).map(Recipient::Plugin).ok_or_else(|| {
-            not_a_recipient(text, text.parse::<age::x25519::Recipient>().err().unwrap_or_default())
-        })
     }
+}
+
+fn native<R>(text: &str) -> Result<Recipient, &'static str>
+where
+    R: age::Recipient + FromStr<Err = &'static str> + 'static,
+{
+    text.parse::<R>().map(|recipient| Recipient::Native(Box::new(recipient)))
 }
 
 fn not_a_recipient(text: &str, error: &str) -> Error {

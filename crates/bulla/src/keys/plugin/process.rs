@@ -197,7 +197,11 @@ impl Process {
             return Ok(());
         }
         match stdout.read(&mut chunk[..room]) {
-            Ok(0) => self.stdout = None,
+            Ok(0) => {
+                self.stdout = None;
+                // Its last words came before that.
+                self.read_errors();
+            }
             Ok(count) => {
                 self.pending.extend_from_slice(&chunk[..count]);
                 self.read += count;
@@ -235,6 +239,7 @@ impl Process {
             }
             Err(error) if is_later(&error) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.read_errors();
                 Err(self.failed("ended before it had read its task"))
             }
             Err(error) => Err(Error::io(format!("writing to age-plugin-{}", self.name), error)),
