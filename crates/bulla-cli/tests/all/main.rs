@@ -14,6 +14,7 @@ mod init;
 mod interrupt;
 mod keys;
 mod manual;
+mod memory;
 mod prove;
 mod support;
 mod tail;

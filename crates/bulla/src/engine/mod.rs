@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
-use crate::keys::{self, epoch::EpochSecret, signing::SigningKey};
+use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
 use crate::seal::block::BlockSealer;
@@ -174,10 +174,13 @@ impl Engine {
         match self.handover.take(block) {
             None => false,
             Some(Work::Control(ticket)) => {
+                let epoch = ticket.numbers.epoch;
                 match self.seal_control(ticket) {
                     Ok(frame) => self.put(Waiting { frame, staged: None }),
                     Err(error) => self.fail(&error),
                 }
+                // The index of those before it has their keys until it is written.
+                self.indexer.begin_epoch(epoch, &self.environment);
                 true
             }
             Some(Work::Block(ticket, batch)) => {
@@ -227,7 +230,7 @@ impl Engine {
     fn wrap_with_retries(&self, secret: &EpochSecret) -> Result<Vec<u8>> {
         let wrap = || {
             let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
-            self.environment.key_wrap.wrap(recipients, &secret.0, limit)
+            scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
         let mut delay = self.tuning.retry_delay;
         for _ in 0..self.tuning.retries {

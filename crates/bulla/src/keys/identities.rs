@@ -147,10 +147,8 @@ fn decrypt<'a>(
     };
     let mut key = Zeroizing::new(Vec::with_capacity(64));
     reader.read_to_end(&mut key).map_err(|error| damaged(&error))?;
-    match key.len() {
-        32 => Ok(Some(EpochSecret::of(&key))),
-        _ => Err(damaged(&"it does not hold 32 bytes")),
-    }
+    let key = key.as_slice().try_into().map_err(|_| damaged(&"it does not hold 32 bytes"))?;
+    Ok(Some(EpochSecret::of(key)))
 }
 
 fn not_an_identity(line: &str, number: usize) -> Error {

@@ -21,7 +21,7 @@ fn at_a_terminal(
     answers: &[(&str, &str)],
 ) -> (Ran, bool) {
     const SCRIPT: &str = r#"
-import json, os, pty, sys, termios
+import json, os, pty, sys, termios, time
 answers, command = json.loads(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
@@ -38,6 +38,7 @@ while True:
     shown += data
     if answers and answers[0][0].encode() in shown[since:]:
         since = len(shown)
+        time.sleep(float(os.environ.get("ANSWER_AFTER", "0")))
         os.write(terminal, answers.pop(0)[1].encode())
 echo = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 _, status = os.waitpid(pid, 0)

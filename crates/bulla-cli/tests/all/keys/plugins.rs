@@ -245,8 +245,18 @@ fn questions_are_asked_at_the_terminal_and_refused_where_there_is_none() {
     let world = World::with_entries();
     let export = world.place.arguments("export", &["--identity", &world.identity]);
     let path = format!("{}:{}", world.place.path("bin").display(), std::env::var("PATH").unwrap());
+    // A person takes longer than a plugin may: that time is not the plugin's.
     let run = |mode: &str, answers: &[(&str, &str)]| {
-        let (ran, echo) = at_a_terminal(&[("PATH", &path), ("BULLATEST_MODE", mode)], &export, answers);
+        let (ran, echo) = at_a_terminal(
+            &[
+                ("PATH", &path),
+                ("BULLATEST_MODE", mode),
+                ("BULLA_PLUGIN_TIMEOUT", "1 s"),
+                ("ANSWER_AFTER", "1.5"),
+            ],
+            &export,
+            answers,
+        );
         assert!(echo);
         ran
     };
