@@ -15,8 +15,7 @@ use zeroize::Zeroizing;
 /// The arguments of every subcommand that reads entries.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Identities {
-    /// An age identity file that reads the log; may be given more than once [default: identity.age of the key
-    /// directory]
+    /// An age identity file to read with; repeatable [default: identity.age of the keys]
     #[arg(id = "identity", long = "identity", value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -27,7 +26,7 @@ pub(crate) struct Identities {
 /// Where the passphrase of an identity file comes from.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Passphrase {
-    /// A file that holds the identity file's passphrase [default: $BULLA_PASSPHRASE_FILE, else it is asked for]
+    /// A file with its passphrase [default: $BULLA_PASSPHRASE_FILE, or ask]
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
 }

@@ -156,6 +156,7 @@ impl Keys {
 
     fn new_identity(&self) -> Result<Exit, Failure> {
         let Some(path) = &self.output else { return Err(Failure::usage("`new-identity` takes -o FILE")) };
+        self.place.refuse_inside(path)?;
         let passphrase = match self.passphrase || self.identities.passphrase().is_named() {
             true => Some(self.identities.passphrase().new_one()?),
             false => None,

@@ -4,7 +4,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::frame;
 use crate::keys::recipients::Identity;
-use crate::read::manifest::{Frames, Manifest};
+use crate::read::manifest::{Frames, Manifest, Placed};
 use crate::recover;
 use crate::seal::epoch::{EpochBody, MAX_EPOCH};
 use crate::store::{FileSystem, Store};
@@ -49,21 +49,28 @@ pub fn epochs(directory: impl AsRef<Path>) -> Result<Vec<Epoch>> {
     let mut epochs = Vec::new();
     while let Some(placed) = frames.next()? {
         if placed.commitment.kind == FrameKind::Epoch {
-            epochs.push(read(store, placed.commitment, &placed.segment.path(), placed.offset)?);
+            epochs.push(read(store, placed)?);
         }
     }
     Ok(epochs)
 }
 
-fn read(store: &dyn Store, commitment: Commitment, path: &str, offset: u64) -> Result<Epoch> {
-    let (name, number) = (store.describe(path), commitment.frame);
+fn read(store: &dyn Store, placed: Placed) -> Result<Epoch> {
+    let Placed { commitment, segment, offset } = placed;
+    let number = commitment.frame;
+    let missing = || Error::tampered(format!("no segment holds epoch {number}; run `bulla verify`"));
+    let path = segment.ok_or_else(missing)?.path();
+    let name = store.describe(&path);
     let damaged = || Error::tampered(format!("{name}: epoch {number} is damaged; run `bulla verify`"));
     if commitment.body_length > MAX_EPOCH {
         return Err(damaged());
     }
-    let file = store.open(path).map_err(|error| Error::io(format!("reading {name}"), error))?;
+    let file = store.open(&path).map_err(|error| Error::io(format!("reading {name}"), error))?;
     let body = frame::read_body(&*file, offset, &commitment);
-    let body = body.map_err(|error| Error::io(format!("reading {name}"), error))?;
+    let body = body.map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => damaged(),
+        _ => Error::io(format!("reading {name}"), error),
+    })?;
     if sha256(&[&body]) != commitment.body_digest {
         return Err(damaged());
     }
