@@ -4,11 +4,13 @@ use crate::append::tell_recovery;
 use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
 use crate::place::Place;
+use crate::terminal;
 use bulla::config::LogConfig;
 use bulla::store::FileSystem;
 use bulla::{Configure, Configured, SettingSource};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Show how a log is configured, and change it.
 #[derive(clap::Args, Debug)]
@@ -106,8 +108,7 @@ impl Config {
     }
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
-        let done = configure.apply_with_keys(self.place.directory(), self.place.keys())?;
-        tell_recovery(done.recovery);
+        let done = apply(configure, &self.place)?;
         let outcome = Outcome::from(&done);
         if self.json { print_json(&outcome) } else { print(outcome.to_text()) }?;
         if done.live && done.changed {
@@ -115,6 +116,15 @@ impl Config {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Changes a log's configuration. What a plugin asks meanwhile is asked at the terminal.
+pub(crate) fn apply(configure: &Configure, place: &Place) -> Result<Configured, Failure> {
+    let store = |path| Arc::new(FileSystem::new(path));
+    let (log, keys) = (store(place.directory()), store(place.keys()));
+    let done = configure.apply_in(log, keys, &terminal::environment())?;
+    tell_recovery(done.recovery);
+    Ok(done)
 }
 
 /// A key and what it is.

@@ -1,10 +1,13 @@
 //! `bulla init`.
 
 use crate::exit::{Exit, Failure};
+use crate::keys::recipients_in;
 use crate::output::{print, print_json};
 use crate::place::{Place, inside};
+use crate::terminal;
 use bulla::Created;
 use bulla::keys::files;
+use bulla::store::FileSystem;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -28,6 +31,10 @@ pub(crate) struct Init {
     #[arg(long = "recipient", value_name = "AGE")]
     recipients: Vec<String>,
 
+    /// An age recipients file: a line a recipient, # begins a comment
+    #[arg(long, value_name = "FILE")]
+    recipients_file: Option<PathBuf>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -47,10 +54,12 @@ impl Init {
         if let Some(origin) = self.origin {
             init = init.origin(origin);
         }
-        for recipient in &self.recipients {
+        let from_file = self.recipients_file.as_deref().map(recipients_in).transpose()?;
+        for recipient in self.recipients.iter().chain(from_file.iter().flatten()) {
             init = init.recipient(recipient);
         }
-        let created = init.create_with_keys(&directory, &keys)?;
+        let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
+        let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
         let made = Made::new(&created, &directory, &keys);
         if self.json { print_json(&made) } else { print(&made.to_text()) }?;
         Ok(Exit::Done)

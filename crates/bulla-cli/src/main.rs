@@ -9,13 +9,16 @@ mod exit;
 mod export;
 mod filter;
 mod generate;
+mod identity;
 mod info;
 mod init;
 mod interrupt;
+mod keys;
 mod manual;
 mod place;
 mod prove;
 mod tail;
+mod terminal;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -38,6 +41,7 @@ enum Command {
     Export(export::Export),
     Info(info::Info),
     Config(config::Config),
+    Keys(keys::Keys),
     Prove(prove::Prove),
     Check(check::Check),
     Tail(tail::Tail),
@@ -82,6 +86,7 @@ impl Command {
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
             Command::Config(config) => config.run(),
+            Command::Keys(keys) => keys.run(),
             Command::Prove(prove) => prove.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),

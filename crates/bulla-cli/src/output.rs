@@ -19,7 +19,7 @@ pub(crate) fn note(line: fmt::Arguments<'_>) {
 }
 
 /// Text without control characters but line ends: names and messages may be an attacker's, and a terminal obeys them.
-fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let foreign = |c: char| c.is_control() && c != '\n';
     if !text.contains(foreign) {
         return text.into();

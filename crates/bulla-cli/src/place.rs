@@ -2,11 +2,9 @@
 
 use crate::exit::{Exit, Failure};
 use bulla::keys::files;
-use bulla::keys::recipients::{Identity, IdentityFile};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// The arguments that every subcommand has.
@@ -48,25 +46,6 @@ impl Place {
         }
     }
 
-    /// The identity in `given`, or else the one in the key directory, if there is one.
-    pub(crate) fn identity(&self, given: Option<&Path>) -> Result<Option<Arc<dyn Identity>>, Failure> {
-        let Some((path, text)) = self.secret(given, files::IDENTITY)? else { return Ok(None) };
-        let identity = IdentityFile::parse(&text).map_err(|error| error_in(&path, error))?;
-        Ok(Some(Arc::new(identity)))
-    }
-
-    /// The identity in `given`, or else the one in the key directory, which has to be there.
-    pub(crate) fn reader(&self, given: Option<&Path>) -> Result<Arc<dyn Identity>, Failure> {
-        self.identity(given)?.ok_or_else(|| {
-            let keys = self.keys();
-            let message = format!(
-                "there is no identity to read the log with in {}; name one with --identity",
-                keys.display()
-            );
-            Failure::new(Exit::Refused, message)
-        })
-    }
-
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.
     pub(crate) fn seal_key(
         &self,
@@ -76,7 +55,7 @@ impl Place {
     }
 
     /// A file that is named and is not there is a key that is missing; one that is not named need not be there.
-    fn secret(
+    pub(crate) fn secret(
         &self,
         given: Option<&Path>,
         name: &str,

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::filter::Filter;
+use crate::identity::Identities;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
 use bulla::Reader;
@@ -27,9 +28,8 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
     consistency: Option<PathBuf>,
 
-    /// The age identity that reads the log [default: identity.age of the key directory]
-    #[arg(long, value_name = "FILE")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identities: Identities,
 
     /// The public key of whoever the log must be from, or a file that holds it
     #[arg(long, value_name = "VKEY")]
@@ -61,7 +61,7 @@ impl Prove {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
                 }
-                let proven = reader.identity(self.place.reader(self.identity.as_deref())?).prove(&query)?;
+                let proven = reader.identity(self.identities.reader(&self.place)?).prove(&query)?;
                 let read = proven.read;
                 let (entries, units, blocks) = (read.entries, proven.units, (read.blocks_read, read.blocks));
                 let told =

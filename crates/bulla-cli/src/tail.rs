@@ -2,13 +2,13 @@
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::place::Place;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time between two looks at the log.
@@ -37,9 +37,8 @@ pub(crate) struct Tail {
     #[arg(long)]
     signed: bool,
 
-    /// The age identity that reads the log [default: identity.age of the key directory]
-    #[arg(long, value_name = "FILE")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identities: Identities,
 
     /// The public key of whoever the log must be from, or a file that holds it
     #[arg(long, value_name = "VKEY")]
@@ -56,7 +55,7 @@ impl Tail {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let reader = reader.identity(self.place.reader(self.identity.as_deref())?);
+        let reader = reader.identity(self.identities.reader(&self.place)?);
         let mut query = self.filter.query();
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };

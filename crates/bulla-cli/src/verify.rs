@@ -1,6 +1,7 @@
 //! `bulla verify`.
 
 use crate::exit::{Exit, Failure};
+use crate::identity::Identities;
 use crate::interrupt::{self, Came};
 use crate::output::{print, print_json, progress_bar};
 use crate::place::{Place, error_in, read_small};
@@ -33,9 +34,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
 
-    /// An age identity, to open every block [default: identity.age of the key directory]
-    #[arg(long, value_name = "FILE")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identities: Identities,
 
     /// Print one JSON object
     #[arg(long)]
@@ -60,7 +60,7 @@ impl Verify {
                 verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
                 level.seals = true;
             }
-            if let Some(identity) = self.place.identity(self.identity.as_deref()).map_err(hint)? {
+            if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
                 verify = verify.identity(identity);
                 level.bodies = true;
             }

@@ -9,7 +9,7 @@
 
 use crate::config::{self, LogConfig, edit};
 use crate::engine::{self, Engine};
-use crate::environment::Environment;
+use crate::environment::{Environment, KeyWrap};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::recipients::check_recipient;
 use crate::log::default_keys;
@@ -21,6 +21,7 @@ use bulla_proof::hash::Hash;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Changes to a log's configuration, to be applied together.
 ///
@@ -36,7 +37,15 @@ use std::sync::Arc;
 pub struct Configure {
     /// Names of settings and their values in TOML.
     settings: Vec<(String, Option<String>)>,
-    recipients: Option<Vec<String>>,
+    recipients: Option<Recipients>,
+}
+
+/// What becomes of the list of recipients, whatever it is by then.
+#[derive(Clone, Debug)]
+enum Recipients {
+    Are(Vec<String>),
+    With(Vec<String>),
+    Without(Vec<String>),
 }
 
 /// What came of changes to a configuration.
@@ -105,8 +114,7 @@ impl Configure {
     /// # Errors
     /// `Invalid` where one is none, one is named twice, or there is none at all; and where they were given before.
     pub fn recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
-        let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
-        recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
+        let recipients = checked(recipients)?;
         if recipients.is_empty() {
             return Err(no_recipients());
         }
@@ -116,7 +124,29 @@ impl Configure {
         if self.recipients.is_some() {
             return Err(given_twice(RECIPIENTS));
         }
-        self.recipients = Some(recipients);
+        self.recipients = Some(Recipients::Are(recipients));
+        Ok(self)
+    }
+
+    /// Wraps the keys of epochs to come to these age recipients, too.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none.
+    pub fn add_recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        self.recipients = Some(Recipients::With(checked(recipients)?));
+        Ok(self)
+    }
+
+    /// Does not wrap the keys of epochs to come to these age recipients any more. What was written before stays
+    /// readable to them. Where one is not a recipient, or no other would be left, applying that is `Refused`.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none.
+    pub fn remove_recipients(
+        mut self,
+        recipients: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self> {
+        self.recipients = Some(Recipients::Without(checked(recipients)?));
         Ok(self)
     }
 
@@ -160,7 +190,7 @@ impl Configure {
         let edited = self.edit(&text)?;
         let (before, _) = config::parse(&text)?;
         let (after, options) = config::parse(edited.as_bytes())?;
-        Tuning::try_from(options)?;
+        let tuning = Tuning::try_from(options)?;
         check_identity(&before, &after)?;
         let mut configured = Configured {
             changed: edited.as_bytes() != text,
@@ -170,7 +200,7 @@ impl Configure {
         };
         if before.digest != after.digest {
             configured.log = Some((before.digest, after.digest));
-            configured.recovery = change_log(log, keys, environment, &after, (&text, &edited))?;
+            configured.recovery = change_log(log, keys, environment, (&after, &tuning), (&text, &edited))?;
             return Ok(configured);
         }
         if configured.changed {
@@ -192,13 +222,50 @@ impl Configure {
             edited = edit::set_setting(&edited, name, value.as_deref())?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
-        match &self.recipients {
-            Some(recipients) if *recipients != current.recipients => {
-                edit::set_recipients(&edited, recipients)
-            }
-            _ => Ok(edited),
+        let Some(recipients) = &self.recipients else { return Ok(edited) };
+        let recipients = recipients.of(&current.recipients)?;
+        match recipients == current.recipients {
+            true => Ok(edited),
+            false => edit::set_recipients(&edited, &recipients),
         }
     }
+}
+
+impl Recipients {
+    /// The list that comes of `current`.
+    fn of(&self, current: &[String]) -> Result<Vec<String>> {
+        let without = match self {
+            Recipients::Are(recipients) => return Ok(recipients.clone()),
+            Recipients::With(more) => {
+                let mut all = current.to_vec();
+                for recipient in more {
+                    if !all.contains(recipient) {
+                        all.push(recipient.clone());
+                    }
+                }
+                return Ok(all);
+            }
+            Recipients::Without(without) => without,
+        };
+        let refused = |message: String| Err(Error::new(ErrorKind::Refused, message));
+        if let Some(stranger) = without.iter().find(|recipient| !current.contains(recipient)) {
+            return refused(format!("{stranger} is no recipient of this log"));
+        }
+        let left =
+            current.iter().filter(|recipient| !without.contains(recipient)).cloned().collect::<Vec<_>>();
+        if left.is_empty() {
+            return refused(
+                "the last recipient stays until there is another: nobody could read what comes".to_owned(),
+            );
+        }
+        Ok(left)
+    }
+}
+
+fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Vec<String>> {
+    let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
+    recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
+    Ok(recipients)
 }
 
 /// Changes `[log]`: records it, replaces the file, and begins an epoch with it.
@@ -206,20 +273,36 @@ fn change_log(
     log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
     environment: &Environment,
-    after: &LogConfig,
+    (after, tuning): (&LogConfig, &Tuning),
     (old, new): (&[u8], &str),
 ) -> Result<Recovery> {
     // That a key can be wrapped to all of them is known before anything says so.
-    environment.key_wrap.wrap(&after.recipients, &[0; 32])?;
+    environment.key_wrap.wrap(&after.recipients, &[0; 32], tuning.plugin_timeout)?;
     let _locks = engine::take_locks(&*log, &*keys)?;
-    let open = || Engine::open(log.clone(), keys.clone(), Options::default(), environment.clone());
-    let engine = open()?;
+    let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
+    // The epoch of the event holds nothing but that: it is for the new recipients already, so that one whose plugin is
+    // gone for good can be removed.
+    let key_wrap =
+        Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
+    let engine = open(Environment { key_wrap, ..environment.clone() })?;
     engine.record_change(after.digest, vec!["recipients".to_owned()])?;
     let recovery = engine.recovery;
     drop(engine);
     replace(&*log, old, new)?;
-    open()?.drain_and_finish()?;
+    open(environment.clone())?.drain_and_finish()?;
     Ok(recovery)
+}
+
+/// Wraps to these recipients, whoever is named.
+struct WrapFor {
+    wrap: Arc<dyn KeyWrap>,
+    recipients: Vec<String>,
+}
+
+impl KeyWrap for WrapFor {
+    fn wrap(&self, _: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
+        self.wrap.wrap(&self.recipients, key, limit)
+    }
 }
 
 fn replace(log: &dyn Store, old: &[u8], new: &str) -> Result<()> {

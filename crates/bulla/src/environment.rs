@@ -42,11 +42,11 @@ pub trait Cipher: Send + Sync {
 
 /// Wraps epoch keys to the log's recipients.
 pub trait KeyWrap: Send + Sync {
-    /// `key` as an age file that any of `recipients` opens.
+    /// `key` as an age file that any of `recipients` opens. Whoever else is asked for it may take up to `limit`.
     ///
     /// # Errors
-    /// `Invalid` where a recipient is not one.
-    fn wrap(&self, recipients: &[String], key: &[u8; 32]) -> Result<Vec<u8>>;
+    /// `Invalid` where a recipient is not one, `Unavailable` where it may be tried again.
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>>;
 }
 
 /// All of it together. [`Environment::default`] is the real one.
@@ -65,7 +65,7 @@ impl Default for Environment {
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             cipher: Arc::new(AesGcm),
-            key_wrap: Arc::new(recipients::Age),
+            key_wrap: Arc::new(recipients::Age::default()),
         }
     }
 }

@@ -5,9 +5,9 @@ use crate::config::{self, terms::Terms};
 use crate::engine;
 use crate::environment::{Environment, Random};
 use crate::error::{Error, ErrorKind, Result};
-use crate::keys::recipients::{self, IdentityFile};
 use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
 use crate::keys::{files, signing::SigningKey};
+use crate::keys::{identities, plugin, recipients};
 use crate::log::default_keys;
 use crate::store::{self, FileSystem, Store};
 use bulla_proof::checkpoint::VerifierKey;
@@ -96,7 +96,7 @@ impl Init {
         }
         if !self.recipients.is_empty() {
             // That a key can be wrapped to all of them is known before there is a log that nobody can read.
-            environment.key_wrap.wrap(&self.recipients, &[0; 32])?;
+            environment.key_wrap.wrap(&self.recipients, &[0; 32], plugin::DEFAULT_TIMEOUT)?;
         }
         refuse_used(log)?;
         refuse_used(keys)?;
@@ -104,7 +104,7 @@ impl Init {
         let mut recipients = self.recipients;
         prepare(keys, &[])?;
         if made_identity {
-            let (identity, recipient) = IdentityFile::generate();
+            let (identity, recipient) = identities::generate();
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }

@@ -5,6 +5,7 @@ pub(crate) mod settings;
 pub use settings::{Setting, SettingSource};
 
 use crate::error::{Error, Result};
+use crate::keys::plugin;
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
@@ -49,6 +50,8 @@ pub struct Options {
     retries: Option<u32>,
     #[serde(default, deserialize_with = "duration")]
     retry_delay: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    plugin_timeout: Option<Duration>,
     #[serde(default, deserialize_with = "durability")]
     durability: Option<Durability>,
 }
@@ -115,6 +118,12 @@ impl Options {
         self
     }
 
+    /// How long an age plugin may take to wrap an epoch's key (default 30 s). Entries wait meanwhile.
+    pub fn plugin_timeout(mut self, limit: Duration) -> Self {
+        self.plugin_timeout = Some(limit);
+        self
+    }
+
     /// What an acknowledgement promises (default [`Durability::Group`]).
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
@@ -134,6 +143,7 @@ impl Options {
             checkpoint_interval: self.checkpoint_interval.or(other.checkpoint_interval),
             retries: self.retries.or(other.retries),
             retry_delay: self.retry_delay.or(other.retry_delay),
+            plugin_timeout: self.plugin_timeout.or(other.plugin_timeout),
             durability: self.durability.or(other.durability),
         }
     }
@@ -158,6 +168,7 @@ pub(crate) struct Tuning {
     pub(crate) checkpoint_interval: Duration,
     pub(crate) retries: u32,
     pub(crate) retry_delay: Duration,
+    pub(crate) plugin_timeout: Duration,
     pub(crate) durability: Durability,
 }
 
@@ -228,6 +239,7 @@ impl TryFrom<Options> for Tuning {
                 Duration::ZERO,
                 longest,
             )?,
+            plugin_timeout: plugin::within_limits(options.plugin_timeout.unwrap_or(plugin::DEFAULT_TIMEOUT))?,
             durability: match options.durability.unwrap_or_default() {
                 // None at all would have a thread do nothing else.
                 Durability::Interval(time) => {
@@ -239,7 +251,12 @@ impl TryFrom<Options> for Tuning {
     }
 }
 
-fn within<T: PartialOrd + Copy + fmt::Debug>(name: &str, value: T, least: T, most: T) -> Result<T> {
+pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(
+    name: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Result<T> {
     if value < least || value > most {
         return Err(Error::invalid(format!("`{name}` is {value:?}; it may be from {least:?} to {most:?}")));
     }

@@ -8,6 +8,9 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
 use crate::place::Place;
+use crate::terminal::telling_environment;
+use bulla::environment::Environment;
+use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{ErrorKind, Log, Options, Producer, Recovery};
 use input::Input;
@@ -16,6 +19,7 @@ use refused::Refused;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
@@ -80,8 +84,7 @@ impl Append {
         let interrupt = Interrupt::install()?;
         let inputs = input::find(&self.files)?;
         let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
-        let log = Log::open_with_keys(self.place.directory(), self.place.keys(), Options::default())?;
-        tell_recovery(log.recovery());
+        let log = open(&self.place, telling_environment())?;
 
         let meter = Meter::new(self.stats, &inputs);
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
@@ -140,6 +143,15 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes }: Recovery) 
             "recovered: a torn tail of {torn_bytes} bytes, which nobody was told is durable, was set aside"
         );
     }
+}
+
+/// Opens a log for writing, and tells what that recovered.
+pub(crate) fn open(place: &Place, environment: Environment) -> Result<Log, Failure> {
+    let store = |path| Arc::new(FileSystem::new(path));
+    let (log, keys) = (store(place.directory()), store(place.keys()));
+    let log = Log::open_stores(log, keys, Options::default(), environment)?;
+    tell_recovery(log.recovery());
+    Ok(log)
 }
 
 /// One run of the command, once everything is open.

@@ -12,6 +12,7 @@ mod progress;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::identity::Identities;
 use crate::place::Place;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
@@ -37,9 +38,8 @@ pub(crate) struct Export {
     #[command(flatten)]
     place: Place,
 
-    /// The age identity that reads the log [default: identity.age of the key directory]
-    #[arg(long, value_name = "FILE")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    identities: Identities,
 
     /// The public key of whoever the log must be from, or a file that holds it
     #[arg(long, value_name = "VKEY")]
@@ -84,7 +84,7 @@ impl Export {
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
-        let identity = self.place.reader(self.identity.as_deref())?;
+        let identity = self.identities.reader(&self.place)?;
         let query = self.filter.query();
         let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());
         if let Some(key) = key {

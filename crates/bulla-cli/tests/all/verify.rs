@@ -135,6 +135,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "tail",
         "generate",
         "config",
+        "keys",
         "completions",
         "man",
     ];

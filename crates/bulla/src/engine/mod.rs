@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
-use crate::keys::{self, signing::SigningKey};
+use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
 use crate::seal::block::BlockSealer;
@@ -161,7 +161,7 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
-        Ok(engine)
+        engine.progress.failure().map_or(Ok(engine), Err)
     }
 
     /// Working memory for [`Engine::seal_next`].
@@ -174,10 +174,13 @@ impl Engine {
         match self.handover.take(block) {
             None => false,
             Some(Work::Control(ticket)) => {
+                let epoch = ticket.numbers.epoch;
                 match self.seal_control(ticket) {
                     Ok(frame) => self.put(Waiting { frame, staged: None }),
                     Err(error) => self.fail(&error),
                 }
+                // The index of those before it has their keys until it is written.
+                self.indexer.begin_epoch(epoch, &self.environment);
                 true
             }
             Some(Work::Block(ticket, batch)) => {
@@ -214,12 +217,31 @@ impl Engine {
         match ticket.control {
             Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
             Some(Control::Epoch(secret)) => {
-                let wrapped = self.environment.key_wrap.wrap(&self.config.recipients, &secret.0)?;
+                let wrapped = self.wrap_with_retries(&secret)?;
                 let digest = self.config.digest;
                 Ok(seal_epoch(self.identity, ticket.numbers, seconds, digest, &ticket.keys, wrapped))
             }
             None => Err(Error::unavailable("a frame without content was numbered")),
         }
+    }
+
+    /// Wraps an epoch's key. A plugin, and what it talks to, may fail and come back, as a medium; one that hung had its
+    /// time.
+    fn wrap_with_retries(&self, secret: &EpochSecret) -> Result<Vec<u8>> {
+        let wrap = || {
+            let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
+            scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
+        };
+        let mut delay = self.tuning.retry_delay;
+        for _ in 0..self.tuning.retries {
+            match wrap() {
+                Err(error) if error.kind() == ErrorKind::Unavailable && !timed_out(&error) => {}
+                wrapped => return wrapped,
+            }
+            self.environment.clock.sleep(delay);
+            delay = delay.saturating_mul(2);
+        }
+        wrap()
     }
 
     fn seconds(&self) -> i64 {
@@ -493,6 +515,10 @@ impl Engine {
     }
 }
 
+fn timed_out(error: &Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+}
+
 /// What a block can be found by.
 fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     let (tokens, keys) = (std::mem::take(&mut frame.tokens), ticket.keys.clone());
@@ -523,9 +549,10 @@ pub(crate) fn take_locks(
         .into_iter()
         .map(|(store, path)| {
             store.lock(path).map_err(|error| match error.kind() {
-                std::io::ErrorKind::WouldBlock => {
-                    Error::new(ErrorKind::Locked, format!("another writer has {} open", store.describe("")))
-                }
+                std::io::ErrorKind::WouldBlock => Error::new(
+                    ErrorKind::Locked,
+                    format!("another writer has {} open: stop it first", store.describe("")),
+                ),
                 _ => Error::io(format!("locking {}", store.describe(path)), error),
             })
         })

@@ -34,6 +34,8 @@ struct Group {
 pub(crate) struct Gatherer {
     /// By epoch and group.
     groups: BTreeMap<(u64, u64), Group>,
+    /// The latest epoch. Of those before it nothing is kept, for that keeps their keys.
+    epoch: u64,
 }
 
 /// Frames that make a part.
@@ -57,12 +59,22 @@ impl Gatherer {
             ready.extend(self.groups.remove(&(epoch, number)).map(|group| Ready(group.frames)));
         }
         // Frames come in nearly their order: of a group before the last one nothing more will come.
-        while let Some((&(old_epoch, old), _)) = self.groups.first_key_value()
-            && (old_epoch < epoch || old + 1 < number)
-        {
-            ready.extend(self.groups.pop_first().map(|(_, group)| Ready(group.frames)));
-        }
+        self.epoch = self.epoch.max(epoch);
+        ready.extend(self.take_until((self.epoch, number.saturating_sub(1))));
         ready
+    }
+
+    /// Begins an epoch: what has become ready by that. What still comes of those before it is ready at once.
+    pub(crate) fn begin_epoch(&mut self, epoch: u64) -> Vec<Ready> {
+        self.epoch = self.epoch.max(epoch);
+        self.take_until((self.epoch, 0))
+    }
+
+    /// Takes the groups before an epoch and group.
+    fn take_until(&mut self, end: (u64, u64)) -> Vec<Ready> {
+        let later = self.groups.split_off(&end);
+        let earlier = std::mem::replace(&mut self.groups, later);
+        earlier.into_values().map(|group| Ready(group.frames)).collect()
     }
 
     /// Everything that is left.
@@ -126,6 +138,12 @@ impl Indexer {
     /// Takes a frame that was sealed, and writes what has become ready.
     pub(crate) fn add(&self, frame: Gathered, environment: &Environment) {
         let ready = self.gatherer.lock().unwrap_or_else(PoisonError::into_inner).add(frame);
+        self.write(ready, environment);
+    }
+
+    /// Begins an epoch, and writes what is left of those before it.
+    pub(crate) fn begin_epoch(&self, epoch: u64, environment: &Environment) {
+        let ready = self.gatherer.lock().unwrap_or_else(PoisonError::into_inner).begin_epoch(epoch);
         self.write(ready, environment);
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 struct Open;
 
 impl KeyWrap for Open {
-    fn wrap(&self, _: &[String], key: &[u8; 32]) -> crate::Result<Vec<u8>> {
+    fn wrap(&self, _: &[String], key: &[u8; 32], _: std::time::Duration) -> crate::Result<Vec<u8>> {
         Ok(key.to_vec())
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::environment::Random;
 use crate::error::{Error, Result};
+use crate::keys::scrub::scrubbed;
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use bulla_proof::commitment::LogId;
@@ -15,38 +16,56 @@ use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The keys of one epoch.
-#[derive(Zeroize, ZeroizeOnDrop)]
 pub struct EpochKeys {
+    secret: Box<Secret>,
+    number: u64,
+    random: [u8; 32],
+    commitment: Hash,
+}
+
+/// Never moved: a move leaves a copy.
+#[derive(Default, Zeroize, ZeroizeOnDrop)]
+struct Secret {
     body: [u8; 32],
     salt: [u8; 32],
     index: [u8; 32],
     token: [u8; 16],
-    #[zeroize(skip)]
-    number: u64,
-    #[zeroize(skip)]
-    random: [u8; 32],
-    #[zeroize(skip)]
-    commitment: Hash,
 }
 
 /// The fresh random key of an epoch: what the recipients are given.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub struct EpochSecret(pub(crate) [u8; 32]);
+pub struct EpochSecret(Box<[u8; 32]>);
 
 impl From<[u8; 32]> for EpochSecret {
     fn from(secret: [u8; 32]) -> Self {
-        EpochSecret(secret)
+        EpochSecret::of(&secret)
     }
 }
 
 impl EpochSecret {
+    /// From its bytes.
+    pub(crate) fn of(bytes: &[u8; 32]) -> Self {
+        let mut secret = EpochSecret(Box::new([0; 32]));
+        secret.0.copy_from_slice(bytes);
+        secret
+    }
+
+    /// Another one of it.
+    pub(crate) fn copy(&self) -> Self {
+        EpochSecret::of(&self.0)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// A fresh one.
     ///
     /// # Errors
     /// Where there is no randomness.
     pub(crate) fn generate(random: &dyn Random) -> Result<Self> {
-        let mut secret = EpochSecret([0; 32]);
-        random.fill(&mut secret.0)?;
+        let mut secret = EpochSecret(Box::new([0; 32]));
+        random.fill(&mut *secret.0)?;
         Ok(secret)
     }
 }
@@ -57,23 +76,25 @@ impl EpochKeys {
     /// # Errors
     /// None in practice: the lengths are fixed.
     pub fn derive(secret: &EpochSecret, random: [u8; 32], log: LogId, number: u64) -> Result<Self> {
-        let hkdf = Hkdf::<Sha256>::new(Some(&random), &secret.0);
-        let expand = |label: &str| -> Result<[u8; 32]> {
-            let mut output = [0; 32];
-            hkdf.expand_multi_info(&[label.as_bytes(), &log.0, &number.to_le_bytes()], &mut output)
-                .map_err(|_| Error::unavailable("HKDF refused its length"))?;
-            Ok(output)
+        let mut keys = EpochKeys { secret: Box::default(), number, random, commitment: Hash([0; 32]) };
+        scrubbed(|| keys.expand(secret, log))?;
+        Ok(keys)
+    }
+
+    fn expand(&mut self, secret: &EpochSecret, log: LogId) -> Result<()> {
+        let hkdf = Hkdf::<Sha256>::new(Some(&self.random), secret.bytes());
+        let number = self.number.to_le_bytes();
+        let expand = |label: &str, output: &mut [u8; 32]| {
+            hkdf.expand_multi_info(&[label.as_bytes(), &log.0, &number], output)
+                .map_err(|_| Error::unavailable("HKDF refused its length"))
         };
-        let [token, _] = halves(expand("bulla index token key v1")?);
-        Ok(EpochKeys {
-            index: expand("bulla index key v1")?,
-            token,
-            body: expand("bulla body key v1")?,
-            salt: expand("bulla salt key v1")?,
-            number,
-            random,
-            commitment: Hash(expand("bulla key commitment v1")?),
-        })
+        let mut token = Zeroizing::new([0; 32]);
+        expand("bulla index token key v1", &mut token)?;
+        self.secret.token.copy_from_slice(&token[..16]);
+        expand("bulla index key v1", &mut self.secret.index)?;
+        expand("bulla body key v1", &mut self.secret.body)?;
+        expand("bulla salt key v1", &mut self.secret.salt)?;
+        expand("bulla key commitment v1", &mut self.commitment.0)
     }
 
     /// The epoch's number: its frame's.
@@ -93,12 +114,12 @@ impl EpochKeys {
 
     /// The key of bodies.
     pub(crate) fn body(&self) -> &[u8; 32] {
-        &self.body
+        &self.secret.body
     }
 
     /// The key of index tokens.
     pub(crate) fn token(&self) -> &[u8; 16] {
-        &self.token
+        &self.secret.token
     }
 
     /// The key of the part of the index that shows these random bytes.
@@ -107,7 +128,7 @@ impl EpochKeys {
     /// None in practice: the lengths are fixed.
     pub(crate) fn index_part(&self, random: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>> {
         let mut key = Zeroizing::new([0; 32]);
-        let hkdf = Hkdf::<Sha256>::new(Some(random), &self.index);
+        let hkdf = Hkdf::<Sha256>::new(Some(random), &self.secret.index);
         hkdf.expand(b"bulla index part key v1", &mut *key)
             .map_err(|_| Error::unavailable("HKDF refused its length"))?;
         Ok(key)
@@ -124,15 +145,11 @@ impl EpochKeys {
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
         let refused = |_| Error::unavailable("AES-256 refused the salt key");
-        let key =
-            UnboundCipherKey::new(&AES_256, &self.salt).and_then(EncryptingKey::ctr).map_err(refused)?;
+        let key = UnboundCipherKey::new(&AES_256, &self.secret.salt)
+            .and_then(EncryptingKey::ctr)
+            .map_err(refused)?;
         let context = EncryptionContext::Iv128(FixedLength::from(counter));
         key.less_safe_encrypt(salts, context).map_err(refused)?;
         Ok(())
     }
-}
-
-fn halves(bytes: [u8; 32]) -> [[u8; 16]; 2] {
-    let (left, right) = bytes.split_at(16);
-    [left, right].map(|half| half.try_into().unwrap_or_default())
 }

@@ -1,11 +1,19 @@
 //! Keys: the log's signing key, the seal chain, epoch keys, and the recipients they are wrapped to.
 //!
-//! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped.
+//! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped. Those of an epoch live on
+//! the heap, where a move copies a pointer, and what computing with them leaves on the stack is overwritten: a host that
+//! has closed an epoch has nothing left that opens it.
 
+mod age_file;
 pub mod epoch;
+pub mod identities;
+pub mod plugin;
+pub mod prompt;
 pub mod recipients;
+pub(crate) mod scrub;
 pub mod seal_chain;
 pub mod signing;
+mod stanza;
 
 /// File names in the key directory.
 pub mod files {

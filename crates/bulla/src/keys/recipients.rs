@@ -1,29 +1,55 @@
-//! age recipients and identities: who can unwrap epoch keys. See <https://age-encryption.org/v1>.
+//! age recipients: whom epoch keys are wrapped to. See <https://age-encryption.org/v1>.
 
+pub use super::identities::{Identity, IdentityFile};
+
+use super::age_file;
+use super::plugin::{self, PluginRecipients, Plugins};
+use super::prompt::Prompt;
 use crate::environment::KeyWrap;
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::epoch::EpochSecret;
-use age::secrecy::ExposeSecret as _;
-use std::io::{Read as _, Write as _};
-use zeroize::Zeroizing;
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The longest wrapped key that is read, in bytes.
 pub(crate) const MAX_WRAPPED: usize = 64 * 1024;
+/// The longest recipients file, in bytes.
+pub const MAX_RECIPIENTS_FILE: usize = 1 << 20;
 
-/// Wraps to age's X25519 recipients (`age1…`).
-#[derive(Debug)]
-pub struct Age;
+/// Wraps to age's recipients: `age1…` (X25519), `age1tag1…`, `age1tagpq1…`, and those of plugins (`age1NAME1…`).
+#[derive(Clone, Default)]
+pub struct Age(Plugins);
+
+impl Age {
+    /// Has what plugins ask answered; otherwise they are refused.
+    pub fn with_prompt(prompt: Arc<dyn Prompt>) -> Self {
+        Age(Plugins { prompt, ..Plugins::default() })
+    }
+}
+
+impl fmt::Debug for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Age")
+    }
+}
 
 impl KeyWrap for Age {
-    fn wrap(&self, recipients: &[String], key: &[u8; 32]) -> Result<Vec<u8>> {
-        let recipients = recipients.iter().map(|text| parse_recipient(text)).collect::<Result<Vec<_>>>()?;
-        let encryptor = age::Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as _));
-        let encryptor = encryptor.map_err(|error| Error::invalid(format!("recipients: {error}")))?;
-        let mut wrapped = Vec::new();
-        let write = |error| Error::io("wrapping an epoch key", error);
-        let mut writer = encryptor.wrap_output(&mut wrapped).map_err(write)?;
-        writer.write_all(key).map_err(write)?;
-        writer.finish().map_err(write)?;
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
+        let run = Plugins { limit, ..self.0.clone() };
+        let mut plugins = BTreeMap::<_, Vec<_>>::new();
+        let mut wraps = Vec::<Box<dyn age::Recipient + '_>>::new();
+        for text in recipients {
+            match Recipient::parse(text)? {
+                Recipient::Native(recipient) => wraps.push(recipient),
+                Recipient::Plugin(name) => plugins.entry(name).or_default().push(text.as_str()),
+            }
+        }
+        for (name, recipients) in &plugins {
+            wraps.push(Box::new(PluginRecipients { name, recipients, run: &run }));
+        }
+        let wrapped = age_file::encrypt(&wraps, key)?;
         // A longer one nobody would read again.
         if wrapped.len() > MAX_WRAPPED {
             let (count, length) = (recipients.len(), wrapped.len());
@@ -35,76 +61,76 @@ impl KeyWrap for Age {
     }
 }
 
-/// Checks that `text` is a recipient.
+/// Checks that `text` is a recipient. Whether a plugin takes it, only the plugin knows.
 ///
 /// # Errors
-/// `Invalid`, naming it.
+/// `Invalid`, naming it, unless it is a secret.
 pub fn check_recipient(text: &str) -> Result<()> {
-    parse_recipient(text).map(|_| ())
+    Recipient::parse(text).map(|_| ())
 }
 
-fn parse_recipient(text: &str) -> Result<age::x25519::Recipient> {
-    text.parse().map_err(|error| Error::invalid(format!("`{text}` is not an age X25519 recipient: {error}")))
-}
-
-/// Unwraps epoch keys.
-pub trait Identity: Send + Sync {
-    /// The epoch key inside `wrapped`, or `None` where it is wrapped to others.
-    ///
-    /// # Errors
-    /// `Tampered` where `wrapped` is damaged.
-    fn unwrap(&self, wrapped: &[u8]) -> Result<Option<EpochSecret>>;
-}
-
-/// The identities of an age identity file.
-pub struct IdentityFile(Vec<age::x25519::Identity>);
-
-impl IdentityFile {
-    /// Reads an age identity file: a line an identity, `#` begins a comment.
-    ///
-    /// # Errors
-    /// `Invalid` where a line is none, or there is none at all. The message never has the line.
-    pub fn parse(text: &str) -> Result<Self> {
-        let mut identities = Vec::new();
-        for (index, line) in text.lines().map(str::trim).enumerate() {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let identity = line.parse::<age::x25519::Identity>();
-            identities.push(identity.map_err(|_| {
-                Error::invalid(format!("line {} is not an age identity (AGE-SECRET-KEY-1…)", index + 1))
-            })?);
+/// The recipients in an age recipients file: a line a recipient, `#` begins a comment.
+///
+/// # Errors
+/// `Invalid` where a line is none, or there is none at all.
+pub fn parse_recipients_file(text: &str) -> Result<Vec<String>> {
+    let mut recipients = Vec::new();
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if !line.is_empty() && !line.starts_with('#') {
+            check_recipient(line)
+                .map_err(|error| Error::new(error.kind(), format!("line {}: {error}", index + 1)))?;
+            recipients.push(line.to_owned());
         }
-        if identities.is_empty() {
-            return Err(Error::invalid("it holds no age identity (AGE-SECRET-KEY-1…)"));
-        }
-        Ok(IdentityFile(identities))
     }
-
-    /// A new identity: the text of its file, and its recipient.
-    pub(crate) fn generate() -> (Zeroizing<String>, String) {
-        let identity = age::x25519::Identity::generate();
-        let recipient = identity.to_public().to_string();
-        let secret = identity.to_string();
-        let text = format!("# public key: {recipient}\n{}\n", secret.expose_secret());
-        (Zeroizing::new(text), recipient)
+    match recipients.is_empty() {
+        true => Err(Error::invalid("it holds no age recipient (age1…)")),
+        false => Ok(recipients),
     }
 }
 
-impl Identity for IdentityFile {
-    fn unwrap(&self, wrapped: &[u8]) -> Result<Option<EpochSecret>> {
-        let damaged = |error: &dyn std::fmt::Display| {
-            Error::new(ErrorKind::Tampered, format!("the wrapped epoch key is not a sound age file: {error}"))
+/// A recipient, of one kind or another.
+enum Recipient {
+    /// One that the age library wraps to: X25519, and keys in hardware that need no plugin for that.
+    Native(Box<dyn age::Recipient>),
+    /// The name of the plugin that takes it.
+    Plugin(String),
+}
+
+impl Recipient {
+    fn parse(text: &str) -> Result<Self> {
+        // Whoever gives one of these by mistake must not find it in a log of errors.
+        if text.to_ascii_uppercase().starts_with("AGE-") {
+            return Err(Error::invalid(
+                "what was given as a recipient is an identity, which is secret: name its recipient (age1…)",
+            ));
+        }
+        if text.starts_with("ssh-") || text.starts_with("ecdsa-") {
+            return Err(Error::invalid(
+                "SSH keys are no recipients here: make an age identity (`bulla keys DIR new-identity -o FILE`)",
+            ));
+        }
+        let native = match text {
+            _ if text.starts_with("age1tag1") => native::<age::tag::Recipient>(text),
+            _ if text.starts_with("age1tagpq1") => native::<age::tagpq::Recipient>(text),
+            _ => native::<age::x25519::Recipient>(text),
         };
-        let decryptor = age::Decryptor::new(wrapped).map_err(|error| damaged(&error))?;
-        let mut reader = match decryptor.decrypt(self.0.iter().map(|identity| identity as _)) {
-            Ok(reader) => reader.take(64),
-            Err(age::DecryptError::NoMatchingKeys) => return Ok(None),
-            Err(error) => return Err(damaged(&error)),
-        };
-        let mut key = Zeroizing::new(Vec::with_capacity(64));
-        reader.read_to_end(&mut key).map_err(|error| damaged(&error))?;
-        let key = <[u8; 32]>::try_from(key.as_slice()).map_err(|_| damaged(&"it does not hold 32 bytes"))?;
-        Ok(Some(EpochSecret(key)))
+        match (native, plugin::recipient_name(text)) {
+            (Ok(recipient), _) => Ok(recipient),
+            // These two have names like a plugin's, and are none.
+            (Err(error), Some(name)) if name == "tag" || name == "tagpq" => Err(not_a_recipient(text, error)),
+            (_, Some(name)) => Ok(Recipient::Plugin(name)),
+            (Err(error), None) => Err(not_a_recipient(text, error)),
+        }
     }
+}
+
+fn native<R>(text: &str) -> Result<Recipient, &'static str>
+where
+    R: age::Recipient + FromStr<Err = &'static str> + 'static,
+{
+    text.parse::<R>().map(|recipient| Recipient::Native(Box::new(recipient)))
+}
+
+fn not_a_recipient(text: &str, error: &str) -> Error {
+    Error::invalid(format!("`{text}` is not an age recipient (age1…): {error}"))
 }

@@ -3,6 +3,7 @@
 use super::{Durability, Options, Tuning, default, parse_duration, parse_size};
 use crate::config::edit::quote;
 use crate::error::{Error, Result};
+use crate::keys::plugin;
 use std::time::Duration;
 
 /// A setting as it counts for whoever opens the log next.
@@ -34,7 +35,7 @@ enum Form {
     Durability,
 }
 
-const FORMS: [(&str, Form); 11] = [
+const FORMS: [(&str, Form); 12] = [
     ("memory", Form::Size),
     ("block_size", Form::Size),
     ("segment_size", Form::Size),
@@ -45,6 +46,7 @@ const FORMS: [(&str, Form); 11] = [
     ("checkpoint_interval", Form::Duration),
     ("retries", Form::Number),
     ("retry_delay", Form::Duration),
+    ("plugin_timeout", Form::Duration),
     ("durability", Form::Durability),
 ];
 
@@ -69,6 +71,7 @@ impl Options {
             value(self.checkpoint_interval, || default::CHECKPOINT_INTERVAL, duration),
             value(self.retries, || default::RETRIES, |number| number.to_string()),
             value(self.retry_delay, || default::RETRY_DELAY, duration),
+            value(self.plugin_timeout, || plugin::DEFAULT_TIMEOUT, duration),
             value(self.durability, Durability::default, durability),
         ];
         let settings = names().zip(values);
@@ -159,6 +162,7 @@ mod tests {
                 .checkpoint_interval(Duration::from_micros(1500))
                 .retries(0)
                 .retry_delay(Duration::from_nanos(1_000_001))
+                .plugin_timeout(Duration::from_secs(90))
                 .durability(Durability::Interval(Duration::from_millis(100))),
             Options::default().durability(Durability::Os).memory(64 << 20),
         ];

@@ -15,6 +15,7 @@ mod fork;
 mod handover_model;
 mod helpers;
 mod hostile;
+mod keys;
 mod live;
 mod log;
 mod lying;

@@ -63,9 +63,9 @@ impl Random for Mine {
 }
 
 impl KeyWrap for Mine {
-    fn wrap(&self, recipients: &[String], key: &[u8; 32]) -> Result<Vec<u8>> {
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
         self.pass("Wrap");
-        Age.wrap(recipients, key)
+        Age::default().wrap(recipients, key, limit)
     }
 }
 

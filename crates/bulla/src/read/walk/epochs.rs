@@ -2,7 +2,7 @@
 
 use super::{Epoch, Last, Walk, failed};
 use crate::config::terms::Terms;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
 use crate::frame::{self, Head, ReadError};
@@ -101,7 +101,10 @@ impl Walk<'_> {
             }
             (_, Some(body)) => {
                 if epoch.keys.is_none() {
-                    let keys = self.open_epoch(&head.commitment, &body).ok().flatten();
+                    let keys = match self.open_epoch(&head.commitment, &body) {
+                        Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
+                        keys => keys.ok().flatten(),
+                    };
                     self.epoch.iter_mut().for_each(|epoch| epoch.keys.clone_from(&keys));
                 }
                 None
@@ -163,6 +166,8 @@ impl Walk<'_> {
         }
         match self.open_epoch(commitment, &body) {
             Ok(keys) => self.epoch.iter_mut().for_each(|epoch| epoch.keys.clone_from(&keys)),
+            // What keeps a key from being asked for (a plugin that fails) says nothing of the log.
+            Err(error) if error.kind() != ErrorKind::Tampered => return Err(error),
             Err(error) => self.add(invalid(error.to_string())),
         }
         Ok(())

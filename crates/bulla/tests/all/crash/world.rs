@@ -88,7 +88,7 @@ impl Cipher for Recorder {
 pub(super) struct OpenWrap;
 
 impl KeyWrap for OpenWrap {
-    fn wrap(&self, _: &[String], key: &[u8; 32]) -> bulla::Result<Vec<u8>> {
+    fn wrap(&self, _: &[String], key: &[u8; 32], _: Duration) -> bulla::Result<Vec<u8>> {
         Ok(key.iter().map(|byte| !byte).collect())
     }
 }

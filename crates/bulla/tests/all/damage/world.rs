@@ -23,7 +23,7 @@ pub(crate) const RECIPIENT: &str = "age1wwwqy5ealr6ts9hg0jj3pgglvfz8zv7n70c57vmg
 pub(crate) struct Mask;
 
 impl KeyWrap for Mask {
-    fn wrap(&self, _: &[String], key: &[u8; 32]) -> Result<Vec<u8>> {
+    fn wrap(&self, _: &[String], key: &[u8; 32], _: Duration) -> Result<Vec<u8>> {
         Ok(key.iter().map(|byte| byte ^ 0xa5).collect())
     }
 }

@@ -8,6 +8,7 @@ use bulla::keys::recipients::Identity;
 use bulla::store::fault::Faults;
 use bulla::{Configure, Entry, Error, ErrorKind, Follow, Init, Log, Options, Query, Reader, Result, Step};
 use std::sync::Arc;
+use std::time::Duration;
 
 const FIRST: &str = "age1wwwqy5ealr6ts9hg0jj3pgglvfz8zv7n70c57vmgwygh0g39s4tqxqgw8j";
 const SECOND: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
@@ -16,7 +17,7 @@ const SECOND: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvx
 struct Named;
 
 impl KeyWrap for Named {
-    fn wrap(&self, recipients: &[String], key: &[u8; 32]) -> Result<Vec<u8>> {
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], _: Duration) -> Result<Vec<u8>> {
         Ok(key.iter().map(|byte| byte ^ 0xa5).chain(recipients.concat().into_bytes()).collect())
     }
 }

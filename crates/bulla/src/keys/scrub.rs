@@ -1,0 +1,32 @@
+//! What a computation with keys leaves on the stack, overwritten.
+//!
+//! Ciphers and hashes keep states and round keys in their frames, and values are copied when they are moved; nothing
+//! clears that when a function returns. A host that is to forget the keys of an epoch that it closed must not find
+//! them there.
+
+use zeroize::Zeroize;
+
+/// How much of the stack is overwritten: far more than wrapping a key takes.
+const DEPTH: usize = 128 << 10;
+
+/// Runs `work`, and then overwrites the part of the stack that it used. What it returns should own its secrets through
+/// a pointer.
+#[inline(never)]
+pub(crate) fn scrubbed<T>(work: impl FnOnce() -> T) -> T {
+    let result = apart(work);
+    overwrite();
+    result
+}
+
+/// In a frame of its own, so that all of it lies below the caller's.
+#[inline(never)]
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+#[inline(never)]
+fn overwrite() {
+    let mut area = [0; DEPTH];
+    area.zeroize();
+    std::hint::black_box(&area);
+}
