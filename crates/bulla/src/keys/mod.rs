@@ -3,6 +3,7 @@
 //! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped.
 
 pub mod epoch;
+pub(crate) mod pseudonym;
 pub mod recipients;
 pub mod seal_chain;
 pub mod signing;
@@ -17,6 +18,8 @@ pub mod files {
     pub const SEAL_KEY: &str = "seal.key";
     /// The embedded default's age identity.
     pub const IDENTITY: &str = "identity.age";
+    /// The key of the pseudonyms, where a rule for a field makes some.
+    pub const PSEUDONYM: &str = "pseudonym.key";
     /// Taken by the writer: one key directory serves one writer.
     pub const LOCK: &str = "LOCK";
 }
