@@ -17,6 +17,7 @@ mod hostile;
 mod live;
 mod log;
 mod lying;
+mod minimise;
 mod panics;
 mod reader;
 mod second_reader;
