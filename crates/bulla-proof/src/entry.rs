@@ -185,6 +185,15 @@ impl<'a> Entry<'a> {
     /// # Errors
     /// The first field that breaks a limit.
     pub fn measure(&self) -> Result<usize, EntryError> {
+        self.measure_with(self.subjects.as_deref())
+    }
+
+    /// As [`Entry::measure`], with these data subjects and not its own: an entry that is made from another one, field
+    /// by field, need not copy the list.
+    ///
+    /// # Errors
+    /// As [`Entry::measure`].
+    pub fn measure_with(&self, subjects: Option<&[&str]>) -> Result<usize, EntryError> {
         if self.operation.is_empty() {
             return Err(EntryError::NoOperation);
         }
@@ -211,7 +220,7 @@ impl<'a> Entry<'a> {
             }
             length += varint::length(payload.len() as u64) + payload.len();
         }
-        if let Some(subjects) = &self.subjects {
+        if let Some(subjects) = subjects {
             if subjects.len() > MAX_SUBJECTS {
                 return Err(EntryError::TooManySubjects);
             }
@@ -228,6 +237,14 @@ impl<'a> Entry<'a> {
     /// # Panics
     /// When `row` is not exactly as long as [`Entry::measure`] says.
     pub fn encode(&self, time: i64, row: &mut [u8]) {
+        self.encode_with(self.subjects.as_deref(), time, row);
+    }
+
+    /// As [`Entry::encode`], with these data subjects and not its own.
+    ///
+    /// # Panics
+    /// When `row` is not exactly as long as [`Entry::measure_with`] says.
+    pub fn encode_with(&self, subjects: Option<&[&str]>, time: i64, row: &mut [u8]) {
         let mut row = Cursor { rest: row };
         let mut presence = 0;
         let mut mark = |field: Field, present: bool| presence |= field.bit() * u16::from(present);
@@ -243,7 +260,7 @@ impl<'a> Entry<'a> {
         mark(Field::Actor, self.actor.is_some());
         mark(Field::Stream, self.stream.is_some());
         mark(Field::Payload, self.payload.is_some());
-        mark(Field::Subject, self.subjects.is_some());
+        mark(Field::Subject, subjects.is_some());
         row.bytes(&presence.to_le_bytes());
         row.bytes(&self.time.unwrap_or(time).to_le_bytes());
         row.string(self.operation.as_bytes());
@@ -263,7 +280,7 @@ impl<'a> Entry<'a> {
         for value in personal.into_iter().flatten() {
             row.string(value);
         }
-        if let Some(subjects) = &self.subjects {
+        if let Some(subjects) = subjects {
             row.varint(subjects.len() as u64);
             for subject in subjects {
                 row.string(subject.as_bytes());

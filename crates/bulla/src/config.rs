@@ -4,6 +4,7 @@
 //! second spelling has the same digest. What follows that line is free to edit.
 
 pub(crate) mod edit;
+pub(crate) mod fields;
 pub(crate) mod terms;
 
 use crate::checkpoint;
@@ -15,7 +16,10 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+pub use fields::{FieldRules, Rule};
 
 /// The name of the file.
 pub const FILE: &str = "bulla.toml";
@@ -38,6 +42,8 @@ pub struct LogConfig {
     pub hash: HashId,
     /// age recipients that epoch keys are wrapped to.
     pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -58,6 +64,8 @@ struct LogTable {
     vkey: String,
     hash: String,
     recipients: Vec<String>,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +73,15 @@ struct LogTable {
 struct SettingsPart {
     #[serde(default)]
     settings: Options,
+}
+
+impl LogConfig {
+    /// The names of the keys of `[log]` in which another one differs, as an event names them.
+    pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
+        let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
+        let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
+        recipients.into_iter().chain(fields).collect()
+    }
 }
 
 /// Reads both parts of the configuration of the log in `store`.
@@ -135,6 +152,10 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     if table.recipients.is_empty() {
         return Err(Error::invalid("`recipients` is empty: nobody could read the log"));
     }
+    let mut fields = FieldRules::default();
+    for (field, rule) in &table.fields {
+        fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
+    }
     let config = LogConfig {
         id: LogId::parse(&table.id).ok_or_else(|| Error::invalid("`id` is not 32 hexadecimal digits"))?,
         origin: table.origin,
@@ -142,6 +163,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         hash: HashId::from_name(&table.hash)
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,
+        fields,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -181,9 +203,14 @@ pub(crate) fn render(
     verifier_key: &VerifierKey,
     hash: HashId,
     recipients: &[String],
+    fields: &FieldRules,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
+    let fields = match fields.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", fields.render()),
+    };
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
@@ -195,7 +222,7 @@ pub(crate) fn render(
          hash = \"{}\"\n\
          recipients = {recipients}\n\
          \n\
-         [settings]\n\
+         {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\
          # durability = \"group\"\n",

@@ -143,6 +143,11 @@ pub fn combined(bytes: &[u8]) {
 pub fn config(bytes: &[u8]) {
     if let Ok((config, options)) = config::parse(bytes) {
         assert!(!config.recipients.is_empty());
+        let mut again = config::FieldRules::default();
+        for (field, rule) in config.fields.iter() {
+            again.set(field, &rule.to_string()).expect("a rule has one spelling");
+        }
+        assert_eq!(again, config.fields);
         let _ = crate::options::Tuning::try_from(options);
     }
 }

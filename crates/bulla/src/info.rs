@@ -1,6 +1,6 @@
 //! What a log is, without reading it through.
 
-use crate::config;
+use crate::config::{self, FieldRules};
 use crate::error::{Error, Result};
 use crate::read::sources::Chunk;
 use crate::recover;
@@ -25,6 +25,8 @@ pub struct Info {
     pub hash: String,
     /// Who can read it.
     pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
     /// Entry numbers given so far, lost entries included.
     pub entries: u64,
     /// Frames that the checkpoint covers.
@@ -72,6 +74,7 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         id: config.id,
         hash: config.hash.name().to_owned(),
         recipients: config.recipients,
+        fields: config.fields,
         entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
         tree_size: size,
         root: checkpoint.root,

@@ -28,6 +28,7 @@ mod info;
 mod init;
 pub mod keys;
 mod log;
+mod minimise;
 mod options;
 mod process;
 mod prove;

@@ -19,6 +19,7 @@ mod keys;
 mod live;
 mod log;
 mod lying;
+mod minimise;
 mod panics;
 mod reader;
 mod second_reader;
