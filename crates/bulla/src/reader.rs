@@ -326,7 +326,7 @@ impl Snapshot<'_> {
         let Reader { config, progress, threads, .. } = self.reader;
         let mut frames = Frames::new(&self.manifest, &self.store, config)?;
         let mut files = Files::default();
-        let mut lookup = Lookup::new(&self.store, query);
+        let mut lookup = Lookup::new(&self.store, query, None);
         let total = self.manifest.checkpoint.size;
         let mut entries = 0;
         let next = || {
@@ -380,7 +380,7 @@ impl Snapshot<'_> {
             commitment: frame.commitment.encode(),
             frame: frame.commitment.frame,
             keys: keys.clone(),
-            tokens: index::tokens(keys, memory.opener.rows().iter()),
+            tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
         });
         Ok(Found { frame: frame.commitment.frame, selected, gathered })
     }

@@ -390,7 +390,9 @@ fn check_frame(opener: &mut BlockOpener, frame: &Located, wants: Wants) -> Resul
     };
     let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
     let tokens = |()| {
-        (wants == Wants::Tokens).then(|| index::digest(index::tokens(keys, opener.rows().iter()).into_iter()))
+        (wants == Wants::Tokens).then(|| {
+            index::digest(index::tokens(keys, opener.shared_rows().iter(), opener.groups()).into_iter())
+        })
     };
     Ok(opened.map(tokens))
 }

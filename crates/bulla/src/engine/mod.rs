@@ -3,6 +3,7 @@
 //! Nothing here has a thread or a clock of its own. [`crate::Log`] drives the steps from threads; a test drives
 //! them from a seed.
 
+pub(crate) mod grouping;
 pub(crate) mod numbering;
 pub(crate) mod progress;
 
@@ -18,6 +19,7 @@ use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
 use crate::seal::block::BlockSealer;
 use crate::seal::epoch::seal_epoch;
+use crate::seal::groups::Grouping;
 use crate::seal::{Identity, Sealed};
 use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
@@ -198,7 +200,7 @@ impl Engine {
         let cipher = &*self.environment.cipher;
         let sealed = catch_unwind(AssertUnwindSafe(|| {
             let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
-            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows)
+            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &Grouping::NONE)
         }));
         if let Ok(Ok(frame)) = sealed {
             return frame;

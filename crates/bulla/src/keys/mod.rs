@@ -3,6 +3,7 @@
 //! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped.
 
 pub mod epoch;
+pub mod group;
 pub mod recipients;
 pub mod seal_chain;
 pub mod signing;
