@@ -37,6 +37,8 @@ pub fn row_unit(hash: HashId, salt: &[u8; SALT_LENGTH], codec: u8, entry: u64, c
 /// What the unit of a group hashes: nothing that needs a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupContent<'a> {
+    /// Presence bits of the fields that are personal: those that the ciphertext holds.
+    pub personal: u16,
     /// The numbers of the data subjects, ascending, each once.
     pub subjects: &'a [u64],
     /// Their personal fields, encrypted, as the block holds them.
@@ -47,8 +49,8 @@ pub struct GroupContent<'a> {
 
 /// The unit of a group: H(0x00 ‖ salt ‖ [`KIND_GROUP`] ‖ [`CODEC_GROUP`] ‖ entry numbers ‖ content).
 ///
-/// Entry numbers are their count and each of them; the content is each entry's length of the shared row (without
-/// its personal fields) and that row, the count of subjects and their numbers, the length of the ciphertext, the
+/// Entry numbers are their count and each of them; the content is the presence bits of personal fields, each entry's
+/// length of the shared row (without its personal fields) and that row, the count of subjects and their numbers, the length of the ciphertext, the
 /// ciphertext, and the commitment to its key. All integers have 8 bytes, little-endian. `entries` are the entries'
 /// numbers and shared rows, ascending; `scratch` is memory to be used again.
 pub fn group_unit<'a>(
@@ -65,6 +67,7 @@ pub fn group_unit<'a>(
     let integer = |scratch: &mut Vec<u8>, value: u64| scratch.extend_from_slice(&value.to_le_bytes());
     integer(scratch, entries.len() as u64);
     entries.clone().for_each(|(number, _)| integer(scratch, number));
+    integer(scratch, u64::from(content.personal));
     for (_, row) in entries {
         integer(scratch, row.len() as u64);
         scratch.extend_from_slice(row);

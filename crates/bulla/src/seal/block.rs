@@ -60,7 +60,7 @@ impl BlockSealer {
             .map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
         let of_row = |row: usize| usize::try_from(partition.member.get(row)?.checked_sub(1)?).ok();
         self.members.fill(rows.len(), partition.groups, of_row);
-        self.groups.clear();
+        self.groups.begin(0);
         if partition.groups > 0 {
             groups::encrypt(grouping, rows, &self.members, &mut self.encoder, cipher, &mut self.groups)?;
             self.encoder.end_groups(&self.groups, &mut body);

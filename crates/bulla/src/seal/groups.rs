@@ -98,7 +98,7 @@ pub(super) fn encrypt(
     groups: &mut Groups,
 ) -> Result<()> {
     let mut text = Vec::new();
-    groups.clear();
+    groups.begin(grouping.personal);
     for (group, set) in grouping.sets.iter().enumerate() {
         let key = set.secret.key()?;
         text.clear();

@@ -218,6 +218,7 @@ fn a_unit_of_a_group_binds_its_entries_subjects_and_bytes() {
         unit(&[(8, b"one"), (9, b"other")], content),
         unit(&[(7, b"on"), (9, b"eother")], content),
         unit(&[(7, b"one")], content),
+        unit(&rows, GroupContent { personal: 0, ..content }),
         unit(&rows, GroupContent { subjects: &subjects, ..content }),
         unit(&rows, GroupContent { ciphertext: &content.ciphertext[1..], ..content }),
         unit(&rows, GroupContent { commitment: &commitment, ..content }),

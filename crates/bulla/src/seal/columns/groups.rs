@@ -74,7 +74,13 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn clear(&mut self) {
+    /// No groups, of entries whose `personal` fields would be in them.
+    pub(crate) fn begin(&mut self, personal: u16) {
+        self.clear();
+        self.personal = personal;
+    }
+
+    fn clear(&mut self) {
         let Groups { personal, member, counts, subjects, lengths, commitments, ciphertexts, ends } = self;
         *personal = 0;
         [member, counts, subjects, lengths].into_iter().for_each(Vec::clear);
@@ -129,6 +135,7 @@ impl Groups {
     pub(crate) fn content(&self, group: usize) -> GroupContent<'_> {
         let (subjects, ciphertext) = self.ranges(group);
         GroupContent {
+            personal: self.personal,
             subjects: &self.subjects[subjects],
             ciphertext: &self.ciphertexts[ciphertext],
             commitment: &self.commitments[group],

@@ -1,9 +1,11 @@
 //! Blocks with personal groups: shared rows in the block, personal rows in the groups, and nothing lost between them.
 
+use super::vectors::{cases, hex, number, unhex};
 use super::*;
 use crate::seal::columns::{Groups, PERSONAL, Partition};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::hash::Hash;
+use serde_json::{Value, json};
 
 /// A block whose groups are not encrypted: a tag of zeros stands behind the plaintext of each.
 struct Block {
@@ -196,4 +198,25 @@ fn groups_pay_from_what_their_block_declared() {
     all(limit).unwrap();
     let least = (0..limit).rev().find(|&limit| all(limit).is_err()).unwrap();
     assert!(least > limit / 2, "{least} of {limit}");
+}
+
+/// Blocks with groups as our encoder writes them; in place of encryption, 16 zeros stand behind each group's plaintext.
+#[test]
+fn pinned() {
+    let blocks = || masks().into_iter().map(|personal| Block::random(12, 4, personal));
+    let member = |block: &Block| block.member.iter().map(u64::to_string).collect::<Vec<_>>();
+    let made = || {
+        let vector = |block: Block| {
+            let rows: Vec<String> = block.rows.iter().map(|row| hex(row)).collect();
+            let plaintext = hex(&block.plaintext(0));
+            json!({ "personal": block.personal, "member": member(&block), "rows": rows, "plaintext": plaintext })
+        };
+        blocks().map(vector).collect::<Vec<Value>>()
+    };
+    for (case, block) in cases("groups.json", made).iter().zip(blocks()) {
+        assert_eq!(number(&case["personal"]), usize::from(block.personal));
+        assert_eq!(case["member"], json!(member(&block)));
+        assert!(case["rows"].as_array().unwrap().iter().map(unhex).eq(block.rows.iter().cloned()));
+        assert_eq!(hex(&unhex(&case["plaintext"])), hex(&block.plaintext(0)));
+    }
 }

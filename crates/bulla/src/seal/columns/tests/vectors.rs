@@ -1,5 +1,6 @@
 //! The vectors in `vectors/columns/`: what our own encoder makes, byte for byte, of small inputs; plaintexts that it
-//! would not make but every reader must read; and plaintexts that every reader must refuse.
+//! would not make but every reader must read; plaintexts that every reader must refuse; and blocks with groups (in
+//! `groups.rs`).
 //!
 //! `BULLA_WRITE_VECTORS=1 cargo test` writes them anew.
 
@@ -12,21 +13,21 @@ fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../vectors/columns", name].iter().collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(value: &Value) -> Vec<u8> {
+pub(super) fn unhex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-fn number(value: &Value) -> usize {
+pub(super) fn number(value: &Value) -> usize {
     usize::try_from(value.as_u64().unwrap()).unwrap()
 }
 
 /// The cases of a file, which are what `made` is when vectors are written.
-fn cases(name: &str, made: impl FnOnce() -> Vec<Value>) -> Vec<Value> {
+pub(super) fn cases(name: &str, made: impl FnOnce() -> Vec<Value>) -> Vec<Value> {
     if std::env::var_os("BULLA_WRITE_VECTORS").is_some() {
         let lines: Vec<String> = made().iter().map(Value::to_string).collect();
         std::fs::write(path(name), format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
