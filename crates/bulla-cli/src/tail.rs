@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::place::Place;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
-use bulla::{Error, Followed, Polled, Query, Reader};
+use bulla::{Error, Followed, Query, Reader};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,11 +14,18 @@ use std::time::Duration;
 /// Time between two looks at the log.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Print entries as they are committed, until interrupted.
+/// Print entries as they are committed, until interrupted or past the end that was asked for.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is of an entry
-that no signed checkpoint covers yet, which a crash of the writing host can still take.
+Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is
+of an entry that no signed checkpoint covers yet, which a crash of the writing host can still take.
+
+Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
+seconds after T on, as soon as a checkpoint covers every committed entry from before T. One that is
+committed later with such a time is not waited for.
+
+Ends with exit 5 where it would have to read an epoch that the identity does not open, after
+everything before that.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
@@ -54,25 +61,17 @@ impl Tail {
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
         }
-        let last = query.last_entry;
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
+        let mut told = false;
         while !interrupt.is_raised() {
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
                 out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))
             });
-            match polled {
-                Ok(Polled { lost_from: Some(number), .. }) => {
-                    note!(
-                        "a crash took entries from {number} on, shown as pending; what is shown now is in their place"
-                    );
-                }
-                Ok(Polled { covered, .. }) if last.is_some_and(|last| covered > last) => {
-                    return Ok(Exit::Done);
-                }
-                Ok(_) => {}
+            let polled = match polled {
+                Ok(polled) => polled,
                 // Whoever read the output has seen enough.
                 Err(error)
                     if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
@@ -80,6 +79,19 @@ impl Tail {
                     return Ok(Exit::Done);
                 }
                 Err(error) => return Err(error.into()),
+            };
+            if let Some(number) = polled.lost_from {
+                note!(
+                    "a crash took entries from {number} on, shown as pending; what is shown now is in their place"
+                );
+            }
+            if polled.ended {
+                return Ok(Exit::Done);
+            }
+            if !std::mem::replace(&mut told, true) && !follow.opens_current_epoch()? {
+                note!(
+                    "the identity does not open the epoch that the log is in: an entry of it that is needed ends this"
+                );
             }
             interrupt.wait(PAUSE);
         }

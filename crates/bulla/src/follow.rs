@@ -5,8 +5,13 @@
 //!   beginning was hashed;
 //! - what a checkpoint covers later is compared with what was shown before it did. Where a crash took something that
 //!   was shown as pending, that is told, and what came in its place is shown;
-//! - a log that was cut or rewritten below a checkpoint that was seen is `Tampered`.
+//! - a log that was cut or rewritten below a checkpoint that was seen is `Tampered`;
+//! - an epoch is opened once a block of it is needed, and not before: who does not read it is refused there, after
+//!   everything that comes earlier;
+//! - what is bounded by time ends at a look that began after the time was over and found nothing left to wait for: the
+//!   clock is read before the log.
 
+use crate::environment::{Clock, Environment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{self, Head, ReadError};
 use crate::keys::epoch::EpochKeys;
@@ -19,13 +24,28 @@ use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
 use crate::store::StoreFile;
 use bulla_proof::Entry;
-use bulla_proof::commitment::FrameKind;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile;
 use bulla_proof::tree::Frontier;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// How long after a time, in nanoseconds, what was logged before it is taken to be committed: entries get their time as
+/// they are appended, and wait for company before they are sealed and synced.
+const SETTLING: i64 = 2_000_000_000;
 
 /// Follows a log from where it was when it began.
+///
+/// **Epochs that the identity does not open.** What it can read is given out. Where a block is needed that it cannot
+/// (one whose public numbers and times the query admits), [`Follow::poll`] ends with `NoKey`, as [`Reader::read`] does,
+/// once everything before that block was given out. Blocks that the query rules out need no key: whoever reads only a
+/// part of a log follows it with [`Query::entries`], [`Query::from`] or [`Query::to`].
+///
+/// **Where it ends.** A query with a last entry has ended once a checkpoint covers that entry. One with [`Query::to`] has
+/// ended at the first look, at least two seconds after that time, for which a checkpoint covers every committed block
+/// that can hold an earlier entry; all those have been given out then. It cannot know of entries that are committed
+/// later with an earlier time: such as were given one by their source, or waited longer than that in a writer.
+/// [`Polled::ended`] tells of either.
 ///
 /// ```
 /// # fn main() -> bulla::Result<()> {
@@ -61,18 +81,33 @@ pub struct Follow<'a> {
     pending: Vec<Pending>,
     tip: Tip,
     signed_only: bool,
+    clock: Arc<dyn Clock>,
     memory: Memory,
 }
 
 /// Where the next frame is looked for, and what it has to be.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Tip {
     segment: Option<(SegmentName, Arc<dyn StoreFile>)>,
     offset: u64,
     frame: u64,
     entry: u64,
-    /// The keys of the current epoch.
-    keys: Option<Arc<EpochKeys>>,
+    /// The current epoch.
+    epoch: Option<Arc<Epoch>>,
+}
+
+/// An epoch, as its frame has it. That may be gone from its place by the time that a block needs it.
+struct Epoch {
+    commitment: Commitment,
+    body: EpochBody,
+    /// Once it was opened.
+    keys: OnceLock<Arc<EpochKeys>>,
+}
+
+/// A frame that was passed, and its epoch.
+struct Passed {
+    frame: Located,
+    epoch: Option<Arc<Epoch>>,
 }
 
 /// An entry, as it is followed.
@@ -94,19 +129,24 @@ pub struct Polled {
     /// The first entry that was shown as pending and then taken by a crash. What was shown from it on does not count;
     /// what the log has in its place has been given out since.
     pub lost_from: Option<u64>,
+    /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
+    /// see [`Follow`].
+    pub ended: bool,
 }
 
 /// A frame that was seen and that no checkpoint covered then.
 struct Pending {
     leaf: Hash,
     first_entry: u64,
+    /// Whether the query admits it.
+    wanted: bool,
 }
 
 impl Reader {
     /// Follows the log: first the entries that meet `query` and are committed already, then those to come.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`Reader::read`]; but that the identity opens what is read is seen once it is read.
     pub fn follow(&self, query: &Query) -> Result<Follow<'_>> {
         let snapshot = self.snapshot()?;
         let leaves = snapshot.manifest.leaves(&snapshot.store)?;
@@ -119,6 +159,7 @@ impl Reader {
             pending: Vec::new(),
             tip,
             signed_only: false,
+            clock: Environment::default().clock,
             memory: Memory::default(),
         })
     }
@@ -131,12 +172,34 @@ impl Follow<'_> {
         self
     }
 
+    /// What tells whether the query's time is over (default: the operating system's clock).
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Whether the identity opens the epoch that the log is in. If not, the next block that is needed ends it.
+    ///
+    /// # Errors
+    /// `Tampered` where the epoch's key is not what its frame says; whatever the identity fails with.
+    pub fn opens_current_epoch(&self) -> Result<bool> {
+        let Some(epoch) = &self.tip.epoch else { return Ok(true) };
+        match epoch.keys(self.reader) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NoKey => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives out what has been committed since the last call, in order. Does not wait.
     ///
     /// # Errors
-    /// `Tampered` where the log was cut or rewritten, or is damaged where it is read; otherwise as [`Reader::read`];
-    /// and whatever `each` returns.
+    /// `Tampered` where the log was cut or rewritten, or is damaged where it is read; `NoKey` where a block is needed
+    /// whose epoch the identity does not open; otherwise as [`Reader::read`]; and whatever `each` returns. What was
+    /// given out before an error counts. To go on after one, follow anew from the entry after: this may have passed
+    /// some by.
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
+        let over = self.is_over();
         if let Some(snapshot) = self.history.take() {
             give_out(&snapshot, &self.query, &mut each)?;
         }
@@ -170,7 +233,24 @@ impl Follow<'_> {
         {
             self.show(frame, true, &mut each)?;
         }
-        Ok(Polled { covered, lost_from })
+        let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
+        let ended = last_covered || over && self.is_settled()?;
+        Ok(Polled { covered, lost_from, ended })
+    }
+
+    /// Whether the query's time has been over for long enough.
+    fn is_over(&self) -> bool {
+        self.query.to.is_some_and(|to| self.clock.now() >= to.saturating_add(SETTLING))
+    }
+
+    /// Whether a checkpoint covers all that is committed and that the query admits.
+    fn is_settled(&self) -> Result<bool> {
+        let mut settled = !self.pending.iter().any(|pending| pending.wanted);
+        let mut ahead = self.tip.clone();
+        while settled && let Some(passed) = ahead.pass(self.reader, true)? {
+            settled = !self.query.admits(&passed.frame.commitment);
+        }
+        Ok(settled)
     }
 
     /// The tree with the frames that a checkpoint of `size` covers, if it has that root.
@@ -212,39 +292,44 @@ impl Follow<'_> {
     }
 
     /// Passes the next frame, if it is there: with `whole`, once its body is.
-    fn advance(&mut self, whole: bool) -> Result<Option<Located>> {
-        let Some(frame) = self.tip.find(self.reader)? else { return Ok(None) };
-        let commitment = &frame.commitment;
-        let epoch = commitment.kind == FrameKind::Epoch;
-        if whole || epoch {
-            let Ok(verified) = frame.verify()? else { return Ok(None) };
-            if epoch {
-                let body = EpochBody::decode(&verified.into_body())?;
-                let Some(identity) = &self.reader.identity else { return Err(no_key(commitment.frame)) };
-                let keys = body.unlock(commitment, &**identity)?.ok_or_else(|| no_key(commitment.frame))?;
-                self.tip.keys = Some(Arc::new(keys));
-            }
-        }
-        self.pending.push(Pending { leaf: commitment.leaf(), first_entry: commitment.first_entry });
-        self.tip.offset = frame.offset + frame::frame_length(commitment);
-        self.tip.frame += 1;
-        self.tip.entry += commitment.entries;
-        Ok(Some(Located { keys: self.tip.keys.clone(), ..frame }))
+    fn advance(&mut self, whole: bool) -> Result<Option<Passed>> {
+        let Some(passed) = self.tip.pass(self.reader, whole)? else { return Ok(None) };
+        let commitment = &passed.frame.commitment;
+        let (leaf, wanted) = (commitment.leaf(), self.query.admits(commitment));
+        self.pending.push(Pending { leaf, first_entry: commitment.first_entry, wanted });
+        Ok(Some(passed))
     }
 
     fn show(
         &mut self,
-        frame: Located,
+        Passed { frame, epoch }: Passed,
         pending: bool,
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<()> {
         if !self.query.admits(&frame.commitment) {
             return Ok(());
         }
+        let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
+        let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
         match self.memory.select(&frame, &self.query, &own)? {
             Some(selected) => show_rows(&selected.piece, pending, each),
             None => Ok(()),
         }
+    }
+}
+
+impl Epoch {
+    fn new(commitment: Commitment, body: EpochBody) -> Self {
+        Epoch { commitment, body, keys: OnceLock::new() }
+    }
+
+    /// Its keys, which a block is needed of.
+    fn keys(&self, reader: &Reader) -> Result<Arc<EpochKeys>> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys.clone());
+        }
+        let keys = reader.unlock(reader.identity_at_hand()?, &self.commitment, &self.body)?;
+        Ok(self.keys.get_or_init(|| Arc::new(keys)).clone())
     }
 }
 
@@ -260,10 +345,31 @@ impl Tip {
             if tip.frame == snapshot.manifest.checkpoint.size {
                 let (file, _) = open_segment(&*snapshot.reader.store, placed.segment)?;
                 tip.segment = Some((placed.segment, file));
-                tip.keys = Some(snapshot.keys(&frames, &mut Files::default())?);
             }
         }
+        if let Some(epoch) = frames.epoch() {
+            let body = snapshot.epoch_body(epoch, &mut Files::default())?;
+            tip.epoch = Some(Arc::new(Epoch::new(epoch.commitment.clone(), body)));
+        }
         Ok(tip)
+    }
+
+    /// Goes past the next frame, if it is there: with `whole`, once its body is.
+    fn pass(&mut self, reader: &Reader, whole: bool) -> Result<Option<Passed>> {
+        let Some(frame) = self.find(reader)? else { return Ok(None) };
+        let commitment = &frame.commitment;
+        let epoch = commitment.kind == FrameKind::Epoch;
+        if whole || epoch {
+            let Ok(verified) = frame.verify()? else { return Ok(None) };
+            if epoch {
+                let body = EpochBody::decode(&verified.into_body())?;
+                self.epoch = Some(Arc::new(Epoch::new(commitment.clone(), body)));
+            }
+        }
+        self.offset = frame.offset + frame::frame_length(commitment);
+        self.frame += 1;
+        self.entry += commitment.entries;
+        Ok(Some(Passed { frame, epoch: self.epoch.clone() }))
     }
 
     /// The next frame, if its head is there: where the last one ended, or in a later segment.
@@ -356,8 +462,4 @@ fn give_out(
     each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
 ) -> Result<()> {
     snapshot.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
-}
-
-fn no_key(epoch: u64) -> Error {
-    Error::new(ErrorKind::NoKey, format!("following the log needs an identity that opens epoch {epoch}"))
 }

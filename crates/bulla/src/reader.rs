@@ -126,6 +126,7 @@ pub enum Delivery {
     #[default]
     Checked,
     /// As it comes, each block once it was checked: for a destination that throws everything away after an error.
+    /// Whatever lies before what failed has been given out.
     Discardable,
 }
 
@@ -235,6 +236,36 @@ impl Reader {
         let Signed { checkpoint, note, .. } = trusted_checkpoint(&store, &self.config, self.key.as_ref())?;
         let manifest = Manifest::load(&store, checkpoint)?;
         Ok(Snapshot { reader: self, store, manifest, note })
+    }
+
+    /// Whom to read as.
+    ///
+    /// # Errors
+    /// `NoKey` where nobody was named.
+    pub(crate) fn identity_at_hand(&self) -> Result<&dyn Identity> {
+        let without = || Error::new(ErrorKind::NoKey, "reading entries needs an identity that opens the log");
+        self.identity.as_deref().ok_or_else(without)
+    }
+
+    /// The keys of an epoch, which a block is needed of.
+    ///
+    /// # Errors
+    /// `NoKey` where `identity` is not among those whom it was begun for.
+    pub(crate) fn unlock(
+        &self,
+        identity: &dyn Identity,
+        commitment: &Commitment,
+        body: &EpochBody,
+    ) -> Result<EpochKeys> {
+        body.unlock(commitment, identity)?.ok_or_else(|| {
+            let Commitment { frame, first_entry, .. } = commitment;
+            let message = format!(
+                "the identity does not open epoch {frame} of {}, which begins with entry {first_entry}: it is not a \
+                 recipient of it; read with one that is, or ask for entries of other epochs",
+                self.store.describe("")
+            );
+            Error::new(ErrorKind::NoKey, message)
+        })
     }
 }
 
@@ -395,19 +426,16 @@ impl Snapshot<'_> {
         if let Some(keys) = known.get(&number) {
             return Ok(keys.clone());
         }
-        let Some(identity) = &self.reader.identity else {
-            return Err(Error::new(ErrorKind::NoKey, "reading entries needs an identity that opens the log"));
-        };
-        let located = files.locate(&self.store, epoch.clone(), None)?;
-        let body = verified(&located)?.into_body();
-        let Some(keys) = EpochBody::decode(&body)?.unlock(&epoch.commitment, &**identity)? else {
-            let message = format!(
-                "the identity does not open epoch {number} of {}: it is not a recipient of it",
-                self.store.describe("")
-            );
-            return Err(Error::new(ErrorKind::NoKey, message));
-        };
+        let identity = self.reader.identity_at_hand()?;
+        let body = self.epoch_body(epoch, files)?;
+        let keys = self.reader.unlock(identity, &epoch.commitment, &body)?;
         Ok(known.entry(number).or_insert(Arc::new(keys)).clone())
+    }
+
+    /// What an epoch's frame says.
+    pub(crate) fn epoch_body(&self, epoch: &Placed, files: &mut Files) -> Result<EpochBody> {
+        let located = files.locate(&self.store, epoch.clone(), None)?;
+        EpochBody::decode(&verified(&located)?.into_body())
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 const MOST_WEIGHT: u64 = 64 << 20;
 
 /// Takes items from `next`, each with a weight (bytes of memory, about), applies `work` to them on `threads` threads,
-/// and gives the results to `take` in the items' order, on the calling thread. The first error ends it.
+/// and gives the results to `take` in the items' order, on the calling thread. The first error in that order ends it:
+/// where `next` fails, what it gave before is taken first.
 pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     threads: usize,
     mut next: impl FnMut() -> Result<Option<(T, u64)>>,
@@ -34,13 +35,22 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
             });
         }
         let mut pending = VecDeque::<(Receiver<Result<R>>, u64)>::new();
-        let (mut weight, mut more) = (0, true);
+        let (mut weight, mut end) = (0, None);
         let mut run = || {
             loop {
-                while more && (pending.is_empty() || pending.len() < 4 * threads && weight < MOST_WEIGHT) {
-                    let Some((item, heavy)) = next()? else {
-                        more = false;
-                        break;
+                while end.is_none()
+                    && (pending.is_empty() || pending.len() < 4 * threads && weight < MOST_WEIGHT)
+                {
+                    let (item, heavy) = match next() {
+                        Ok(Some(item)) => item,
+                        Ok(None) => {
+                            end = Some(Ok(()));
+                            break;
+                        }
+                        Err(error) => {
+                            end = Some(Err(error));
+                            break;
+                        }
                     };
                     let (sender, receiver) = mpsc::sync_channel(1);
                     weight += heavy;
@@ -48,7 +58,7 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
                     // The queue is there as long as this function is.
                     let _ = jobs.send((item, sender));
                 }
-                let Some((result, light)) = pending.pop_front() else { return Ok(()) };
+                let Some((result, light)) = pending.pop_front() else { return end.take().unwrap_or(Ok(())) };
                 weight -= light;
                 take(result.recv().map_err(|_| Error::unavailable("a reading thread panicked"))??)?;
             }
@@ -110,5 +120,28 @@ mod tests {
         );
         assert_eq!(result.unwrap_err().to_string(), "enough");
         assert!(taken >= 50);
+    }
+
+    #[test]
+    fn what_comes_before_an_error_is_taken_first() {
+        for threads in [1, 2, 7] {
+            let mut items = 0..10_u64;
+            let mut taken = Vec::new();
+            let next = || match items.next() {
+                Some(item) => Ok(Some((item, 1))),
+                None => Err(Error::unavailable("there is no tenth")),
+            };
+            let result = in_order(
+                threads,
+                next,
+                |_: &mut (), item| Ok(item),
+                |item| {
+                    taken.push(item);
+                    Ok(())
+                },
+            );
+            assert_eq!(result.unwrap_err().to_string(), "there is no tenth");
+            assert!(taken.iter().copied().eq(0..10), "{taken:?}");
+        }
     }
 }
