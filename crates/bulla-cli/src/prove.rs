@@ -5,7 +5,7 @@ use crate::export::destination::Destination;
 use crate::filter::Filter;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
-use bulla::{Query, Reader};
+use bulla::Reader;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -22,10 +22,6 @@ Examples:
 pub(crate) struct Prove {
     #[command(flatten)]
     place: Place,
-
-    /// The entry of this number
-    #[arg(long, value_name = "N", conflicts_with = "entries")]
-    entry: Option<u64>,
 
     /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
@@ -60,12 +56,7 @@ impl Prove {
                 (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
             }
             None => {
-                let query = match self.entry {
-                    Some(number) => {
-                        Query { first_entry: Some(number), last_entry: Some(number), ..self.filter.query() }
-                    }
-                    None => self.filter.query(),
-                };
+                let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
@@ -78,7 +69,7 @@ impl Prove {
                 (proven.text, told)
             }
         };
-        let mut destination = Destination::open(self.output.as_deref())?;
+        let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let written = destination.writer().write_all(text.as_bytes()).and_then(|()| destination.finish());
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),

@@ -341,10 +341,10 @@ impl Tip {
         while let Some(placed) = frames.next()? {
             tip.frame += 1;
             tip.entry += placed.commitment.entries;
-            tip.offset = placed.offset + frame::frame_length(&placed.commitment);
+            tip.offset = placed.end();
             if tip.frame == snapshot.manifest.checkpoint.size {
-                let (file, _) = open_segment(&*snapshot.reader.store, placed.segment)?;
-                tip.segment = Some((placed.segment, file));
+                let last = snapshot.locate(&mut Files::default(), placed, None)?;
+                tip.segment = Some((last.segment, last.file));
             }
         }
         if let Some(epoch) = frames.epoch() {
@@ -428,7 +428,8 @@ fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Option<He
 }
 
 fn located(head: Head, segment: SegmentName, file: &Arc<dyn StoreFile>) -> Located {
-    Located { commitment: head.commitment, segment, file: file.clone(), offset: head.offset, keys: None }
+    let (commitment, file) = (head.commitment, file.clone());
+    Located { commitment, segment, file, offset: head.offset, keys: None, foreign: false }
 }
 
 fn tree_of(leaves: Vec<Hash>) -> Frontier {

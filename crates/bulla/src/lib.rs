@@ -47,7 +47,7 @@ pub use bulla_proof::proof;
 pub use bulla_proof::{Entry, EntryError};
 pub use configure::{Configure, Configured};
 pub use error::{Error, ErrorKind, Result};
-pub use export::{Export, Exported};
+pub use export::{Export, Exported, Unopened};
 pub use finding::{Finding, FindingKind, Severity};
 pub use follow::{Follow, Followed, Polled};
 pub use info::{Info, info, info_of};

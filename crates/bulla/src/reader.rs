@@ -6,12 +6,12 @@
 
 use crate::config::{self, LogConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::finding::Findings;
+use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
-use crate::read::manifest::{Frames, Manifest, Placed};
+use crate::read::manifest::{self, Frames, Manifest, Placed};
 use crate::read::metered::Metered;
 use crate::read::open::{BlockOpener, Located};
 use crate::read::pipeline;
@@ -379,7 +379,7 @@ impl Snapshot<'_> {
                 }
                 report.blocks_read += 1;
                 let weight = placed.commitment.body_length.max(1 << placed.commitment.content_log2);
-                let frame = files.locate(&self.store, placed, Some(keys))?;
+                let frame = self.locate(&mut files, placed, Some(keys))?;
                 return Ok(Some((Candidate { frame, indexed }, weight)));
             }
             Ok(None)
@@ -416,6 +416,30 @@ impl Snapshot<'_> {
         Ok(Found { frame: frame.commitment.frame, selected, gathered })
     }
 
+    /// A frame in the segment that has it.
+    pub(crate) fn locate(
+        &self,
+        files: &mut Files,
+        placed: Placed,
+        keys: Option<Arc<EpochKeys>>,
+    ) -> Result<Located> {
+        let found = placed.segment.map(|name| Ok((name, files.open(&self.store, name)?))).transpose()?;
+        let length = found.as_ref().map_or(0, |(_, (_, length))| *length);
+        let Some((segment, (file, _))) = found.filter(|_| placed.end() <= length) else {
+            return Err(self.missing(&placed, length)?);
+        };
+        let Placed { commitment, offset, .. } = placed;
+        Ok(Located { commitment, segment, file, offset, keys, foreign: false })
+    }
+
+    /// That the segment of `length` bytes in which a frame should be has not got it, nor those after it.
+    fn missing(&self, placed: &Placed, length: u64) -> Result<Error> {
+        let frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
+        let all = manifest::missing(frames, placed.segment, length)?;
+        let finding = all.unwrap_or_else(|| Finding::missing(None, &placed.commitment));
+        Ok(Error::tampered(format!("{finding}; `bulla verify` tells all")))
+    }
+
     /// The keys of the current epoch.
     pub(crate) fn keys(&self, frames: &Frames<'_>, files: &mut Files) -> Result<Arc<EpochKeys>> {
         let Some(epoch) = frames.epoch() else {
@@ -434,7 +458,7 @@ impl Snapshot<'_> {
 
     /// What an epoch's frame says.
     pub(crate) fn epoch_body(&self, epoch: &Placed, files: &mut Files) -> Result<EpochBody> {
-        let located = files.locate(&self.store, epoch.clone(), None)?;
+        let located = self.locate(files, epoch.clone(), None)?;
         EpochBody::decode(&verified(&located)?.into_body())
     }
 }
@@ -491,21 +515,22 @@ impl Memory {
 /// The segment that was opened last.
 #[derive(Default)]
 pub(crate) struct Files {
-    last: Option<(SegmentName, Arc<dyn StoreFile>)>,
+    last: Option<(SegmentName, Opened)>,
 }
 
+/// A segment's file, and how long it was when it was opened: since then it can only have grown.
+type Opened = (Arc<dyn StoreFile>, u64);
+
 impl Files {
-    fn locate(&mut self, store: &dyn Store, placed: Placed, keys: Option<Arc<EpochKeys>>) -> Result<Located> {
-        let Placed { commitment, segment, offset } = placed;
-        let file = match &self.last {
-            Some((name, file)) if *name == segment => file.clone(),
+    fn open(&mut self, store: &dyn Store, segment: SegmentName) -> Result<Opened> {
+        match &self.last {
+            Some((name, opened)) if *name == segment => Ok(opened.clone()),
             _ => {
-                let (file, _) = open_segment(store, segment)?;
-                self.last = Some((segment, file.clone()));
-                file
+                let opened = open_segment(store, segment)?;
+                self.last = Some((segment, opened.clone()));
+                Ok(opened)
             }
-        };
-        Ok(Located { commitment, segment, file, offset, keys })
+        }
     }
 }
 
@@ -516,8 +541,8 @@ fn verified(frame: &Located) -> Result<crate::read::open::Verified<'_>> {
 
 /// Opens a block, all checks done.
 fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+    let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
-    let opened =
-        opener.open(verified(frame)?, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

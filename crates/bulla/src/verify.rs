@@ -385,8 +385,11 @@ fn check_frame(opener: &mut BlockOpener, frame: &Located, wants: Wants) -> Resul
         return Ok(Ok(None));
     }
     let Some(keys) = &frame.keys else {
-        let detail = "the identity does not open its epoch".to_owned();
-        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail }));
+        let detail = match frame.foreign {
+            true => "the identity does not open its epoch",
+            false => "there is no key for it: its epoch's frame is damaged",
+        };
+        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }));
     };
     let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
     let tokens = |()| {

@@ -8,7 +8,7 @@ use bulla::segment::SegmentName;
 use bulla::store::fault::Faults;
 use bulla::{
     Configure, Configured, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Query, Report,
-    Result, SettingSource, Verify,
+    Result, SettingSource, Unopened, Verify,
 };
 use bulla_proof::Commitment;
 use bulla_proof::hash::{Hash, sha256};
@@ -272,7 +272,9 @@ fn each_epoch_is_read_by_those_whom_it_was_begun_for() {
         assert_eq!(kinds, [FindingKind::NotOpened], "what was not checked does not pass for checked");
         let export = Export::open_store(Arc::new(made.machine.store("audit"))).unwrap();
         let exported = export.identity(identity).salvage(true).run(&mut Vec::new()).unwrap();
-        assert_eq!((exported.entries, exported.left_out), (readable, unread));
+        let unopened = exported.unopened.iter().map(Unopened::count).sum::<u64>();
+        assert_eq!((exported.entries, exported.left_out, unopened), (readable, 0, unread));
+        assert_eq!(exported.findings, [], "a key that is missing is no damage");
     }
 }
 

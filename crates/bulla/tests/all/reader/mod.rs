@@ -8,4 +8,5 @@ mod live;
 mod memory;
 mod proofs;
 mod rebuilt;
+mod salvage;
 mod world;

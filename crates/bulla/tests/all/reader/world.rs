@@ -221,11 +221,13 @@ pub(super) fn exported(image: &Image, key: &VerifierKey, salvage: bool) -> Answe
     let export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
     let mut out = Vec::new();
     export.identity(Arc::new(Mask)).salvage(salvage).run(&mut out).unwrap();
-    let number = |line: &[u8]| {
-        let value: serde_json::Value = serde_json::from_slice(line).unwrap();
-        value["entry"].as_u64().unwrap()
-    };
-    out.split_inclusive(|&byte| byte == b'\n').map(|line| (number(line), line.to_vec())).collect()
+    out.split_inclusive(|&byte| byte == b'\n').map(|line| (entry_number(line), line.to_vec())).collect()
+}
+
+/// The number that a line of an export begins with.
+pub(super) fn entry_number(line: &[u8]) -> u64 {
+    let value: serde_json::Value = serde_json::from_slice(line).unwrap();
+    value["entry"].as_u64().unwrap()
 }
 
 /// The same files, to be written to.
