@@ -36,6 +36,8 @@ pub struct LogConfig {
     pub hash: HashId,
     /// age recipients that epoch keys are wrapped to.
     pub recipients: Vec<String>,
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -56,6 +58,17 @@ struct LogTable {
     vkey: String,
     hash: String,
     recipients: Vec<String>,
+    #[serde(default)]
+    erasure: Erasure,
+}
+
+/// `erasure`, off where it is not said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Erasure {
+    On,
+    #[default]
+    Off,
 }
 
 #[derive(Deserialize)]
@@ -123,6 +136,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         hash: HashId::from_name(&table.hash)
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,
+        erasure: table.erasure == Erasure::On,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -162,9 +176,11 @@ pub(crate) fn render(
     verifier_key: &VerifierKey,
     hash: HashId,
     recipients: &[String],
+    erasure: bool,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
+    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
@@ -175,7 +191,7 @@ pub(crate) fn render(
          vkey = {}\n\
          hash = \"{}\"\n\
          recipients = {recipients}\n\
-         \n\
+         {erasure}\n\
          [settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

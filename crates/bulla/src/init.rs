@@ -29,6 +29,7 @@ pub struct Init {
     origin: Option<String>,
     recipients: Vec<String>,
     hash: HashId,
+    erasure: bool,
 }
 
 /// What was made.
@@ -61,6 +62,13 @@ impl Init {
     /// The hash of units and block roots (default SHA-256).
     pub fn hash(mut self, hash: HashId) -> Self {
         self.hash = hash;
+        self
+    }
+
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
+    /// (default: no).
+    pub fn erasure(mut self, erasure: bool) -> Self {
+        self.erasure = erasure;
         self
     }
 
@@ -108,7 +116,7 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
-        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients)?;
+        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients, self.erasure)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
         let state = Zeroizing::new(random(&*environment.random)?);

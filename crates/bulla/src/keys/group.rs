@@ -61,6 +61,26 @@ pub trait GroupKeys: Send + Sync {
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>>;
 }
 
+/// No keys of data subjects: what is personal is withheld.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedOnly;
+
+impl GroupKeys for SharedOnly {
+    fn number(&self, _: &str) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn secret(&self, _: Place<'_>, _: &[u64]) -> Result<Option<GroupSecret>> {
+        Ok(None)
+    }
+}
+
+impl From<[u8; 32]> for SubjectKey {
+    fn from(key: [u8; 32]) -> Self {
+        SubjectKey(key)
+    }
+}
+
 impl GroupSecret {
     /// Derives the secret of the group of these subjects, ascending by their numbers, each once.
     ///

@@ -19,6 +19,7 @@ mod log;
 mod lying;
 mod panics;
 mod reader;
+mod register;
 mod second_reader;
 mod vectors;
 mod workshop;

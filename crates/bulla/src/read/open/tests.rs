@@ -111,7 +111,8 @@ impl World {
         let commitment = self.sealed.commitment.clone();
         let segment = SegmentName { first: 0, generation: 0 };
         let file: Arc<dyn StoreFile> = Arc::from(Memory::new().create("segment").unwrap());
-        let frame = Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None };
+        let frame =
+            Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None, foreign: false };
         let verified = Verified { frame: &frame, body: self.sealed.body.clone() };
         opener.open(verified, &self.keys).map_err(|error| error.detail).unwrap();
         opener.check_units(&commitment, &self.keys).map_err(|error| error.detail).unwrap();

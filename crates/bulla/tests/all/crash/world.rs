@@ -124,6 +124,7 @@ pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
         random: Arc::new(SeededRandom(Mutex::new(Rng(seed)))),
         cipher: Arc::new(recorder.clone()),
         key_wrap: Arc::new(OpenWrap),
+        subjects: None,
     }
 }
 

@@ -1,0 +1,65 @@
+//! A vault in memory: numbers in the order in which data subjects are met, keys that follow from the names.
+
+use bulla::Result;
+use bulla::keys::group::{GroupKeys, GroupSecret, Place, SubjectKey, Subjects};
+use bulla_proof::hash::sha256;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Register {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    names: Vec<String>,
+    numbers: HashMap<String, u64>,
+    /// Those whose keys are gone.
+    gone: BTreeSet<u64>,
+}
+
+impl Register {
+    /// The key of a subject is gone.
+    pub(crate) fn lose(&self, name: &str) {
+        let mut known = self.known.lock().unwrap();
+        let number = known.numbers.remove(name).unwrap();
+        known.gone.insert(number);
+    }
+}
+
+impl Subjects for Register {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>> {
+        let mut known = self.known.lock().unwrap();
+        let mut number = |name: &str| match known.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                let number = known.names.len() as u64;
+                known.names.push(name.to_owned());
+                known.numbers.insert(name.to_owned(), number);
+                number
+            }
+        };
+        Ok(subjects.iter().map(|name| (number(name), key(name))).collect())
+    }
+}
+
+impl GroupKeys for Register {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        Ok(self.known.lock().unwrap().numbers.get(subject).copied())
+    }
+
+    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+        let known = self.known.lock().unwrap();
+        if subjects.iter().any(|number| known.gone.contains(number)) {
+            return Ok(None);
+        }
+        let keys = subjects.iter().map(|&number| key(&known.names[number as usize])).collect::<Vec<_>>();
+        GroupSecret::derive(place, subjects.iter().copied().zip(&keys)).map(Some)
+    }
+}
+
+fn key(name: &str) -> SubjectKey {
+    SubjectKey::from(sha256(&[b"subject key", name.as_bytes()]).0)
+}
