@@ -195,7 +195,7 @@ fn groups_pay_from_what_their_block_declared() {
             decoder.decode_group(&text, block.rows_of(group as u64).count(), &mut pieces)
         })
     };
-    all(limit).unwrap();
+    all(limit).expect("what the rows count suffices");
     let least = (0..limit).rev().find(|&limit| all(limit).is_err()).unwrap();
     assert!(least > limit / 2, "{least} of {limit}");
 }
