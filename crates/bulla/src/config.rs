@@ -6,8 +6,10 @@
 pub(crate) mod edit;
 pub(crate) mod terms;
 
+use crate::checkpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::segment;
 use crate::store::Store;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
@@ -85,6 +87,23 @@ struct SettingsPart {
 pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     let text = read(store)?;
     parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
+}
+
+/// The same for whoever looks at a log: where there is a checkpoint or a segment beside the file, what is wrong with it is
+/// wrong with the log. Without either, somebody else's file may have the same name.
+///
+/// # Errors
+/// As [`load`], but in a log `Tampered` for `Invalid`.
+pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    load(store).map_err(|error| match error.kind() {
+        ErrorKind::Invalid if is_log(store) => Error::tampered(format!("{error}; `bulla verify` tells all")),
+        _ => error,
+    })
+}
+
+fn is_log(store: &dyn Store) -> bool {
+    let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
+    store.open(checkpoint::FILE).is_ok() || has_segments()
 }
 
 /// The bytes of the file.

@@ -154,7 +154,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
-        // Whoever reads has not written it: what is wrong with it is wrong with the log.
+        // Whoever reads takes it for a log: what is wrong with the file is wrong with that.
         let (config, _) = config::load(&*store).map_err(|error| match error.kind() {
             ErrorKind::Invalid => Error::tampered(error.to_string()),
             _ => error,

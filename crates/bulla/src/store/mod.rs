@@ -46,6 +46,11 @@ pub trait Store: Debug + Send + Sync {
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>>;
     /// Whether somebody holds the lock on a file.
     fn is_locked(&self, path: &str) -> io::Result<bool>;
+    /// Whether a name stands for a file elsewhere, which a rename to it would not reach. Most stores have no such names.
+    fn is_link(&self, path: &str) -> io::Result<bool> {
+        let _ = path;
+        Ok(false)
+    }
     /// The path as a person would name it, for messages.
     fn describe(&self, path: &str) -> String;
 }

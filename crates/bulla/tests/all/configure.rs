@@ -540,7 +540,7 @@ fn settings_that_a_log_could_not_be_opened_with_are_refused() {
     assert_eq!(made.text(), text);
     made.write("[log]\n");
     let error = made.apply(&Configure::default().set("retries", "1").unwrap()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(error.kind(), ErrorKind::Tampered, "as whoever reads the log calls it");
     assert_eq!(made.text(), "[log]\n");
 }
 
@@ -569,7 +569,7 @@ fn recipients_that_are_none_are_refused_before_anything_is_said() {
         let error = Configure::default().set("log.recipients", wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{wrong}");
     }
-    let many = vec![person().recipient; 2000];
+    let many = (0..800).map(|_| person().recipient).collect::<Vec<_>>();
     let error = made.apply(&Configure::default().recipients(many).unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("too many"), "{error}");
     assert_eq!((made.text(), made.verify().tree_size), (text, size));

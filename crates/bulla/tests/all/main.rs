@@ -13,6 +13,7 @@ mod examples;
 mod follow;
 mod fork;
 mod handover_model;
+mod helpers;
 mod hostile;
 mod live;
 mod log;

@@ -1,6 +1,7 @@
 //! A life of a log: what is done to it is chosen by a seed.
 
-use super::world::{Counts, History, Outcome, Rng, environment};
+use super::world::{Counts, History, Outcome, environment};
+use crate::helpers::Rng;
 use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step};
 use std::sync::Arc;

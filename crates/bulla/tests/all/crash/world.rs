@@ -1,5 +1,6 @@
 //! The world around a log under test, and what must hold of the log in it.
 
+use crate::helpers::Rng;
 use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
 use bulla::keys::epoch::EpochSecret;
@@ -25,24 +26,6 @@ macro_rules! must {
     };
 }
 pub(super) use must;
-
-/// SplitMix64.
-#[derive(Clone)]
-pub(super) struct Rng(pub(super) u64);
-
-impl Rng {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
 
 /// A clock that goes on by a millisecond whenever it is asked, and on which waiting takes no time.
 struct SimulatedClock(AtomicI64);

@@ -2,6 +2,7 @@
 
 use crate::damage::image::Image;
 use crate::damage::world::{Mask, RECIPIENT, environment};
+use crate::helpers::Rng;
 use crate::register::Register;
 use bulla::environment::{AesGcm, Environment};
 use bulla::store::{Memory, Store};
@@ -13,27 +14,6 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, SignedNote, tile};
 use std::io::IoSlice;
 use std::sync::Arc;
-
-/// SplitMix64.
-pub(super) struct Rng(pub(super) u64);
-
-impl Rng {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// An entry. Its location is its number among all that were appended, whatever number the log gives it.
 #[derive(Clone, Debug, Default)]
