@@ -10,6 +10,7 @@ use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
 use crate::keys::{files, signing::SigningKey};
 use crate::log::default_keys;
 use crate::store::{self, FileSystem, Store};
+use crate::vault::{self, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -119,6 +120,13 @@ impl Init {
         let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients, self.erasure)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
+        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
+            Vault::create(
+                directory,
+                id,
+                &vault::Settings { random: environment.random.clone(), ..Default::default() },
+            )?;
+        }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;

@@ -25,6 +25,7 @@ use crate::seal::{Identity, Sealed};
 use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
+use crate::vault::{self, Vault};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use numbering::{Control, Counter, Ticket};
@@ -121,7 +122,7 @@ impl Engine {
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let subjects = load_subjects(&config, &environment)?;
+        let subjects = load_subjects(&*keys, &config, &environment)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
@@ -515,12 +516,25 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
 }
 
 /// Where the data subjects of a log with erasure have their keys.
-fn load_subjects(config: &LogConfig, environment: &Environment) -> Result<Option<Arc<dyn Subjects>>> {
-    match (config.erasure, &environment.subjects) {
-        (false, _) => Ok(None),
-        (true, Some(subjects)) => Ok(Some(subjects.clone())),
-        (true, None) => Err(Error::unavailable("the log has erasure on, and no vault was named")),
+fn load_subjects(
+    keys: &dyn Store,
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<Option<Arc<dyn Subjects>>> {
+    if !config.erasure {
+        return Ok(None);
     }
+    if let Some(subjects) = &environment.subjects {
+        return Ok(Some(subjects.clone()));
+    }
+    let Some(directory) = keys.directory() else {
+        return Err(Error::unavailable(format!(
+            "{} is no directory that can hold a vault",
+            keys.describe("")
+        )));
+    };
+    let settings = vault::Settings { random: environment.random.clone(), ..vault::Settings::default() };
+    Ok(Some(Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)))
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

@@ -6,15 +6,12 @@
 //! and whoever has it can check the commitment.
 
 use crate::error::{Error, Result};
+use crate::vault::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
-/// The random key of one data subject.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct SubjectKey(pub(crate) [u8; 32]);
 
 /// The secret of one group.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -43,7 +40,7 @@ pub trait Subjects: Send + Sync {
     ///
     /// # Errors
     /// Where a key cannot be made durable; nothing may then be sealed for its subject.
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>>;
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>>;
 }
 
 /// Where the secrets of groups come from, for whoever reads.
@@ -75,12 +72,6 @@ impl GroupKeys for SharedOnly {
     }
 }
 
-impl From<[u8; 32]> for SubjectKey {
-    fn from(key: [u8; 32]) -> Self {
-        SubjectKey(key)
-    }
-}
-
 impl GroupSecret {
     /// Derives the secret of the group of these subjects, ascending by their numbers, each once.
     ///
@@ -100,7 +91,7 @@ impl GroupSecret {
         info.extend_from_slice(&(count as u64).to_le_bytes());
         for (number, key) in subjects {
             info.extend_from_slice(&number.to_le_bytes());
-            keys.extend_from_slice(&key.0);
+            keys.extend_from_slice(key.bytes());
         }
         let hkdf =
             Hkdf::<Sha256>::from_prk(&keys).map_err(|_| Error::invalid("a group has no data subject"))?;

@@ -34,6 +34,7 @@
 mod cache;
 mod check;
 mod erase;
+mod groups;
 mod index;
 mod keys;
 mod lmdb;

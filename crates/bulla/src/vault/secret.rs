@@ -45,6 +45,12 @@ impl SubjectKey {
     }
 }
 
+impl From<[u8; 32]> for SubjectKey {
+    fn from(key: [u8; 32]) -> Self {
+        SubjectKey::new(Secret(key))
+    }
+}
+
 /// A data subject: the number that the log knows, and the key.
 #[derive(Clone)]
 pub struct Subject {

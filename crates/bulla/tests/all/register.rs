@@ -1,7 +1,8 @@
 //! Vaults in memory.
 
 use bulla::Result;
-use bulla::keys::group::{GroupKeys, GroupSecret, Place, SubjectKey, Subjects};
+use bulla::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla::vault::{Subject, SubjectKey};
 use bulla_proof::hash::sha256;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -30,7 +31,7 @@ impl Register {
 }
 
 impl Subjects for Register {
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>> {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         let mut known = self.known.lock().unwrap();
         let mut number = |name: &str| match known.numbers.get(name) {
             Some(&number) => number,
@@ -41,7 +42,7 @@ impl Subjects for Register {
                 number
             }
         };
-        Ok(subjects.iter().map(|name| (number(name), key(name))).collect())
+        Ok(subjects.iter().map(|name| Subject { number: number(name), key: key(name) }).collect())
     }
 }
 
@@ -71,8 +72,11 @@ impl ByName {
 }
 
 impl Subjects for ByName {
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>> {
-        let resolve = |name: &&str| (Self::number_of(name), key(&Self::number_of(name).to_string()));
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
+        let resolve = |name: &&str| {
+            let number = Self::number_of(name);
+            Subject { number, key: key(&number.to_string()) }
+        };
         Ok(subjects.iter().map(resolve).collect())
     }
 }

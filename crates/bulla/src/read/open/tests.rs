@@ -3,11 +3,12 @@
 use super::*;
 use crate::engine::grouping::group;
 use crate::keys::epoch::EpochSecret;
-use crate::keys::group::{SubjectKey, Subjects};
+use crate::keys::group::Subjects;
 use crate::seal::block::BlockSealer;
 use crate::seal::columns::Compression;
 use crate::seal::{Numbers, Sealed};
 use crate::store::{Memory, Store};
+use crate::vault::{Subject, SubjectKey};
 use bulla_proof::Entry;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -23,12 +24,12 @@ struct Register {
 
 impl Register {
     fn key(name: &str) -> SubjectKey {
-        SubjectKey(sha256(&[name.as_bytes()]).0)
+        SubjectKey::from(sha256(&[name.as_bytes()]).0)
     }
 }
 
 impl Subjects for Register {
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>> {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         let mut names = self.names.lock().unwrap();
         let mut number = |name: &str| {
             names.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -39,7 +40,10 @@ impl Subjects for Register {
         // The later ones first, so that the numbers are not in the order of the entries.
         let numbers =
             subjects.iter().rev().map(|name| (*name, number(name))).collect::<BTreeMap<&str, usize>>();
-        Ok(subjects.iter().map(|name| (numbers[name] as u64, Self::key(name))).collect())
+        Ok(subjects
+            .iter()
+            .map(|name| Subject { number: numbers[name] as u64, key: Self::key(name) })
+            .collect())
     }
 }
 

@@ -2,6 +2,7 @@
 //! are there.
 
 use super::world::*;
+use crate::helpers::Rng;
 use bulla::keys::group::SharedOnly;
 use bulla::{ErrorKind, Query};
 use proptest::prelude::*;
