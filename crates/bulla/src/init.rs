@@ -132,7 +132,7 @@ impl Init {
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
-        SealState { log: id, terms, chain, root }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
 
         prepare(log, &engine::DIRECTORIES)?;
         drop(

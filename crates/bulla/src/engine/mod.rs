@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
 use crate::keys::group::{Place, Subjects};
+use crate::keys::seal_chain::SealState;
 use crate::keys::{self, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
@@ -146,9 +147,9 @@ impl Engine {
             large_rows: tuning.large_rows,
             block_size: tuning.block_size,
         };
-        let (tiles, bundle) = (recovered.tiles, recovered.bundle);
+        let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, tiles, bundle);
+        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, subjects.clone(), tree);
         let engine = Engine {
             identity: Identity { log: config.id, hash: config.hash },
             subjects,
@@ -524,17 +525,20 @@ fn load_subjects(
     if !config.erasure {
         return Ok(None);
     }
-    if let Some(subjects) = &environment.subjects {
-        return Ok(Some(subjects.clone()));
-    }
-    let Some(directory) = keys.directory() else {
-        return Err(Error::unavailable(format!(
-            "{} is no directory that can hold a vault",
-            keys.describe("")
-        )));
+    let subjects = match (&environment.subjects, keys.directory()) {
+        (Some(subjects), _) => subjects.clone(),
+        (None, Some(directory)) => {
+            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+            Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)
+        }
+        (None, None) => {
+            let message = format!("{} is no directory that can hold a vault", keys.describe(""));
+            return Err(Error::unavailable(message));
+        }
     };
-    let settings = vault::Settings { random: environment.random.clone(), ..vault::Settings::default() };
-    Ok(Some(Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)))
+    // A vault that is older would give numbers away a second time.
+    subjects.require_at_least(SealState::load(keys)?.subjects)?;
+    Ok(Some(subjects))
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

@@ -41,6 +41,18 @@ pub trait Subjects: Send + Sync {
     /// # Errors
     /// Where a key cannot be made durable; nothing may then be sealed for its subject.
     fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>>;
+
+    /// A number above all that were given out so far.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn next_number(&self) -> Result<u64>;
+
+    /// That all numbers below `next` were given out.
+    ///
+    /// # Errors
+    /// `Refused` where they were not: this is older than the log.
+    fn require_at_least(&self, next: u64) -> Result<()>;
 }
 
 /// Where the secrets of groups come from, for whoever reads.

@@ -8,6 +8,14 @@ impl Subjects for Vault {
     fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         Vault::resolve(self, subjects)
     }
+
+    fn next_number(&self) -> Result<u64> {
+        Vault::next_number(self)
+    }
+
+    fn require_at_least(&self, next: u64) -> Result<()> {
+        Vault::require_at_least(self, next)
+    }
 }
 
 impl GroupKeys for Vault {

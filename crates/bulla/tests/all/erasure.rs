@@ -61,3 +61,18 @@ fn a_log_whose_vault_is_gone_is_not_written() {
     let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
+
+#[test]
+fn a_vault_that_is_older_than_the_log_is_not_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().erasure(true).create(&directory).unwrap();
+    let keys = default_keys(&directory);
+    append(&directory, 0..10);
+    let old = std::fs::read(keys.join("vault/data.mdb")).unwrap();
+    append(&directory, 10..20);
+    std::fs::write(keys.join("vault/data.mdb"), old).unwrap();
+    let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("older than the log"), "{error}");
+}

@@ -44,6 +44,14 @@ impl Subjects for Register {
         };
         Ok(subjects.iter().map(|name| Subject { number: number(name), key: key(name) }).collect())
     }
+
+    fn next_number(&self) -> Result<u64> {
+        Ok(self.known.lock().unwrap().names.len() as u64)
+    }
+
+    fn require_at_least(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl GroupKeys for Register {
@@ -78,6 +86,14 @@ impl Subjects for ByName {
             Subject { number, key: key(&number.to_string()) }
         };
         Ok(subjects.iter().map(resolve).collect())
+    }
+
+    fn next_number(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn require_at_least(&self, _: u64) -> Result<()> {
+        Ok(())
     }
 }
 
