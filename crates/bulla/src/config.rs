@@ -44,6 +44,8 @@ pub struct LogConfig {
     pub recipients: Vec<String>,
     /// What becomes of the fields of entries before they are logged.
     pub fields: FieldRules,
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -66,6 +68,17 @@ struct LogTable {
     recipients: Vec<String>,
     #[serde(default)]
     fields: BTreeMap<String, String>,
+    #[serde(default)]
+    erasure: Erasure,
+}
+
+/// `erasure`, off where it is not said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Erasure {
+    On,
+    #[default]
+    Off,
 }
 
 #[derive(Deserialize)]
@@ -164,6 +177,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,
         fields,
+        erasure: table.erasure == Erasure::On,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -204,9 +218,11 @@ pub(crate) fn render(
     hash: HashId,
     recipients: &[String],
     fields: &FieldRules,
+    erasure: bool,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
+    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
     let fields = match fields.is_empty() {
         true => String::new(),
         false => format!("{}\n", fields.render()),
@@ -221,7 +237,7 @@ pub(crate) fn render(
          vkey = {}\n\
          hash = \"{}\"\n\
          recipients = {recipients}\n\
-         \n\
+         {erasure}\n\
          {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

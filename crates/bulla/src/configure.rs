@@ -170,6 +170,9 @@ impl Configure {
     /// `Invalid` where there is no such field or rule, or the field cannot have it.
     pub fn field(mut self, field: &str, rule: &str) -> Result<Self> {
         FieldRules::default().set(field, rule)?;
+        if self.fields.iter().any(|(given, _)| given == field) {
+            return Err(given_twice(&format!("{FIELDS}{field}")));
+        }
         self.fields.push((field.to_owned(), rule.to_owned()));
         Ok(self)
     }

@@ -11,6 +11,7 @@ use crate::keys::{files, signing::SigningKey};
 use crate::keys::{identities, plugin, recipients};
 use crate::log::default_keys;
 use crate::store::{self, FileSystem, Store};
+use crate::vault::{self, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -32,6 +33,7 @@ pub struct Init {
     hash: HashId,
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
+    erasure: bool,
 }
 
 /// What was made.
@@ -72,6 +74,13 @@ impl Init {
     /// Gives a field a rule: what becomes of it before it is logged, such as `drop` or `truncate-ip:24/48`.
     pub fn field(mut self, field: impl Into<String>, rule: impl Into<String>) -> Self {
         self.fields.push((field.into(), rule.into()));
+        self
+    }
+
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
+    /// (default: no).
+    pub fn erasure(mut self, erasure: bool) -> Self {
+        self.erasure = erasure;
         self
     }
 
@@ -120,9 +129,17 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
-        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields)?;
+        let text =
+            config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields, self.erasure)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
+        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
+            Vault::create(
+                directory,
+                id,
+                &vault::Settings { random: environment.random.clone(), ..Default::default() },
+            )?;
+        }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
@@ -131,7 +148,7 @@ impl Init {
         }
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
-        SealState { log: id, terms, chain, root }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
 
         prepare(log, &engine::DIRECTORIES)?;
         drop(

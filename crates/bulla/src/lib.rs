@@ -41,6 +41,7 @@ pub mod segment;
 mod stage;
 pub mod store;
 pub mod text;
+pub mod vault;
 mod verify;
 
 pub use bulla_proof::checkpoint::VerifierKey;

@@ -6,6 +6,7 @@
 
 mod age_file;
 pub mod epoch;
+pub mod group;
 pub mod identities;
 pub mod plugin;
 pub mod prompt;

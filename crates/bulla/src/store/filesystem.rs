@@ -142,6 +142,10 @@ impl Store for FileSystem {
         Ok(fs::symlink_metadata(self.file(path)?)?.is_symlink())
     }
 
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
+
     fn describe(&self, path: &str) -> String {
         if path.is_empty() {
             return self.root.display().to_string();

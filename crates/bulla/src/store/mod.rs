@@ -19,6 +19,7 @@ pub use path::parent;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
+use std::path::Path;
 
 /// A directory tree of files. Paths are relative, of normal components separated by `/`; the empty path is the root.
 pub trait Store: Debug + Send + Sync {
@@ -50,6 +51,10 @@ pub trait Store: Debug + Send + Sync {
     fn is_link(&self, path: &str) -> io::Result<bool> {
         let _ = path;
         Ok(false)
+    }
+    /// The directory of the file system that this store is, for libraries that take a path; most stores are none.
+    fn directory(&self) -> Option<&Path> {
+        None
     }
     /// The path as a person would name it, for messages.
     fn describe(&self, path: &str) -> String;

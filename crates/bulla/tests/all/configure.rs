@@ -192,8 +192,8 @@ impl Made {
         let mut state = self.machine.read("audit.keys/seal.state").unwrap();
         state[24..56].copy_from_slice(&current.0);
         state[160..192].copy_from_slice(&next.0);
-        let check = sha256(&[&state[..192]]);
-        state[192..].copy_from_slice(&check.0);
+        let check = sha256(&[&state[..200]]);
+        state[200..].copy_from_slice(&check.0);
         self.machine.overwrite("audit.keys/seal.state", &state);
     }
 }

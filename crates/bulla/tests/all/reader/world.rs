@@ -3,6 +3,7 @@
 use crate::damage::image::Image;
 use crate::damage::world::{Mask, RECIPIENT, environment};
 use crate::helpers::Rng;
+use crate::register::Register;
 use bulla::environment::{AesGcm, Environment};
 use bulla::store::{Memory, Store};
 use bulla::text::jsonl;
@@ -89,6 +90,8 @@ pub(super) struct World {
     environment: Environment,
     pub(super) key: VerifierKey,
     pub(super) rows: Vec<Row>,
+    /// Where the keys of groups come from, of a log with erasure.
+    pub(super) register: Option<Arc<Register>>,
 }
 
 impl World {
@@ -100,7 +103,18 @@ impl World {
         let environment = environment(seed, Arc::new(AesGcm));
         let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
-        World { store, keys, environment, key, rows: Vec::new() }
+        World { store, keys, environment, key, rows: Vec::new(), register: None }
+    }
+
+    /// A log with erasure.
+    pub(super) fn grouped(seed: u64) -> Self {
+        let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
+        let register = Arc::new(Register::default());
+        let environment =
+            Environment { subjects: Some(register.clone()), ..environment(seed, Arc::new(AesGcm)) };
+        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT).erasure(true);
+        let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
+        World { store, keys, environment, key, rows: Vec::new(), register: Some(register) }
     }
 
     /// The same log on another medium.
@@ -148,7 +162,7 @@ impl World {
 
     /// Of each entry of the log its row.
     pub(super) fn numbers(&self) -> Vec<(u64, usize)> {
-        let lines = exported(&self.image(), &self.key, false);
+        let lines = export(&self.image(), &self.key, false, self.register.as_ref());
         let numbers = lines.iter().map(|(number, line)| (*number, row_of(line))).collect::<Vec<_>>();
         assert_eq!(numbers.len(), self.rows.len(), "the log has every row");
         numbers
@@ -160,7 +174,11 @@ impl World {
     }
 
     pub(super) fn reader(&self, store: impl Store + 'static) -> Reader {
-        reader(store, &self.key)
+        let reader = reader(store, &self.key);
+        match &self.register {
+            Some(register) => reader.group_keys(register.clone()),
+            None => reader,
+        }
     }
 }
 
@@ -198,7 +216,14 @@ pub(super) fn answer(reader: &Reader, query: &Query) -> Result<(Answer, ReadRepo
 
 /// What an export of everything gives.
 pub(super) fn exported(image: &Image, key: &VerifierKey, salvage: bool) -> Answer {
-    let export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
+    export(image, key, salvage, None)
+}
+
+fn export(image: &Image, key: &VerifierKey, salvage: bool, register: Option<&Arc<Register>>) -> Answer {
+    let mut export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
+    if let Some(register) = register {
+        export = export.group_keys(register.clone());
+    }
     let mut out = Vec::new();
     export.identity(Arc::new(Mask)).salvage(salvage).run(&mut out).unwrap();
     out.split_inclusive(|&byte| byte == b'\n').map(|line| (entry_number(line), line.to_vec())).collect()
