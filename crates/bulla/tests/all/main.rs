@@ -20,5 +20,6 @@ mod lying;
 mod panics;
 mod reader;
 mod second_reader;
+mod vault;
 mod vectors;
 mod workshop;

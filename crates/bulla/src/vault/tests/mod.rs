@@ -50,7 +50,7 @@ impl World {
 
     /// What opening says that must not succeed.
     fn refusal(&self) -> (ErrorKind, String) {
-        let error = self.try_open().err().expect("it is refused");
+        let error = self.try_open().expect_err("it is refused");
         (error.kind(), error.to_string())
     }
 
