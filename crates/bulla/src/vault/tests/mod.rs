@@ -7,6 +7,7 @@ mod erase;
 mod files;
 mod resolve;
 mod traces;
+mod vectors;
 
 use super::*;
 use crate::environment::SystemRandom;
