@@ -375,4 +375,5 @@ def main():
     sys.exit(f"not what this script makes: {', '.join(wrong)}" if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

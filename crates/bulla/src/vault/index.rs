@@ -132,9 +132,10 @@ impl IndexCipher {
         Ok(u64::from_le_bytes(mask))
     }
 
-    /// The value of an entry, and the number of a value.
-    fn value(&self, entry: Entry) -> Result<[u8; 8]> {
-        Ok((entry.number ^ self.mask(entry.pseudonym)?).to_le_bytes())
+    /// An entry's bytes.
+    pub(super) fn seal(&self, entry: Entry) -> Result<([u8; 20], [u8; 8])> {
+        let value = entry.number ^ self.mask(entry.pseudonym)?;
+        Ok((self.key(entry.pseudonym)?, value.to_le_bytes()))
     }
 
     fn number(&self, pseudonym: Pseudonym, value: &[u8]) -> Result<u64, Stop> {
@@ -177,7 +178,8 @@ pub(super) fn insert(
 ) -> Result<Option<Bucket>, Stop> {
     let mut bucket = Bucket::of(tables, txn, entry.pseudonym.prefix())?;
     let cipher = cipher(keys, bucket.id)?;
-    tables.index.put(txn, &cipher.key(entry.pseudonym)?, &cipher.value(entry)?)?;
+    let (key, value) = cipher.seal(entry)?;
+    tables.index.put(txn, &key, &value)?;
     bucket.entries = bucket.entries.saturating_add(1);
     bucket.write(tables, txn)?;
     let crowded = bucket.entries > SPLIT_ABOVE && bucket.end(tables, txn)? - u32::from(bucket.start) > 1;
@@ -237,7 +239,7 @@ fn put_in(
     entries: Vec<Entry>,
 ) -> Result<(), Stop> {
     let cipher = cipher(keys, id)?;
-    let sealed = entries.into_iter().map(|entry| Ok((cipher.key(entry.pseudonym)?, cipher.value(entry)?)));
+    let sealed = entries.into_iter().map(|entry| cipher.seal(entry));
     let mut sealed = sealed.collect::<Result<Vec<_>>>()?;
     // In the order of the tree, so that its pages are filled one after the other.
     sealed.sort_unstable();

@@ -75,8 +75,9 @@ impl Lmdb {
     /// `Tampered` where they are not all there, or the file is not whole; else where LMDB or the file system fails.
     pub(super) fn open(directory: &Path, map_size: usize) -> Result<Self> {
         let data = directory.join("data.mdb");
-        let whole = fs::metadata(&data).map_err(|error| Error::io(name(&data), error))?.len();
-        if whole == 0 {
+        let length =
+            || fs::metadata(&data).map(|data| data.len()).map_err(|error| Error::io(name(&data), error));
+        if length()? == 0 {
             // LMDB would take it for a new one.
             return Err(cut_off(&data));
         }
@@ -84,7 +85,8 @@ impl Lmdb {
         let failed = |error| of_heed(&name(directory), error);
         let pages = env.info().last_page_number as u64 + 1;
         let page = u64::from(env.unnamed_database_stat().page_size);
-        if whole < pages.saturating_mul(page) {
+        // Asked for last: a writer may be making it longer, and says so after it has.
+        if length()? < pages.saturating_mul(page) {
             return Err(cut_off(&data));
         }
         env.clear_stale_readers().map_err(failed)?;

@@ -71,11 +71,14 @@ impl Vault {
     /// As [`Vault::create`].
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
         make_directory(directory)?;
-        let name = directory.display();
+        let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
+        if registry::is_open(&lmdb::canonical(directory)?) {
+            return Err(taken());
+        }
         let lmdb = Lmdb::create(directory, settings.map_size)?;
         let made = lmdb.read(Meta::read);
         if made.map_err(|stop| stop.into_error(lmdb.name()))?.is_some() {
-            return Err(Error::new(ErrorKind::Refused, format!("{name} is a vault already")));
+            return Err(taken());
         }
         let roots = Roots::new(keys, settings);
         roots.create()?;

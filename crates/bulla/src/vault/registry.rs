@@ -23,3 +23,9 @@ pub(super) fn share(directory: &Path, open: impl FnOnce() -> Result<Shared>) -> 
     vaults.push((directory.to_owned(), Arc::downgrade(&vault)));
     Ok(vault)
 }
+
+/// Whether this process has the vault in `directory` open.
+pub(super) fn is_open(directory: &Path) -> bool {
+    let vaults = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    vaults.iter().any(|(path, vault)| path == directory && vault.strong_count() > 0)
+}

@@ -25,5 +25,6 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod vault;
 mod vectors;
 mod workshop;

@@ -44,6 +44,18 @@ fn who_is_erased_is_gone_and_may_come_back_as_somebody_new() {
     assert_sound(&vault);
 }
 
+/// A root that was not destroyed when it should have been is, at the latest, when the erasure is confirmed.
+#[test]
+fn what_is_confirmed_is_destroyed() {
+    let world = World::new();
+    let vault = world.open();
+    number(&vault, "alice");
+    drop(vault.begin_erasure(&["alice"]).unwrap().unwrap().commit().unwrap());
+    assert_eq!(roots(&world).len(), 4);
+    vault.confirm(&[0]).unwrap();
+    assert_eq!(roots(&world), ["1.keys", "1.root"]);
+}
+
 #[test]
 fn nobody_is_erased_where_nobody_is_known() {
     let world = World::new();

@@ -7,6 +7,7 @@ mod erase;
 mod files;
 mod resolve;
 mod traces;
+mod vectors;
 
 use super::*;
 use crate::environment::SystemRandom;
@@ -50,7 +51,7 @@ impl World {
 
     /// What opening says that must not succeed.
     fn refusal(&self) -> (ErrorKind, String) {
-        let error = self.try_open().err().expect("it is refused");
+        let error = self.try_open().expect_err("it is refused");
         (error.kind(), error.to_string())
     }
 

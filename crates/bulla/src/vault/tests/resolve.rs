@@ -154,6 +154,8 @@ fn handles_of_a_process_share_one_vault() {
     let writer = world.open();
     let error = world.try_open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
+    let error = Vault::create(world.path(), LOG, &world.settings).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
     let reader = Vault::open(world.path(), LOG, Access::Read, &world.settings).unwrap();
     assert!(reader.find("alice").unwrap().is_none());
     let alice = number(&writer, "alice");
