@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::environment::Environment;
-use crate::keys::recipients::IdentityFile;
+use crate::keys::identities::{self, IdentityFile};
 use keys::Keys;
 use root::RootKey;
 use std::fs;
@@ -91,13 +91,14 @@ fn a_root_file_is_a_line_that_says_whose_it_is() {
 /// A root wrapped to an identity: without it the vault does not open.
 #[test]
 fn a_root_may_be_an_age_file() {
-    let (text, recipient) = IdentityFile::generate();
-    let (other, _) = IdentityFile::generate();
+    let (text, recipient) = identities::generate();
+    let (other, _) = identities::generate();
     let settings = |identity: &str| Settings {
         map_size: 1 << 20,
         root: Arc::new(AgeRoot {
             key_wrap: Environment::default().key_wrap,
             recipients: vec![recipient.clone()],
+            limit: std::time::Duration::from_secs(30),
             identity: Arc::new(IdentityFile::parse(identity).unwrap()),
         }),
         ..Settings::default()
