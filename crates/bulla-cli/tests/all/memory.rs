@@ -4,10 +4,12 @@
 use crate::support::{Place, arguments, bulla, command, eventually, exit, incompressible};
 use age_core::format::{FileKey, Stanza};
 use age_core::secrecy::ExposeSecret;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
 use bulla_proof::Commitment;
 use hkdf::Hkdf;
 use sha2::Sha256;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,12 +24,40 @@ type Secrets = BTreeMap<&'static str, Vec<u8>>;
 struct Watching {
     identity: age::x25519::Identity,
     key: Cell<Option<[u8; 16]>>,
+    /// The key that the file's key was wrapped with.
+    wrap: RefCell<Vec<u8>>,
+}
+
+impl Watching {
+    fn new() -> Self {
+        let (key, wrap) = (Cell::new(None), RefCell::default());
+        Watching { identity: age::x25519::Identity::generate(), key, wrap }
+    }
+
+    fn wrap_key(&self, share: &str) -> Vec<u8> {
+        let text = self.identity.to_string();
+        let scalar = bech32::decode(text.expose_secret()).unwrap().1;
+        let secret = x25519_dalek::StaticSecret::from(<[u8; 32]>::try_from(scalar).unwrap());
+        let share = BASE64_STANDARD_NO_PAD.decode(share).unwrap();
+        let share = <[u8; 32]>::try_from(share).unwrap();
+        let shared = secret.diffie_hellman(&share.into());
+        let salt = [share, x25519_dalek::PublicKey::from(&secret).to_bytes()].concat();
+        let mut key = vec![0; 32];
+        let hkdf = Hkdf::<Sha256>::new(Some(&salt), shared.as_bytes());
+        hkdf.expand(b"age-encryption.org/v1/X25519", &mut key).unwrap();
+        key
+    }
 }
 
 impl age::Identity for Watching {
     fn unwrap_stanza(&self, stanza: &Stanza) -> Option<Result<FileKey, age::DecryptError>> {
         let unwrapped = self.identity.unwrap_stanza(stanza)?;
         self.key.set(unwrapped.as_ref().ok().map(|key| *key.expose_secret()));
+        let wrap = self.wrap_key(&stanza.args[0]);
+        let opened =
+            age_core::primitives::aead_decrypt(wrap.as_slice().try_into().unwrap(), 16, &stanza.body);
+        assert_eq!(opened.ok().as_deref(), self.key.get().as_ref().map(|key| &key[..]), "it is the key");
+        self.wrap.replace(wrap);
         Some(unwrapped)
     }
 }
@@ -70,6 +100,7 @@ fn secrets(segment: &Path, identity: &Watching) -> Secrets {
         ("salt key", expand("bulla salt key v1")),
         ("index key", expand("bulla index key v1")),
         ("token key", token),
+        ("age wrap key", identity.wrap.take()),
         ("age file key", file_key.to_vec()),
         ("age payload key", payload_key),
     ])
@@ -164,8 +195,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_writer_has_nothing_that_opens_an_epoch_that_it_closed() {
     let place = Place::empty();
-    let identity = age::x25519::Identity::generate();
-    let recipient = identity.to_public().to_string();
+    let watching = Watching::new();
+    let recipient = watching.identity.to_public().to_string();
     bulla(arguments!["init", place.audit(), "--recipient", recipient]).exits(exit::DONE);
     let settings = ["set", "segment_size", "64 KiB", "checkpoint_interval", "100 ms"];
     place.run("config", &settings).exits(exit::DONE);
@@ -183,7 +214,6 @@ fn a_writer_has_nothing_that_opens_an_epoch_that_it_closed() {
     }
     eventually("a checkpoint covers everything", || place.info("entries") == sent);
 
-    let watching = Watching { identity, key: Cell::new(None) };
     let mut epochs =
         files(&segments).iter().zip(0..).map(|(path, n)| (n, secrets(path, &watching))).collect::<Vec<_>>();
     let current = epochs.split_off(epochs.len() - 1);

@@ -27,7 +27,7 @@ garbage)
 zeros) exec cat /dev/zero ;;
 lines) exec yes -- '-> msg' ;;
 messages) while :; do printf -- '-> msg\nQQ\n'; done ;;
-noise) yes 'a great deal of noise' >&2 & noise=$! ;;
+noise) head -c 10000000 /dev/zero | tr '\0' x >&2 ;;
 esac
 
 wrapped= unwrapped=
@@ -69,6 +69,10 @@ confirm) # "really?", "of course", "never"
     reply
     [ "$tag $rest" = 'ok yes' ] || exit 4
     ;;
+labels) # insists on company of its kind
+    printf -- '-> labels postquantum\n\n'
+    reply
+    ;;
 strange)
     printf -- '-> what-is-this 1 2 3\n\n'
     reply
@@ -84,5 +88,4 @@ elif [ -n "$unwrapped" ]; then
     reply
 fi
 printf -- '-> done\n\n'
-[ -z "$noise" ] || kill "$noise"
 case $BULLATEST_MODE in lingering) exec sleep 1000 ;; esac

@@ -90,6 +90,9 @@ fn a_log_whose_only_recipient_is_a_plugins() {
     let verify = world.place.arguments("verify", &["--identity", &world.identity]);
     assert!(world.bulla("ok", &verify, b"").exits(exit::DONE).out.contains("every block"));
     assert_eq!((world.runs() - before) as u64, epochs, "once for each epoch");
+    let (before, salvage) = (world.runs(), ["--identity", &world.identity, "--salvage"]);
+    world.bulla("ok", &world.place.arguments("export", &salvage), b"").exits(exit::DONE);
+    assert_eq!((world.runs() - before) as u64, epochs, "although everything is read twice");
     for mode in ["noise", "strange", "lingering", "talk"] {
         assert_eq!(world.export(mode).exits(exit::DONE).out.lines().count(), 50, "{mode}");
         world.append(mode, &lines(0..0)).exits(exit::DONE);
@@ -194,6 +197,17 @@ fn one_that_is_missing_is_named() {
     let init = arguments!["init", place.audit(), "--recipient", recipient()];
     let ran = world.bulla("ok", &init, b"").exits(exit::ENVIRONMENT);
     assert!(ran.err.contains(NAME) && !place.audit().exists(), "{ran:?}");
+}
+
+#[test]
+fn recipients_that_do_not_go_together_are_refused() {
+    let world = World::with_entries();
+    let (_, recipient) = super::new_identity(&world.place, "mine.age");
+    let add = world.place.arguments("keys", &["add-recipient", &recipient]);
+    let ran = world.bulla("labels", &add, b"").exits(exit::USAGE);
+    assert!(ran.err.contains("do not go together"), "{ran:?}");
+    world.append("labels", &lines(10..20)).exits(exit::DONE);
+    assert_eq!(world.export("ok").exits(exit::DONE).out.lines().count(), 20);
 }
 
 /// Or else its log could never be written again.
