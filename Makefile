@@ -44,6 +44,7 @@ fuzz:
 vectors:
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
+	python3 vectors/vault/make.py
 
 setup:
 	@scripts/setup.sh

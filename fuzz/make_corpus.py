@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seed corpus of the fuzz targets, from the vectors and from a small log that the engine made.
 
-    cargo run -p bulla --example quickstart        # makes ./audit and ./audit.keys
+    cargo run -p bulla --example append            # makes ./audit and ./audit.keys
     fuzz/make_corpus.py audit
 """
 
@@ -124,7 +124,7 @@ def main():
         for index, content in enumerate(hex_strings(vectors(f"proof/{name}"))):
             if len(content) == 152:
                 write("commitment", f"{name[:-5]}-{index}", content)
-    for name in ("encoded.json", "decoded.json", "refused.json"):
+    for name in ("encoded.json", "decoded.json", "refused.json", "groups.json"):
         for index, case in enumerate(vectors(f"columns/{name}")):
             plaintext = bytes.fromhex(case.get("plaintext") or case.get("bytes") or "")
             rows = case.get("rows") or []

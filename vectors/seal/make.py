@@ -228,7 +228,7 @@ def padme(length):
 
 
 def columns(entries):
-    out = b"\1" + varint(len(entries))
+    out = b"\1" + varint(len(entries)) + varint(0)
     out += integers([entry["time"] % 2**64 for entry in entries]) + strings([e["operation"] for e in entries])
     for field in FIELDS:
         present = [field in entry for entry in entries]
@@ -249,7 +249,6 @@ def columns(entries):
             out += integers([len(value) for value in values]) + strings(sum(values, []))
         else:
             out += strings(values)
-    out += varint(0)
     return out + bytes(padme(len(out)) - len(out))
 
 
@@ -376,4 +375,5 @@ def main():
     sys.exit(f"not what this script makes: {', '.join(wrong)}" if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

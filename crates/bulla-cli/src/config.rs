@@ -19,12 +19,13 @@ use std::sync::Arc;
                       bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...",
     after_help = "\
 Settings count from the next time that the log is opened, and may be changed
-beside a writer. Of the keys of [log] only log.recipients can be changed: a list
-of age recipients with commas between them, for whom all entries from then on
-are. That needs the log for itself and its keys, and is recorded in the log.
+beside a writer. Of the keys of [log] two kinds can be changed: log.recipients,
+age recipients with commas between them, for whom all entries from then on are,
+and log.fields.FIELD, what becomes of a field of them (`bulla init --help`). That
+needs the log for itself and its keys, and is recorded in the log.
 
 Example:
-  bulla config audit set linger '20 ms' durability group
+  bulla config audit set linger '20 ms' log.fields.client truncate-ip:24/48
   bulla config audit set log.recipients age1...,age1..."
 )]
 pub(crate) struct Config {
@@ -74,7 +75,7 @@ impl Config {
     }
 
     fn load(&self) -> Result<Vec<Key>, Failure> {
-        let (log, options) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         let settings = options.settings().into_iter().map(|setting| Key {
             name: setting.name.to_owned(),
             values: vec![setting.value],
@@ -99,6 +100,9 @@ impl Config {
     }
 
     fn get(&self, name: &str) -> Result<Exit, Failure> {
+        if let Some(field) = name.strip_prefix("log.fields.") {
+            return self.get_rule(field);
+        }
         let keys = self.load()?;
         let Some(key) = keys.iter().find(|key| key.name == name) else {
             return Err(Configure::unknown_key(name).into());
@@ -107,10 +111,24 @@ impl Config {
         Ok(Exit::Done)
     }
 
+    /// Of a field without a rule too: it is kept.
+    fn get_rule(&self, field: &str) -> Result<Exit, Failure> {
+        let (log, _) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let rule = log.fields.rule(field)?;
+        let value = rule.map_or_else(|| "keep".to_owned(), |rule| rule.to_string());
+        let source = if rule.is_some() { "file" } else { "default" };
+        if self.json {
+            print_json(&json!({ "value": value, "source": source }))
+        } else {
+            print(&(value + "\n"))
+        }?;
+        Ok(Exit::Done)
+    }
+
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
         let done = apply(configure, &self.place)?;
         let outcome = Outcome::from(&done);
-        if self.json { print_json(&outcome) } else { print(outcome.to_text()) }?;
+        if self.json { print_json(&outcome) } else { print(&outcome.to_text()) }?;
         if done.live && done.changed {
             note!("a writer has the log open: it keeps the settings that it has until it opens it again");
         }
@@ -154,16 +172,17 @@ impl Key {
 }
 
 fn log_keys(log: LogConfig) -> Vec<Key> {
-    let one = |value: String| vec![value];
-    let keys = [
-        ("log.version", one("1".to_owned())),
-        ("log.id", one(log.id.to_string())),
-        ("log.origin", one(log.origin)),
-        ("log.vkey", one(log.verifier_key.to_string())),
-        ("log.hash", one(log.hash.name().to_owned())),
-        ("log.recipients", log.recipients),
+    let one = |name: &str, value: String| (name.to_owned(), vec![value]);
+    let mut keys = vec![
+        one("log.version", "1".to_owned()),
+        one("log.id", log.id.to_string()),
+        one("log.origin", log.origin),
+        one("log.vkey", log.verifier_key.to_string()),
+        one("log.hash", log.hash.name().to_owned()),
+        ("log.recipients".to_owned(), log.recipients),
     ];
-    keys.map(|(name, values)| Key { name: name.to_owned(), values, source: "file" }).into()
+    keys.extend(log.fields.iter().map(|(field, rule)| one(&format!("log.fields.{field}"), rule.to_string())));
+    keys.into_iter().map(|(name, values)| Key { name, values, source: "file" }).collect()
 }
 
 /// What came of it.
@@ -175,23 +194,39 @@ struct Outcome {
     recorded: bool,
     /// Whether a writer has the log open.
     live: bool,
+    /// Whether it is about recipients, and about rules for fields.
+    #[serde(skip)]
+    about: (bool, bool),
 }
 
 impl From<&Configured> for Outcome {
     fn from(done: &Configured) -> Self {
-        Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live }
+        let recipients = done.keys.iter().any(|key| key == "recipients");
+        let fields = done.keys.iter().any(|key| key.starts_with("fields."));
+        let about = (recipients, fields);
+        Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live, about }
     }
 }
 
 impl Outcome {
-    fn to_text(&self) -> &'static str {
+    fn to_text(&self) -> String {
         match self {
-            Outcome { recorded: true, .. } => {
-                "changed, and recorded in the log: entries from now on are for these recipients,\n\
-                 and for no others; what was written before stays theirs who could read it\n"
+            Outcome { recorded: true, about: (recipients, fields), .. } => {
+                let recipients = recipients.then_some(
+                    "entries from now on are for these recipients, and for no others;\n\
+                     what was written before stays theirs who could read it\n",
+                );
+                let fields = fields.then_some(
+                    "the fields of entries from now on are treated so;\n\
+                     what was written before stays as it is\n",
+                );
+                let (recipients, fields) = (recipients.unwrap_or_default(), fields.unwrap_or_default());
+                format!("changed, and recorded in the log:\n{recipients}{fields}")
             }
-            Outcome { changed: true, .. } => "changed: it counts from the next time that the log is opened\n",
-            Outcome { .. } => "nothing to change: it is so already\n",
+            Outcome { changed: true, .. } => {
+                "changed: it counts from the next time that the log is opened\n".to_owned()
+            }
+            Outcome { .. } => "nothing to change: it is so already\n".to_owned(),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
 use crate::place::Place;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Say what a log is and how much is in it, without checking it.
 #[derive(clap::Args, Debug)]
@@ -34,6 +35,8 @@ struct Facts {
     id: String,
     hash: String,
     recipients: Vec<String>,
+    /// The rules for fields; the others are kept.
+    fields: BTreeMap<&'static str, String>,
     entries: u64,
     tree_size: u64,
     root: String,
@@ -51,6 +54,7 @@ impl From<bulla::Info> for Facts {
             id: info.id.to_string(),
             hash: info.hash,
             recipients: info.recipients,
+            fields: info.fields.iter().map(|(field, rule)| (field, rule.to_string())).collect(),
             entries: info.entries,
             tree_size: info.tree_size,
             root: info.root.to_base64(),
@@ -71,6 +75,8 @@ impl Facts {
             ("hash", self.hash.clone()),
         ];
         lines.extend(self.recipients.iter().map(|recipient| ("recipient", recipient.clone())));
+        let width = self.fields.keys().map(|field| field.len()).max().unwrap_or_default();
+        lines.extend(self.fields.iter().map(|(field, rule)| ("field", format!("{field:<width$}  {rule}"))));
         lines.extend([
             ("entries", number(self.entries)),
             ("tree size", number(self.tree_size)),

@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Example:
   bulla init /var/lib/audit --origin example.com/audit
+  bulla init audit --field client=truncate-ip:24/48 --field location=strip-query
 
+RULE is keep, drop, pseudonymise, truncate-ip:24/48 (client), strip-query
+(location) or cap:256 (payload); what it takes away is never written.
 Without --recipient an identity that reads the log is made, in the key directory.")]
 pub(crate) struct Init {
     #[command(flatten)]
@@ -34,6 +37,10 @@ pub(crate) struct Init {
     /// An age recipients file: a line a recipient, # begins a comment
     #[arg(long, value_name = "FILE")]
     recipients_file: Option<PathBuf>,
+
+    /// What becomes of a field before it is logged; may be given more than once
+    #[arg(long = "field", value_name = "FIELD=RULE", value_parser = parse_field)]
+    fields: Vec<(String, String)>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -58,12 +65,20 @@ impl Init {
         for recipient in self.recipients.iter().chain(from_file.iter().flatten()) {
             init = init.recipient(recipient);
         }
+        for (field, rule) in self.fields {
+            init = init.field(field, rule);
+        }
         let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
         let made = Made::new(&created, &directory, &keys);
         if self.json { print_json(&made) } else { print(&made.to_text()) }?;
         Ok(Exit::Done)
     }
+}
+
+fn parse_field(text: &str) -> Result<(String, String), String> {
+    let (field, rule) = text.split_once('=').ok_or("it is not FIELD=RULE")?;
+    Ok((field.to_owned(), rule.to_owned()))
 }
 
 /// What was made.
@@ -78,6 +93,9 @@ struct Made {
     /// Absent where recipients were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<PathBuf>,
+    /// Absent where no rule makes pseudonyms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pseudonym_key: Option<PathBuf>,
 }
 
 impl Made {
@@ -90,6 +108,7 @@ impl Made {
             vkey: created.verifier_key.to_string(),
             seal_key: keys.join(files::SEAL_KEY),
             identity: created.made_identity.then(|| keys.join(files::IDENTITY)),
+            pseudonym_key: created.made_pseudonym_key.then(|| keys.join(files::PSEUDONYM)),
         }
     }
 
@@ -124,6 +143,15 @@ impl Made {
                  is kept elsewhere, a checkpoint or a witness's signature, then shows it.\n",
             ),
         };
+        if let Some(key) = &self.pseudonym_key {
+            let _ = write!(
+                text,
+                "\nPseudonyms are made with this, which stays here, and of which you keep a copy:\n\n  \
+                 {}   with another one the same names have others\n\n\
+                 Who takes it can test whether a pseudonym is that of a name they guess.\n",
+                key.display()
+            );
+        }
         text
     }
 }

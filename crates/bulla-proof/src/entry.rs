@@ -185,6 +185,15 @@ impl<'a> Entry<'a> {
     /// # Errors
     /// The first field that breaks a limit.
     pub fn measure(&self) -> Result<usize, EntryError> {
+        self.measure_with(self.subjects.as_deref())
+    }
+
+    /// As [`Entry::measure`], with these data subjects and not its own: an entry that is made from another one, field
+    /// by field, need not copy the list.
+    ///
+    /// # Errors
+    /// As [`Entry::measure`].
+    pub fn measure_with(&self, subjects: Option<&[&str]>) -> Result<usize, EntryError> {
         if self.operation.is_empty() {
             return Err(EntryError::NoOperation);
         }
@@ -211,7 +220,7 @@ impl<'a> Entry<'a> {
             }
             length += varint::length(payload.len() as u64) + payload.len();
         }
-        if let Some(subjects) = &self.subjects {
+        if let Some(subjects) = subjects {
             if subjects.len() > MAX_SUBJECTS {
                 return Err(EntryError::TooManySubjects);
             }
@@ -228,6 +237,14 @@ impl<'a> Entry<'a> {
     /// # Panics
     /// When `row` is not exactly as long as [`Entry::measure`] says.
     pub fn encode(&self, time: i64, row: &mut [u8]) {
+        self.encode_with(self.subjects.as_deref(), time, row);
+    }
+
+    /// As [`Entry::encode`], with these data subjects and not its own.
+    ///
+    /// # Panics
+    /// When `row` is not exactly as long as [`Entry::measure_with`] says.
+    pub fn encode_with(&self, subjects: Option<&[&str]>, time: i64, row: &mut [u8]) {
         let mut row = Cursor { rest: row };
         let mut presence = 0;
         let mut mark = |field: Field, present: bool| presence |= field.bit() * u16::from(present);
@@ -243,7 +260,7 @@ impl<'a> Entry<'a> {
         mark(Field::Actor, self.actor.is_some());
         mark(Field::Stream, self.stream.is_some());
         mark(Field::Payload, self.payload.is_some());
-        mark(Field::Subject, self.subjects.is_some());
+        mark(Field::Subject, subjects.is_some());
         row.bytes(&presence.to_le_bytes());
         row.bytes(&self.time.unwrap_or(time).to_le_bytes());
         row.string(self.operation.as_bytes());
@@ -263,7 +280,7 @@ impl<'a> Entry<'a> {
         for value in personal.into_iter().flatten() {
             row.string(value);
         }
-        if let Some(subjects) = &self.subjects {
+        if let Some(subjects) = subjects {
             row.varint(subjects.len() as u64);
             for subject in subjects {
                 row.string(subject.as_bytes());
@@ -341,17 +358,23 @@ impl<'a> RawRow<'a> {
     ///
     /// # Errors
     /// Where a length runs past the row, a varint is not minimal, or bytes are left over.
+    #[inline]
     pub fn parse(row: &'a [u8]) -> Result<Self, EntryError> {
         let mut rest = row;
         let (head, tail) = rest.split_at_checked(10).ok_or(EntryError::Truncated)?;
         rest = tail;
         let presence = u16::from_le_bytes([head[0], head[1]]);
+        let time = i64::from_le_bytes(head[2..10].try_into().map_err(|_| EntryError::Truncated)?);
+        let operation = take_string(&mut rest)?;
+        Self::fields(presence, time, operation, rest)
+    }
+
+    #[inline]
+    fn fields(presence: u16, time: i64, operation: &'a [u8], mut rest: &'a [u8]) -> Result<Self, EntryError> {
         if presence & !PRESENCE != 0 {
             return Err(EntryError::UnknownField);
         }
         let has = |field: Field| presence & field.bit() != 0;
-        let time = i64::from_le_bytes(head[2..10].try_into().map_err(|_| EntryError::Truncated)?);
-        let operation = take_string(&mut rest)?;
         let mut string = |field| has(field).then(|| take_string(&mut rest)).transpose();
         let controller = string(Field::Controller)?;
         let processor = string(Field::Processor)?;
@@ -401,6 +424,77 @@ impl<'a> RawRow<'a> {
             payload,
             subjects,
         })
+    }
+
+    /// Cuts a personal row, one without time and operation, into its fields. Both are empty in what comes out.
+    ///
+    /// # Errors
+    /// As [`RawRow::parse`].
+    pub fn parse_personal(row: &'a [u8]) -> Result<Self, EntryError> {
+        let (presence, rest) = row.split_first_chunk().ok_or(EntryError::Truncated)?;
+        Self::fields(u16::from_le_bytes(*presence), 0, &[], rest)
+    }
+
+    /// The row with the fields that it has, and those that `other` has besides.
+    pub fn or(&self, other: &Self) -> Self {
+        RawRow {
+            presence: self.presence | other.presence,
+            time: self.time,
+            operation: self.operation,
+            controller: self.controller.or(other.controller),
+            processor: self.processor.or(other.processor),
+            purpose: self.purpose.or(other.purpose),
+            status: self.status.or(other.status),
+            duration: self.duration.or(other.duration),
+            size: self.size.or(other.size),
+            flags: self.flags.or(other.flags),
+            location: self.location.or(other.location),
+            client: self.client.or(other.client),
+            actor: self.actor.or(other.actor),
+            stream: self.stream.or(other.stream),
+            payload: self.payload.or(other.payload),
+            subjects: self.subjects.or(other.subjects),
+        }
+    }
+
+    /// Appends the canonical row of the fields in `kept`, which are presence bits.
+    pub fn write(&self, kept: u16, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.presence & kept).to_le_bytes());
+        out.extend_from_slice(&self.time.to_le_bytes());
+        let string = |out: &mut Vec<u8>, value: &[u8]| {
+            varint::push(value.len() as u64, out);
+            out.extend_from_slice(value);
+        };
+        string(out, self.operation);
+        let keeps = |field: Field| kept & field.bit() != 0;
+        for (field, value) in [
+            (Field::Controller, self.controller),
+            (Field::Processor, self.processor),
+            (Field::Purpose, self.purpose),
+        ] {
+            value.filter(|_| keeps(field)).into_iter().for_each(|value| string(out, value));
+        }
+        for (field, value) in [
+            (Field::Status, self.status),
+            (Field::Duration, self.duration),
+            (Field::Size, self.size),
+            (Field::Flags, self.flags),
+        ] {
+            value.filter(|_| keeps(field)).into_iter().for_each(|value| varint::push(value, out));
+        }
+        for (field, value) in [
+            (Field::Location, self.location),
+            (Field::Client, self.client),
+            (Field::Actor, self.actor),
+            (Field::Stream, self.stream),
+            (Field::Payload, self.payload),
+        ] {
+            value.filter(|_| keeps(field)).into_iter().for_each(|value| string(out, value));
+        }
+        if let Some(subjects) = self.subjects.filter(|_| keeps(Field::Subject)) {
+            varint::push(subjects.len() as u64, out);
+            subjects.for_each(|subject| string(out, subject));
+        }
     }
 }
 

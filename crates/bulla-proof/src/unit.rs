@@ -15,10 +15,12 @@ use crate::tree;
 pub const SALT_LENGTH: usize = 16;
 /// The kind of a unit that is one entry's row.
 pub const KIND_ROW: u8 = 0;
-/// The kind that is reserved for the group of one set of data subjects.
+/// The kind of a unit that is the group of one set of data subjects: their entries of one block.
 pub const KIND_GROUP: u8 = 1;
 /// How a row's unit spells its content: the canonical row.
 pub const CODEC_ROW: u8 = 1;
+/// How a group's unit spells its content: see [`group_unit`].
+pub const CODEC_GROUP: u8 = 1;
 
 /// The unit of one entry: H(0x00 ‖ salt ‖ [`KIND_ROW`] ‖ codec ‖ entry number, 8 bytes little-endian ‖ content),
 /// where the content is the entry's canonical row.
@@ -30,6 +32,50 @@ pub fn row_unit(hash: HashId, salt: &[u8; SALT_LENGTH], codec: u8, entry: u64, c
     head[18] = codec;
     head[19..].copy_from_slice(&entry.to_le_bytes());
     hash.hash(&[&head, content])
+}
+
+/// What the unit of a group hashes: nothing that needs a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupContent<'a> {
+    /// Presence bits of the fields that are personal: those that the ciphertext holds.
+    pub personal: u16,
+    /// The numbers of the data subjects, ascending, each once.
+    pub subjects: &'a [u64],
+    /// Their personal fields, encrypted, as the block holds them.
+    pub ciphertext: &'a [u8],
+    /// The commitment to the key of that ciphertext.
+    pub commitment: &'a Hash,
+}
+
+/// The unit of a group: H(0x00 ‖ salt ‖ [`KIND_GROUP`] ‖ [`CODEC_GROUP`] ‖ entry numbers ‖ content).
+///
+/// Entry numbers are their count and each of them; the content is the presence bits of personal fields, each entry's
+/// length of the shared row (without its personal fields) and that row, the count of subjects and their numbers, the length of the ciphertext, the
+/// ciphertext, and the commitment to its key. All integers have 8 bytes, little-endian. `entries` are the entries'
+/// numbers and shared rows, ascending; `scratch` is memory to be used again.
+pub fn group_unit<'a>(
+    hash: HashId,
+    salt: &[u8; SALT_LENGTH],
+    entries: impl ExactSizeIterator<Item = (u64, &'a [u8])> + Clone,
+    content: &GroupContent<'_>,
+    scratch: &mut Vec<u8>,
+) -> Hash {
+    scratch.clear();
+    scratch.push(0x00);
+    scratch.extend_from_slice(salt);
+    scratch.extend_from_slice(&[KIND_GROUP, CODEC_GROUP]);
+    let integer = |scratch: &mut Vec<u8>, value: u64| scratch.extend_from_slice(&value.to_le_bytes());
+    integer(scratch, entries.len() as u64);
+    entries.clone().for_each(|(number, _)| integer(scratch, number));
+    integer(scratch, u64::from(content.personal));
+    for (_, row) in entries {
+        integer(scratch, row.len() as u64);
+        scratch.extend_from_slice(row);
+    }
+    integer(scratch, content.subjects.len() as u64);
+    content.subjects.iter().for_each(|&subject| integer(scratch, subject));
+    integer(scratch, content.ciphertext.len() as u64);
+    hash.hash(&[scratch, content.ciphertext, content.commitment.as_bytes()])
 }
 
 /// A node of a block's own tree: H(0x01 ‖ left ‖ right).

@@ -4,16 +4,22 @@
 //! second spelling has the same digest. What follows that line is free to edit.
 
 pub(crate) mod edit;
+pub(crate) mod fields;
 pub(crate) mod terms;
 
+use crate::checkpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::segment;
 use crate::store::Store;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+pub use fields::{FieldRules, Rule};
 
 /// The name of the file.
 pub const FILE: &str = "bulla.toml";
@@ -36,6 +42,10 @@ pub struct LogConfig {
     pub hash: HashId,
     /// age recipients that epoch keys are wrapped to.
     pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -56,6 +66,19 @@ struct LogTable {
     vkey: String,
     hash: String,
     recipients: Vec<String>,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+    #[serde(default)]
+    erasure: Erasure,
+}
+
+/// `erasure`, off where it is not said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Erasure {
+    On,
+    #[default]
+    Off,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +88,15 @@ struct SettingsPart {
     settings: Options,
 }
 
+impl LogConfig {
+    /// The names of the keys of `[log]` in which another one differs, as an event names them.
+    pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
+        let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
+        let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
+        recipients.into_iter().chain(fields).collect()
+    }
+}
+
 /// Reads both parts of the configuration of the log in `store`.
 ///
 /// # Errors
@@ -72,6 +104,23 @@ struct SettingsPart {
 pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     let text = read(store)?;
     parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
+}
+
+/// The same for whoever looks at a log: where there is a checkpoint or a segment beside the file, what is wrong with it is
+/// wrong with the log. Without either, somebody else's file may have the same name.
+///
+/// # Errors
+/// As [`load`], but in a log `Tampered` for `Invalid`.
+pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    load(store).map_err(|error| match error.kind() {
+        ErrorKind::Invalid if is_log(store) => Error::tampered(format!("{error}; `bulla verify` tells all")),
+        _ => error,
+    })
+}
+
+fn is_log(store: &dyn Store) -> bool {
+    let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
+    store.open(checkpoint::FILE).is_ok() || has_segments()
 }
 
 /// The bytes of the file.
@@ -116,6 +165,10 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     if table.recipients.is_empty() {
         return Err(Error::invalid("`recipients` is empty: nobody could read the log"));
     }
+    let mut fields = FieldRules::default();
+    for (field, rule) in &table.fields {
+        fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
+    }
     let config = LogConfig {
         id: LogId::parse(&table.id).ok_or_else(|| Error::invalid("`id` is not 32 hexadecimal digits"))?,
         origin: table.origin,
@@ -123,6 +176,8 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         hash: HashId::from_name(&table.hash)
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,
+        fields,
+        erasure: table.erasure == Erasure::On,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -162,9 +217,16 @@ pub(crate) fn render(
     verifier_key: &VerifierKey,
     hash: HashId,
     recipients: &[String],
+    fields: &FieldRules,
+    erasure: bool,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
+    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
+    let fields = match fields.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", fields.render()),
+    };
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
@@ -175,8 +237,8 @@ pub(crate) fn render(
          vkey = {}\n\
          hash = \"{}\"\n\
          recipients = {recipients}\n\
-         \n\
-         [settings]\n\
+         {erasure}\n\
+         {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\
          # durability = \"group\"\n",

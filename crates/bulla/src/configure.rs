@@ -7,10 +7,11 @@
 //!   after it with the new one, whatever happens;
 //! - the next epoch begins only after that: it says which of the two it was.
 
-use crate::config::{self, LogConfig, edit};
+use crate::config::{self, FieldRules, LogConfig, edit};
 use crate::engine::{self, Engine};
 use crate::environment::{Environment, KeyWrap};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::recipients::check_recipient;
 use crate::log::default_keys;
 use crate::options::{Options, Tuning, settings};
@@ -38,6 +39,8 @@ pub struct Configure {
     /// Names of settings and their values in TOML.
     settings: Vec<(String, Option<String>)>,
     recipients: Option<Recipients>,
+    /// Names of fields and their rules.
+    fields: Vec<(String, String)>,
 }
 
 /// What becomes of the list of recipients, whatever it is by then.
@@ -55,6 +58,8 @@ pub struct Configured {
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
+    /// The keys of `[log]` that were changed: `recipients`, or `fields.` and the name of a field.
+    pub keys: Vec<String>,
     /// Whether a writer has the log open: it keeps the settings that it opened it with.
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
@@ -71,45 +76,67 @@ const LOG_KEYS: [(&str, Option<&str>); 6] = [
     ("log.recipients", None),
 ];
 const RECIPIENTS: &str = "log.recipients";
+/// Before the name of a field, the key of its rule.
+const FIELDS: &str = "log.fields.";
 
 impl Configure {
-    /// Gives a setting a value, or `log.recipients` a list of age recipients with commas between them.
+    /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, or
+    /// `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
     ///
     /// # Errors
-    /// `Invalid` where there is no such key, or the value is of another form; `Refused` for a key of `[log]` that
-    /// never changes.
-    pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
+    /// `Invalid` where there is no such key, the value is of another form, or the key was given before; `Refused` for a
+    /// key of `[log]` that never changes.
+    pub fn set(self, key: &str, value: &str) -> Result<Self> {
+        if let Some(field) = key.strip_prefix(FIELDS) {
+            return self.field(field, value);
+        }
         check_key(key)?;
         if key == RECIPIENTS {
             let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
             return self.recipients(recipients);
         }
         let value = settings::to_toml(key, value)?;
-        self.settings.push((key.to_owned(), Some(value)));
-        Ok(self)
+        self.change(key, Some(value))
     }
 
     /// Puts a setting back to its default.
     ///
     /// # Errors
     /// As [`Configure::set`].
-    pub fn unset(mut self, key: &str) -> Result<Self> {
+    pub fn unset(self, key: &str) -> Result<Self> {
+        if let Some(field) = key.strip_prefix(FIELDS) {
+            return self.field(field, "keep");
+        }
         check_key(key)?;
         if key == RECIPIENTS {
             return Err(no_recipients());
         }
-        self.settings.push((key.to_owned(), None));
+        self.change(key, None)
+    }
+
+    /// Which of two changes of one setting counts would be a guess.
+    fn change(mut self, key: &str, value: Option<String>) -> Result<Self> {
+        if self.settings.iter().any(|(name, _)| name == key) {
+            return Err(given_twice(key));
+        }
+        self.settings.push((key.to_owned(), value));
         Ok(self)
     }
 
     /// Wraps the keys of epochs to come to these age recipients, and no others.
     ///
     /// # Errors
-    /// `Invalid` where one is none, or there is none at all.
+    /// `Invalid` where one is none, one is named twice, or there is none at all; and where they were given before.
     pub fn recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
         let recipients = checked(recipients)?;
         if recipients.is_empty() {
             return Err(no_recipients());
+        }
+        if let Some(twice) = (1..recipients.len()).find(|&at| recipients[..at].contains(&recipients[at])) {
+            return Err(Error::invalid(format!("`{}` is named twice", recipients[twice])));
+        }
+        if self.recipients.is_some() {
+            return Err(given_twice(RECIPIENTS));
         }
         self.recipients = Some(Recipients::Are(recipients));
         Ok(self)
@@ -137,6 +164,19 @@ impl Configure {
         Ok(self)
     }
 
+    /// Gives a field a rule, or takes it away with `keep`: for entries to come, never for those that are there.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such field or rule, or the field cannot have it.
+    pub fn field(mut self, field: &str, rule: &str) -> Result<Self> {
+        FieldRules::default().set(field, rule)?;
+        if self.fields.iter().any(|(given, _)| given == field) {
+            return Err(given_twice(&format!("{FIELDS}{field}")));
+        }
+        self.fields.push((field.to_owned(), rule.to_owned()));
+        Ok(self)
+    }
+
     /// Applies the changes to the log in `directory`, whose keys are in `DIR.keys`.
     ///
     /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
@@ -144,8 +184,8 @@ impl Configure {
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails,
-    /// the log has the old configuration or the new one.
+    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `bulla.toml` is a link; else as
+    /// [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
     }
@@ -170,10 +210,11 @@ impl Configure {
         keys: Arc<dyn Store>,
         environment: &Environment,
     ) -> Result<Configured> {
-        config::load(&*log)?;
+        config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
+        refuse_link(&*log)?;
         let text = config::read(&*log)?;
-        let edited = self.edit(&text)?;
+        let edited = self.edit_fields(self.edit(&text)?)?;
         let (before, _) = config::parse(&text)?;
         let (after, options) = config::parse(edited.as_bytes())?;
         let tuning = Tuning::try_from(options)?;
@@ -181,6 +222,7 @@ impl Configure {
         let mut configured = Configured {
             changed: edited.as_bytes() != text,
             log: None,
+            keys: before.differing(&after),
             live: false,
             recovery: Recovery::default(),
         };
@@ -194,6 +236,23 @@ impl Configure {
         }
         configured.live = is_live(&*log)?;
         Ok(configured)
+    }
+
+    /// Rules that are the same already leave the text as it is.
+    fn edit_fields(&self, text: String) -> Result<String> {
+        let (config, _) = config::parse(text.as_bytes())?;
+        let mut rules = config.fields;
+        self.fields.iter().try_for_each(|(field, rule)| rules.set(field, rule))?;
+        if rules == config.fields {
+            return Ok(text);
+        }
+        let edited = edit::set_fields(&text, &rules);
+        match config::parse(edited.as_bytes())?.0.fields == rules {
+            true => Ok(edited),
+            false => {
+                Err(Error::invalid(format!("`[log.fields]` of {} is not a table of lines", config::FILE)))
+            }
+        }
     }
 
     /// The error that says that there is no such key, and which one may have been meant.
@@ -265,13 +324,17 @@ fn change_log(
     // That a key can be wrapped to all of them is known before anything says so.
     environment.key_wrap.wrap(&after.recipients, &[0; 32], tuning.plugin_timeout)?;
     let _locks = engine::take_locks(&*log, &*keys)?;
+    if after.fields.pseudonymise() && !config::parse(old)?.0.fields.pseudonymise() {
+        // Before there is a rule that needs it. One that is lost is not replaced in passing: that makes other pseudonyms.
+        PseudonymKey::make_where_missing(&*keys, after.id, &*environment.random)?;
+    }
     let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
     // The epoch of the event holds nothing but that: it is for the new recipients already, so that one whose plugin is
     // gone for good can be removed.
     let key_wrap =
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
-    engine.record_change(after.digest, vec!["recipients".to_owned()])?;
+    engine.record_change(after.digest, engine.config.differing(after))?;
     let recovery = engine.recovery;
     drop(engine);
     replace(&*log, old, new)?;
@@ -298,6 +361,21 @@ fn replace(log: &dyn Store, old: &[u8], new: &str) -> Result<()> {
     }
     let replaced = store::replace(log, config::FILE, new.as_bytes());
     replaced.map_err(|error| Error::io(format!("writing {name}"), error))
+}
+
+/// The file is replaced. In the place of a link that would be by a file that whoever made the link does not know of, and
+/// where the link points to neither the log's lock nor its directory's syncing reaches.
+fn refuse_link(log: &dyn Store) -> Result<()> {
+    let name = log.describe(config::FILE);
+    match log.is_link(config::FILE).map_err(|error| Error::io(format!("looking at {name}"), error))? {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "{name} is a link, and would be replaced by a file: put the file itself there, or edit [settings] by hand"
+            );
+            Err(Error::new(ErrorKind::Refused, message))
+        }
+    }
 }
 
 /// Nobody else changes the configuration meanwhile: what one reads and writes back must not undo the other's change.
@@ -337,6 +415,10 @@ fn no_recipients() -> Error {
     Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
 }
 
+fn given_twice(key: &str) -> Error {
+    Error::invalid(format!("`{key}` is given twice"))
+}
+
 /// Whether there is such a key, and it may be changed.
 fn check_key(key: &str) -> Result<()> {
     if settings::names().any(|name| name == key) {
@@ -352,6 +434,9 @@ fn check_key(key: &str) -> Result<()> {
 }
 
 fn unknown_key(key: &str) -> Error {
+    if key == FIELDS.trim_end_matches('.') {
+        return Error::invalid(format!("`{key}` is a table: say which field, such as `{FIELDS}client`"));
+    }
     let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
     let spelled = key.replace('-', "_").to_ascii_lowercase();
     let distance = |name: &str| {

@@ -7,6 +7,7 @@ mod salvage;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, Severity};
+use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
@@ -23,6 +24,7 @@ pub struct Export {
     store: Arc<dyn Store>,
     key: Option<VerifierKey>,
     identity: Option<Arc<dyn Identity>>,
+    group_keys: Option<Arc<dyn GroupKeys>>,
     query: Query,
     delivery: Delivery,
     salvage: bool,
@@ -84,6 +86,7 @@ impl Export {
             store,
             key: None,
             identity: None,
+            group_keys: None,
             query: Query::default(),
             delivery: Delivery::default(),
             salvage: false,
@@ -94,6 +97,12 @@ impl Export {
     /// Reads with this identity.
     pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Takes the keys of personal groups from here, as [`Reader::group_keys`].
+    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
+        self.group_keys = Some(keys);
         self
     }
 
@@ -193,6 +202,9 @@ impl Export {
             Reader::open_store(self.store)?.identity(identity).progress(move |step| progress(step));
         if let Some(key) = self.key {
             reader = reader.key(key);
+        }
+        if let Some(keys) = self.group_keys {
+            reader = reader.group_keys(keys);
         }
         let read = reader.read(&self.query, self.delivery, render, write)?;
         Ok(Exported {

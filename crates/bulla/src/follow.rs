@@ -19,7 +19,7 @@ use crate::query::Query;
 use crate::read::manifest::Frames;
 use crate::read::open::Located;
 use crate::read::walk::open_segment;
-use crate::reader::{Delivery, Files, Matches, Memory, Reader, Snapshot, trusted_checkpoint};
+use crate::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot, trusted_checkpoint};
 use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
 use crate::store::StoreFile;
@@ -311,7 +311,8 @@ impl Follow<'_> {
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
-        match self.memory.select(&frame, &self.query, &own)? {
+        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref())?;
+        match self.memory.select(&frame, &asked, &own)? {
             Some(selected) => show_rows(&selected.piece, pending, each),
             None => Ok(()),
         }

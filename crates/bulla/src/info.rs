@@ -1,6 +1,6 @@
 //! What a log is, without reading it through.
 
-use crate::config;
+use crate::config::{self, FieldRules};
 use crate::error::{Error, Result};
 use crate::read::sources::Chunk;
 use crate::recover;
@@ -25,6 +25,8 @@ pub struct Info {
     pub hash: String,
     /// Who can read it.
     pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
     /// Entry numbers given so far, lost entries included.
     pub entries: u64,
     /// Frames that the checkpoint covers.
@@ -44,7 +46,8 @@ pub struct Info {
 /// Looks at the log in `directory`.
 ///
 /// # Errors
-/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its checkpoint is not its own.
+/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its configuration is not one or its
+/// checkpoint not its own.
 pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
     info_of(&FileSystem::new(directory.as_ref()))
 }
@@ -54,7 +57,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: &dyn Store) -> Result<Info> {
-    let (config, _) = config::load(store)?;
+    let (config, _) = config::load_of_log(store)?;
     let checkpoint = recover::read_checkpoint(store, &config)?;
     let size = checkpoint.size;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
@@ -71,6 +74,7 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         id: config.id,
         hash: config.hash.name().to_owned(),
         recipients: config.recipients,
+        fields: config.fields,
         entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
         tree_size: size,
         root: checkpoint.root,

@@ -1,15 +1,17 @@
 //! Making an empty log.
 
 use crate::checkpoint;
-use crate::config::{self, terms::Terms};
+use crate::config::{self, FieldRules, terms::Terms};
 use crate::engine;
 use crate::environment::{Environment, Random};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
 use crate::keys::{files, signing::SigningKey};
 use crate::keys::{identities, plugin, recipients};
 use crate::log::default_keys;
 use crate::store::{self, FileSystem, Store};
+use crate::vault::{self, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -29,6 +31,9 @@ pub struct Init {
     origin: Option<String>,
     recipients: Vec<String>,
     hash: HashId,
+    /// Names of fields and their rules.
+    fields: Vec<(String, String)>,
+    erasure: bool,
 }
 
 /// What was made.
@@ -42,6 +47,8 @@ pub struct Created {
     pub verifier_key: VerifierKey,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
+    /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
+    pub made_pseudonym_key: bool,
 }
 
 impl Init {
@@ -64,11 +71,24 @@ impl Init {
         self
     }
 
+    /// Gives a field a rule: what becomes of it before it is logged, such as `drop` or `truncate-ip:24/48`.
+    pub fn field(mut self, field: impl Into<String>, rule: impl Into<String>) -> Self {
+        self.fields.push((field.into(), rule.into()));
+        self
+    }
+
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
+    /// (default: no).
+    pub fn erasure(mut self, erasure: bool) -> Self {
+        self.erasure = erasure;
+        self
+    }
+
     /// Makes the log in `directory`, and its keys in `DIR.keys`.
     ///
     /// # Errors
-    /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none,
-    /// `Unavailable` where a file cannot be written.
+    /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none, and for
+    /// a rule that is none or that its field cannot have, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
         self.create_with_keys(directory, keys)
@@ -91,6 +111,7 @@ impl Init {
         let id = LogId(random(&*environment.random)?);
         let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
+        let fields = rules(&self.fields)?;
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
         }
@@ -108,15 +129,26 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
-        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients)?;
+        let text =
+            config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields, self.erasure)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
+        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
+            Vault::create(
+                directory,
+                id,
+                &vault::Settings { random: environment.random.clone(), ..Default::default() },
+            )?;
+        }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
+        if fields.pseudonymise() {
+            PseudonymKey::make_where_missing(keys, id, &*environment.random)?;
+        }
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
-        SealState { log: id, terms, chain, root }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
 
         prepare(log, &engine::DIRECTORIES)?;
         drop(
@@ -126,8 +158,21 @@ impl Init {
         write(log, checkpoint::FILE, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
-        Ok(Created { id, origin, verifier_key: config.verifier_key, made_identity })
+        let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
+        Ok(Created { id, origin, verifier_key, made_identity, made_pseudonym_key })
     }
+}
+
+/// A field has one rule: of two, one would be forgotten.
+fn rules(fields: &[(String, String)]) -> Result<FieldRules> {
+    let mut rules = FieldRules::default();
+    for (index, (field, rule)) in fields.iter().enumerate() {
+        if fields[..index].iter().any(|(earlier, _)| earlier == field) {
+            return Err(Error::invalid(format!("`{field}` has two rules; it may have one")));
+        }
+        rules.set(field, rule)?;
+    }
+    Ok(rules)
 }
 
 fn random<const N: usize>(random: &dyn Random) -> Result<[u8; N]> {

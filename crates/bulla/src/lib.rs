@@ -28,6 +28,7 @@ mod info;
 mod init;
 pub mod keys;
 mod log;
+mod minimise;
 mod options;
 mod process;
 mod prove;
@@ -40,6 +41,7 @@ pub mod segment;
 mod stage;
 pub mod store;
 pub mod text;
+pub mod vault;
 mod verify;
 
 pub use bulla_proof::checkpoint::VerifierKey;

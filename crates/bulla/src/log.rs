@@ -4,6 +4,7 @@ use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
 use crate::recover::Recovery;
@@ -38,6 +39,8 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct Log {
     engine: Arc<Engine>,
+    /// The rules for fields; `None` where every field is kept.
+    minimise: Option<Arc<Minimise>>,
     threads: Option<Threads>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
     /// The place up to which `flush` has answered for losses.
@@ -125,8 +128,15 @@ impl Log {
         crate::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
         crate::configure::remove_leftover(&*log);
+        // Before anything is written: a key that is missing is found out here.
+        let (config, _) = crate::config::load(&*log)?;
+        let minimise = Minimise::load(&config, &*keys)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
-        Ok(Log { engine, threads: None, locks, flushed: AtomicU64::new(0), owner: process::id() })
+        if engine.config.digest != config.digest {
+            return Err(Error::unavailable("the configuration was edited while the log was opened"));
+        }
+        let flushed = AtomicU64::new(0);
+        Ok(Log { engine, minimise, threads: None, locks, flushed, owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -139,7 +149,15 @@ impl Log {
             let most = self.engine.tuning.buffers / 2;
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
-        Ok(Producer { engine: self.engine.clone(), id, writer: None, covered, owner: self.owner })
+        Ok(Producer {
+            engine: self.engine.clone(),
+            minimise: self.minimise.clone(),
+            not_addresses: 0,
+            id,
+            writer: None,
+            covered,
+            owner: self.owner,
+        })
     }
 
     /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
@@ -164,6 +182,12 @@ impl Log {
     /// Entries acknowledged since the log was opened.
     pub fn acknowledged(&self) -> u64 {
         self.engine.progress.entries()
+    }
+
+    /// Values of `client` that were dropped since the log was opened: its rule is `truncate-ip`, and they were no
+    /// addresses. Of a producer those that it had flushed, or staged in buffers that are full.
+    pub fn not_addresses(&self) -> u64 {
+        self.minimise.as_ref().map_or(0, |minimise| minimise.not_addresses())
     }
 
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
@@ -331,6 +355,9 @@ fn checkpoint(engine: &Engine) {
 /// One thread's way into the log. Its entries keep their order.
 pub struct Producer {
     engine: Arc<Engine>,
+    minimise: Option<Arc<Minimise>>,
+    /// Values that the rules dropped and that are not yet counted where all producers' are.
+    not_addresses: u64,
     id: ProducerId,
     writer: Option<Writer>,
     /// The place up to which receipts were given.
@@ -356,7 +383,8 @@ impl fmt::Display for BatchError {
 impl std::error::Error for BatchError {}
 
 impl Producer {
-    /// Stages an entry: copies it into this producer's buffer. Waits up to `append_timeout` for memory.
+    /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
+    /// `append_timeout` for memory.
     ///
     /// # Errors
     /// `Invalid` where a field breaks a limit, `Timeout` where memory stayed full, `Closed` or the failure where
@@ -364,12 +392,8 @@ impl Producer {
     #[inline]
     pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
         check_owner(self.owner)?;
-        let length = measure(entry)?;
         let time = self.time_of(entry);
-        if self.push(length, entry, time) {
-            return Ok(());
-        }
-        self.append_slowly(length, entry, time, Wait::lasting(self.engine.tuning.append_timeout))
+        self.stage(entry, time, |engine| Wait::lasting(engine.tuning.append_timeout))
     }
 
     /// Stages an entry as [`Producer::append`] does, but never waits.
@@ -379,12 +403,8 @@ impl Producer {
     #[inline]
     pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
         check_owner(self.owner)?;
-        let length = measure(entry)?;
         let time = self.time_of(entry);
-        if self.push(length, entry, time) {
-            return Ok(());
-        }
-        self.append_slowly(length, entry, time, Wait::Never)
+        self.stage(entry, time, |_| Wait::Never)
     }
 
     /// Stages entries one after the other, at one time where they have none.
@@ -403,11 +423,7 @@ impl Producer {
         let time = self.engine.environment.clock.now();
         let wait = Wait::lasting(self.engine.tuning.append_timeout);
         for (staged, entry) in entries.iter().enumerate() {
-            let stage = measure(entry).and_then(|length| match self.push(length, entry, time) {
-                true => Ok(()),
-                false => self.append_slowly(length, entry, time, wait),
-            });
-            stage.map_err(|error| BatchError { staged, error })?;
+            self.stage(entry, time, |_| wait).map_err(|error| BatchError { staged, error })?;
         }
         Ok(())
     }
@@ -418,6 +434,7 @@ impl Producer {
     /// `Closed` or the failure where nothing can be committed any more.
     pub fn flush(&mut self) -> Result<Receipt> {
         check_owner(self.owner)?;
+        self.count_dropped();
         let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
         Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
@@ -428,17 +445,47 @@ impl Producer {
         entry.time.unwrap_or_else(|| self.engine.environment.clock.now())
     }
 
+    /// Stages an entry that keeps the limits, or what the rules leave of it. The limits are the entry's, whatever of it
+    /// is logged.
     #[inline]
-    fn push(&mut self, length: usize, entry: &Entry<'_>, time: i64) -> bool {
-        self.writer.as_mut().is_some_and(|writer| writer.push(length, |row| entry.encode(time, row)))
+    fn stage(&mut self, entry: &Entry<'_>, time: i64, wait: impl FnOnce(&Engine) -> Wait) -> Result<()> {
+        let length = measure(entry)?;
+        let Some(minimise) = &self.minimise else {
+            return self.put(length, |row| entry.encode(time, row), wait);
+        };
+        let mut scratch = Scratch::default();
+        let minimised = minimise.apply(entry, &mut scratch);
+        let length = minimised.measure().map_err(|error| Error::invalid(error.to_string()))?;
+        self.put(length, |row| minimised.encode(time, row), wait)?;
+        self.not_addresses += u64::from(minimised.not_address);
+        Ok(())
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        length: usize,
+        encode: impl Fn(&mut [u8]),
+        wait: impl FnOnce(&Engine) -> Wait,
+    ) -> Result<()> {
+        if self.push(length, &encode) {
+            return Ok(());
+        }
+        let wait = wait(&self.engine);
+        self.put_slowly(length, &encode, wait)
+    }
+
+    #[inline]
+    fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
+        self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
     }
 
     /// Once a buffer: hands the full one over and goes on in an empty one.
     #[cold]
-    fn append_slowly(&mut self, length: usize, entry: &Entry<'_>, time: i64, wait: Wait) -> Result<()> {
+    fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
+        self.count_dropped();
         if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed =
-                self.engine.handover.push_large(self.id, length, |row| entry.encode(time, row), wait);
+            let pushed = self.engine.handover.push_large(self.id, length, encode, wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
         loop {
@@ -447,9 +494,15 @@ impl Producer {
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
             // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
-            if self.push(length, entry, time) {
+            if self.push(length, encode) {
                 return Ok(());
             }
+        }
+    }
+
+    fn count_dropped(&mut self) {
+        if let Some(minimise) = &self.minimise {
+            minimise.count_not_addresses(std::mem::take(&mut self.not_addresses));
         }
     }
 
@@ -468,6 +521,7 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         if self.owner == process::id() {
+            self.count_dropped();
             self.engine.handover.retire(self.id, self.writer.take());
         }
     }

@@ -109,6 +109,11 @@ impl Query {
         (first <= last).then_some((first, last))
     }
 
+    /// Whether an entry of which no more than the shared fields is known can be said to meet it.
+    pub(crate) fn asks_nothing_personal(&self) -> bool {
+        self.subject.is_none() && self.stream.is_none()
+    }
+
     /// Whether a frame with this commitment can hold anything that meets it: as far as the public times and numbers
     /// tell.
     pub(crate) fn admits(&self, commitment: &Commitment) -> bool {

@@ -41,7 +41,8 @@ pub(crate) struct Append {
     #[arg(long, value_name = "S", value_parser = parse_stream)]
     stream: Option<String>,
 
-    /// The field that names the data subject, where an entry itself does not
+    /// The field that names the data subject, where an entry itself does not: the
+    /// whole value, also where a rule of the log takes something from the field
     #[arg(long, value_enum, value_name = "FIELD")]
     subject_from: Option<SubjectFrom>,
 
@@ -232,12 +233,18 @@ impl Run<'_> {
         let durable = producer.flush().and_then(|receipt| receipt.durable());
         drop(producer);
         let committed = log.acknowledged();
+        let not_addresses = log.not_addresses();
         let closed = durable.and(log.close());
         let kept = self.refused.finish();
         let interrupted = self.interrupt.is_raised();
         let summary =
             Summary { accepted: self.accepted, refused: self.refused.count(), committed, interrupted };
         self.meter.end(self.accepted);
+        if not_addresses > 0 {
+            note!(
+                "{not_addresses} values of `client` were no addresses, and dropped: its rule is truncate-ip"
+            );
+        }
         let failed = match closed {
             // The log's own failure is what made reading fail, too.
             Err(error) => Some(Failure::from(error)),

@@ -218,12 +218,30 @@ fn a_configuration_that_was_damaged_is_a_violation() {
     let mut text = std::fs::read(&file).unwrap();
     text.push(0xff);
     std::fs::write(&file, text).unwrap();
-    for subcommand in
-        [&["verify"][..], &["export"], &["export", "--subject", "ada"], &["prove", "--entry", "1"], &["tail"]]
-    {
-        let ran = place.run(subcommand[0], &subcommand[1..]);
-        assert!(ran.out.is_empty() || subcommand[0] == "verify", "{ran:?}");
-        ran.exits(exit::VIOLATION);
+    let say_so = || {
+        for subcommand in [
+            &["verify"][..],
+            &["export"],
+            &["export", "--subject", "ada"],
+            &["prove", "--entry", "1"],
+            &["tail"],
+            &["info"],
+            &["config"],
+            &["config", "get", "linger"],
+            &["config", "set", "linger", "20 ms"],
+        ] {
+            let ran = place.run(subcommand[0], &subcommand[1..]);
+            assert!(ran.out.is_empty() || subcommand[0] == "verify", "{ran:?}");
+            ran.exits(exit::VIOLATION);
+        }
+    };
+    say_so();
+    std::fs::remove_file(place.audit().join("checkpoint")).unwrap();
+    say_so();
+    // Without a segment and a checkpoint it may be anything.
+    std::fs::remove_file(place.segment()).unwrap();
+    for subcommand in ["info", "config"] {
+        place.run(subcommand, &[]).exits(exit::USAGE);
     }
 }
 

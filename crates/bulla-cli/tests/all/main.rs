@@ -6,6 +6,7 @@ mod append;
 mod config;
 mod environment;
 mod export;
+mod fields;
 mod formats;
 mod generate;
 mod hostile;

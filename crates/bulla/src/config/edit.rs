@@ -1,5 +1,6 @@
 //! Changes to the text of `bulla.toml` that leave every other byte of it as it is.
 
+use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -44,6 +45,35 @@ pub(crate) fn set_recipients(text: &str, recipients: &[String]) -> Result<String
     let place = find(log, "log", "recipients")?;
     let place = place.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
     Ok(replaced(log, place.value, &array(recipients)) + settings)
+}
+
+/// Gives `[log]` other rules for fields: the table's lines change, or come last, or go.
+pub(crate) fn set_fields(text: &str, rules: &FieldRules) -> String {
+    let (log, settings) = text.split_at(settings_line(text));
+    let (before, after) = match line(log, |line| line.trim_end() == fields::HEADER) {
+        None => (log, ""),
+        Some(start) => {
+            let (before, table) = log.split_at(start);
+            let body = table.find('\n').map_or(table.len(), |end| end + 1);
+            let end = line(&table[body..], |line| line.starts_with('[')).unwrap_or(table.len() - body);
+            (before, &table[body + end..])
+        }
+    };
+    let table = rules.render();
+    let table = if table.is_empty() { table } else { format!("\n{table}") };
+    format!("{}\n{table}\n{after}{settings}", before.trim_end())
+}
+
+/// Where the first line begins that is meant.
+fn line(text: &str, meant: impl Fn(&str) -> bool) -> Option<usize> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if meant(line) {
+            return Some(start);
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// A string in TOML.
@@ -107,6 +137,26 @@ mod tests {
         assert_eq!(set("[log]\n[settings]", "writers", Some("2")), "[log]\n[settings]\nwriters = 2\n");
         // What follows the last line end belongs to `[log]`, and has its digest.
         set_setting("[log]", "writers", Some("2")).unwrap_err();
+    }
+
+    #[test]
+    fn rules_for_fields_come_last_in_the_log_part_change_and_go_without_a_trace() {
+        const BEFORE: &str = "# what\n[log]\nrecipients = [\n  \"a\",\n]\n\n[settings] \nfields = 1\n";
+        let mut rules = FieldRules::default();
+        assert_eq!(set_fields(BEFORE, &rules), BEFORE);
+        rules.set("client", "drop").unwrap();
+        let one = set_fields(BEFORE, &rules);
+        let table = "]\n\n[log.fields]\nclient = \"drop\"\n\n[settings]";
+        assert_eq!(one, BEFORE.replace("]\n\n[settings]", table));
+        rules.set("payload", "cap:7").unwrap();
+        let two = set_fields(&one, &rules);
+        assert_eq!(two, one.replace("\"drop\"\n", "\"drop\"\npayload = \"cap:7\"\n"));
+        rules.set("payload", "keep").unwrap();
+        assert_eq!(set_fields(&two, &rules), one);
+        assert_eq!(set_fields(&two, &FieldRules::default()), BEFORE);
+        // Another table behind it stays.
+        let more = two.replace("[settings]", "[log.more]\nx = 1\n\n[settings]");
+        assert_eq!(set_fields(&more, &rules), one.replace("[settings]", "[log.more]\nx = 1\n\n[settings]"));
     }
 
     #[test]

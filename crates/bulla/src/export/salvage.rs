@@ -14,7 +14,7 @@ use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::read::open::Located;
 use crate::read::walk::Walk;
-use crate::reader::{Matches, Memory};
+use crate::reader::{Asked, Matches, Memory};
 use crate::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
 use std::sync::Arc;
 
@@ -52,6 +52,7 @@ impl Export {
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
         let (config, _) = config::load(&*self.store)?;
+        let asked = Asked::new(&self.query, self.group_keys.as_deref())?;
         let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
         walk.asked = self.asked(exported.signed);
         let (total, mut done) = (walk.total_bytes()?, 0);
@@ -72,7 +73,7 @@ impl Export {
             }
             let wanted =
                 batch.iter().filter(|frame| walk.asked.admits(&frame.commitment)).collect::<Vec<_>>();
-            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &self.query, &render));
+            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &asked, &render));
             let pieces = in_parallel(&wanted, threads, work)?;
             for (frame, piece) in wanted.iter().zip(pieces) {
                 match piece {

@@ -2,7 +2,7 @@
 
 use super::file::Parts;
 use super::part::Part;
-use super::{GROUP, Searched, token};
+use super::{GROUP, GROUPED, Searched, token};
 use crate::environment::AesGcm;
 use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
@@ -13,7 +13,8 @@ use bulla_proof::commitment::Commitment;
 /// Looks blocks up in the order of their frames.
 pub(crate) struct Lookup<'a> {
     store: &'a dyn Store,
-    wanted: Vec<(Searched, &'a str)>,
+    /// Of each the values that a block can have, one at least, to hold what is wanted.
+    wanted: Vec<Vec<(Searched, Vec<u8>)>>,
     /// The parts of the epoch that was looked at last.
     epoch: Option<(u64, Parts)>,
     group: Option<Group>,
@@ -40,15 +41,19 @@ pub(crate) enum Indexed {
 }
 
 impl<'a> Lookup<'a> {
-    pub(crate) fn new(store: &'a dyn Store, query: &'a Query) -> Self {
-        let wanted = [
-            (Searched::Subject, &query.subject),
-            (Searched::Stream, &query.stream),
-            (Searched::Operation, &query.operation),
-            (Searched::Processor, &query.processor),
-        ];
-        let wanted =
-            wanted.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?))).collect();
+    /// Looks up what `query` asks for; the data subject, where it asks for one and that is known, has `number`.
+    pub(crate) fn new(store: &'a dyn Store, query: &Query, number: Option<u64>) -> Self {
+        let value = |field, value: &str| (field, value.as_bytes().to_vec());
+        let mut wanted = Vec::new();
+        if let Some(subject) = &query.subject {
+            let number = number.map(|number| (Searched::Number, number.to_le_bytes().to_vec()));
+            wanted.push([value(Searched::Subject, subject)].into_iter().chain(number).collect());
+        }
+        if let Some(stream) = &query.stream {
+            wanted.push(vec![value(Searched::Stream, stream), (Searched::Grouped, GROUPED.to_vec())]);
+        }
+        wanted.extend(query.operation.iter().map(|operation| vec![value(Searched::Operation, operation)]));
+        wanted.extend(query.processor.iter().map(|processor| vec![value(Searched::Processor, processor)]));
         Lookup { store, wanted, epoch: None, group: None }
     }
 
@@ -97,8 +102,9 @@ impl<'a> Lookup<'a> {
             let part =
                 parts.read(head, *offset).ok().and_then(|text| Part::open(head, text, keys, &AesGcm).ok());
             let Some(part) = part else { continue };
-            let having =
-                |&(field, value): &(Searched, &str)| part.having(token(keys, field, value.as_bytes()));
+            let having = |values: &Vec<(Searched, Vec<u8>)>| {
+                values.iter().fold(0, |any, (field, value)| any | part.having(token(keys, *field, value)))
+            };
             group.covered |= head.covered;
             group.hits |= self.wanted.iter().map(having).fold(head.covered, |hits, having| hits & having);
         }

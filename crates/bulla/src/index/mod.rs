@@ -26,6 +26,7 @@ pub(crate) use part::{HEAD, Head, Part};
 pub(crate) use rebuild::Rebuild;
 
 use crate::keys::epoch::EpochKeys;
+use crate::seal::columns::Groups;
 use bulla_proof::entry::{Field, RawRow};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
@@ -39,6 +40,9 @@ pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 /// What an entry without a stream is found by.
 const DEFAULT_STREAM: &[u8] = b"default";
+
+/// The value that tells of groups.
+const GROUPED: &[u8] = b"grouped";
 
 /// The path of an epoch's file.
 pub(crate) fn path(epoch: u64) -> String {
@@ -59,6 +63,10 @@ pub(crate) enum Searched {
     Processor = 1,
     Stream = 2,
     Subject = 3,
+    /// A data subject of a group, by number.
+    Number = 4,
+    /// That there are groups, whose personal fields are not indexed.
+    Grouped = 5,
 }
 
 impl Searched {
@@ -81,17 +89,29 @@ pub(crate) fn token(keys: &EpochKeys, searched: Searched, value: &[u8]) -> u64 {
     hasher.finish() >> 24
 }
 
-/// The tokens of a block's rows, in order, each once.
-pub(crate) fn tokens<'a>(keys: &EpochKeys, rows: impl Iterator<Item = &'a [u8]>) -> Vec<u64> {
+/// The tokens of a block's rows, in order, each once: of those that are in a group, without their personal fields.
+pub(crate) fn tokens<'a>(
+    keys: &EpochKeys,
+    rows: impl Iterator<Item = &'a [u8]>,
+    groups: &Groups,
+) -> Vec<u64> {
     let mut tokens = Tokens::new(keys);
-    for row in rows {
+    for (index, row) in rows.enumerate() {
         // They were rows when they were decoded.
         let Ok(row) = RawRow::parse(row) else { continue };
+        let told = if groups.of_row(index).is_some() { !groups.personal() } else { u16::MAX };
+        let tells = |field: Field| told & field.bit() != 0;
         tokens.add(Searched::Operation, row.operation);
-        row.processor.into_iter().for_each(|processor| tokens.add(Searched::Processor, processor));
-        tokens.add(Searched::Stream, row.stream.unwrap_or(DEFAULT_STREAM));
-        row.subjects.into_iter().flatten().for_each(|subject| tokens.add(Searched::Subject, subject));
+        if let Some(processor) = row.processor.filter(|_| tells(Field::Processor)) {
+            tokens.add(Searched::Processor, processor);
+        }
+        if tells(Field::Stream) {
+            tokens.add(Searched::Stream, row.stream.unwrap_or(DEFAULT_STREAM));
+        }
+        let subjects = row.subjects.filter(|_| tells(Field::Subject));
+        subjects.into_iter().flatten().for_each(|subject| tokens.add(Searched::Subject, subject));
     }
+    tokens.tell_groups(groups);
     tokens.finish()
 }
 
@@ -100,7 +120,7 @@ pub(crate) struct Tokens<'a> {
     keys: &'a EpochKeys,
     tokens: Vec<u64>,
     /// The last value of each field: mostly the next is the same.
-    last: [Vec<u8>; 4],
+    last: [Vec<u8>; 6],
     /// Whether they are more than a part takes: then they are of no use, and no more are collected.
     too_many: bool,
 }
@@ -137,6 +157,18 @@ impl<'a> Tokens<'a> {
             (Some(value), _) => self.add(searched, value),
             (None, Searched::Stream) => self.add(searched, DEFAULT_STREAM),
             (None, _) => {}
+        }
+    }
+
+    /// The groups of a block: their subjects by number, and that there are any.
+    pub(crate) fn tell_groups(&mut self, groups: &Groups) {
+        if !groups.is_empty() {
+            self.add(Searched::Grouped, GROUPED);
+        }
+        for group in 0..groups.len() {
+            for subject in groups.content(group).subjects {
+                self.add(Searched::Number, &subject.to_le_bytes());
+            }
         }
     }
 

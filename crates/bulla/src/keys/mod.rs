@@ -6,9 +6,11 @@
 
 mod age_file;
 pub mod epoch;
+pub mod group;
 pub mod identities;
 pub mod plugin;
 pub mod prompt;
+pub(crate) mod pseudonym;
 pub mod recipients;
 pub(crate) mod scrub;
 pub mod seal_chain;
@@ -25,6 +27,8 @@ pub mod files {
     pub const SEAL_KEY: &str = "seal.key";
     /// The embedded default's age identity.
     pub const IDENTITY: &str = "identity.age";
+    /// The key of the pseudonyms, where a rule for a field makes some.
+    pub const PSEUDONYM: &str = "pseudonym.key";
     /// Taken by the writer: one key directory serves one writer.
     pub const LOCK: &str = "LOCK";
 }

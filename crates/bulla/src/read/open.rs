@@ -5,14 +5,17 @@ use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::keys::epoch::EpochKeys;
+use crate::keys::group::{GroupKeys, GroupSecret, Place};
 use crate::seal::Identity;
-use crate::seal::block;
-use crate::seal::columns::{Decoder, Rows};
+use crate::seal::columns::{Decoder, Groups, Rows};
+use crate::seal::groups::{Leaves, Members};
 use crate::segment::SegmentName;
 use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::entry::RawRow;
 use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::unit::SALT_LENGTH;
+use bulla_proof::unit::{self, GroupContent, SALT_LENGTH};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A frame that was found where it should be. Its commitment is the tree's; its body is not trusted yet.
@@ -84,16 +87,28 @@ impl Located {
 #[derive(Default)]
 pub(crate) struct BlockOpener {
     decoder: Decoder,
+    /// As the units hash them: of entries in groups without their personal fields.
     rows: Rows,
+    /// With the personal fields of the groups that were opened, once that was asked for.
+    whole: Rows,
+    members: Members,
+    /// Of each group, whether its personal fields are in `whole`.
+    opened: Vec<bool>,
     salts: Vec<u8>,
     units: Vec<Hash>,
 }
 
+/// Which groups of a block to open.
+pub(crate) struct Opening<'a> {
+    pub(crate) keys: &'a dyn GroupKeys,
+    /// Only those of the data subject with this number.
+    pub(crate) subject: Option<u64>,
+}
+
 impl BlockOpener {
-    /// Decrypts and decodes a block.
+    /// Decrypts and decodes a block. Its groups are not opened.
     pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<(), Unreadable> {
         let commitment = &verified.frame.commitment;
-        let invalid = |detail: String| Unreadable { kind: FindingKind::BlockInvalid, detail };
         assert_eq!(commitment.kind, FrameKind::Block, "only blocks are opened");
         let mut body = verified.body;
         let additional = commitment.additional_data();
@@ -104,20 +119,110 @@ impl BlockOpener {
         let entries = usize::try_from(commitment.entries).unwrap_or(usize::MAX);
         self.decoder
             .decode(&body, entries, 1 << commitment.content_log2, &mut self.rows)
-            .map_err(|error| invalid(format!("the block does not decode: {error}")))
+            .map_err(|error| invalid(format!("the block does not decode: {error}")))?;
+        let groups = self.decoder.groups();
+        self.members.fill(entries, groups.len(), |row| groups.of_row(row));
+        self.whole.clear();
+        self.opened.clear();
+        self.opened.resize(groups.len(), false);
+        Ok(())
     }
 
-    /// The rows of the block opened last.
+    /// Opens those groups of the block opened last whose keys are there.
+    ///
+    /// # Errors
+    /// The outer one where keys cannot be looked up, the inner one where a group is not what its block says.
+    pub(crate) fn open_groups(
+        &mut self,
+        commitment: &Commitment,
+        epoch: &EpochKeys,
+        opening: &Opening<'_>,
+    ) -> Result<Result<(), Unreadable>> {
+        let place = Place { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
+        let mut personal = vec![None; if self.opened.is_empty() { 0 } else { self.rows.len() }];
+        let mut pieces = Rows::default();
+        let mut bytes = Vec::new();
+        for group in 0..self.opened.len() {
+            let content = self.decoder.groups().content(group);
+            if opening.subject.is_some_and(|subject| content.subjects.binary_search(&subject).is_err()) {
+                continue;
+            }
+            let Some(secret) = opening.keys.secret(place, content.subjects)? else { continue };
+            let text = match decrypt(&secret, &content)? {
+                Ok(text) => text,
+                Err(unreadable) => return Ok(Err(unreadable)),
+            };
+            let rows = self.members.of(group);
+            if let Err(error) = self.decoder.decode_group(&text, rows.len(), &mut pieces) {
+                return Ok(Err(invalid(format!("a group of the block does not decode: {error}"))));
+            }
+            for (&row, piece) in rows.iter().zip(pieces.iter()) {
+                personal[row as usize] = Some(bytes.len()..bytes.len() + piece.len());
+                bytes.extend_from_slice(piece);
+            }
+            self.opened[group] = true;
+        }
+        Ok(self.merge(&personal, &bytes))
+    }
+
+    /// Puts shared and personal fields together.
+    fn merge(&mut self, personal: &[Option<Range<usize>>], bytes: &[u8]) -> Result<(), Unreadable> {
+        self.whole.clear();
+        for (shared, personal) in self.rows.iter().zip(personal) {
+            let Some(personal) = personal else {
+                self.whole.push(|out| out.extend_from_slice(shared));
+                continue;
+            };
+            // Both were written by the decoder.
+            let parsed = RawRow::parse(shared).and_then(|shared| {
+                RawRow::parse_personal(&bytes[personal.clone()]).map(|personal| shared.or(&personal))
+            });
+            let row = parsed.map_err(|error| invalid(format!("an entry of a group: {error}")))?;
+            self.whole.push(|out| row.write(u16::MAX, out));
+        }
+        Ok(())
+    }
+
+    /// The rows of the block opened last, with the personal fields of the groups that were opened.
     pub(crate) fn rows(&self) -> &Rows {
+        if self.whole.len() == self.rows.len() && !self.opened.is_empty() { &self.whole } else { &self.rows }
+    }
+
+    /// Whether personal fields of a row are not in it, since its group was not opened.
+    pub(crate) fn is_withheld(&self, row: usize) -> bool {
+        self.decoder.groups().of_row(row).is_some_and(|group| !self.opened[group])
+    }
+
+    /// The groups of the block opened last.
+    pub(crate) fn groups(&self) -> &Groups {
+        self.decoder.groups()
+    }
+
+    /// The rows as units hash them.
+    pub(crate) fn shared_rows(&self) -> &Rows {
         &self.rows
     }
 
     /// The units of the block opened last, and their salts, which [`BlockOpener::check_units`] has derived.
     pub(crate) fn units(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
-        let identity = Identity { log: commitment.log_id, hash: commitment.hash };
-        let mut units = Vec::with_capacity(self.rows.len());
-        block::row_units(identity, commitment.first_entry, &self.salts, self.rows.iter(), &mut units);
+        let mut units = Vec::with_capacity(self.salts.len() / SALT_LENGTH);
+        self.hash_units(commitment, &mut units);
         (units, self.salts.as_chunks().0)
+    }
+
+    fn hash_units(&self, commitment: &Commitment, units: &mut Vec<Hash>) {
+        let groups = self.decoder.groups();
+        let leaves = Leaves {
+            identity: Identity { log: commitment.log_id, hash: commitment.hash },
+            first_entry: commitment.first_entry,
+            entries: self.rows.len(),
+            salts: &self.salts,
+            row: |row| &self.rows[row],
+            group: |row| groups.of_row(row),
+            members: &self.members,
+            groups,
+        };
+        leaves.hash(units);
     }
 
     /// Whether the units of the block opened last have the root in its commitment.
@@ -128,15 +233,35 @@ impl BlockOpener {
     ) -> Result<(), Unreadable> {
         let mismatch =
             |detail: &str| Unreadable { kind: FindingKind::UnitsMismatch, detail: detail.to_owned() };
-        if keys.salts(commitment.frame, self.rows.len(), &mut self.salts).is_err() {
+        let units = self.rows.len() - self.members.len() + self.opened.len();
+        if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
             return Err(mismatch("the salts could not be derived"));
         }
-        let identity = Identity { log: commitment.log_id, hash: commitment.hash };
-        let rows = self.rows.iter();
-        let root = block::block_root(identity, commitment.first_entry, &self.salts, rows, &mut self.units);
-        match root == commitment.root && commitment.units == commitment.entries {
+        let mut hashes = std::mem::take(&mut self.units);
+        self.hash_units(commitment, &mut hashes);
+        let root = unit::block_root(commitment.hash, &mut hashes);
+        self.units = hashes;
+        match root == commitment.root && commitment.units == units as u64 {
             true => Ok(()),
             false => Err(mismatch("the block's entries do not have the root in its commitment")),
         }
     }
 }
+
+/// The plaintext of a group.
+fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Result<Vec<u8>, Unreadable>> {
+    let key = secret.key()?;
+    if key.commitment != *content.commitment {
+        return Ok(Err(invalid("a group is not under the key that it commits to".to_owned())));
+    }
+    let mut text = content.ciphertext.to_vec();
+    let opened = AesGcm.open(&key.key, 0, &[], &mut text);
+    Ok(opened.map(|()| text).map_err(|_| invalid("a group does not decrypt under its key".to_owned())))
+}
+
+fn invalid(detail: String) -> Unreadable {
+    Unreadable { kind: FindingKind::BlockInvalid, detail }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Sealing a block: columns, units and their root, padding, encryption.
 
-use super::columns::{Compression, Encoder, padme};
+use super::columns::{Compression, Encoder, Groups, padme};
+use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
 use crate::error::{Error, Result};
@@ -19,12 +20,22 @@ pub struct BlockSealer {
     encoder: Encoder,
     units: Vec<Hash>,
     salts: Vec<u8>,
+    groups: Groups,
+    members: Members,
+    shared: SharedRows,
 }
 
 impl BlockSealer {
     /// A sealer that compresses as told.
     pub fn new(compression: Compression) -> Self {
-        BlockSealer { encoder: Encoder::new(compression), units: Vec::new(), salts: Vec::new() }
+        BlockSealer {
+            encoder: Encoder::new(compression),
+            units: Vec::new(),
+            salts: Vec::new(),
+            groups: Groups::default(),
+            members: Members::default(),
+            shared: SharedRows::default(),
+        }
     }
 
     /// Seals `rows`, canonical rows of which there is at least one. The frame depends on the arguments alone.
@@ -38,15 +49,38 @@ impl BlockSealer {
         keys: &EpochKeys,
         cipher: &dyn Cipher,
         rows: &[&[u8]],
+        grouping: &Grouping,
     ) -> Result<Sealed> {
-        keys.salts(numbers.frame, rows.len(), &mut self.salts)?;
-        let root =
-            block_root(identity, numbers.first_entry, &self.salts, rows.iter().copied(), &mut self.units);
         let mut body = Vec::new();
         let mut tokens = Tokens::new(keys);
-        let encoded =
-            self.encoder.encode_and_tell(rows, &mut body, |searched, value| tokens.tell(searched, value));
-        encoded.map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
+        let partition = grouping.partition();
+        let tell = |searched, value: Option<&[u8]>| tokens.tell(searched, value);
+        self.encoder
+            .encode_and_tell(rows, &partition, &mut body, tell)
+            .map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
+        let of_row = |row: usize| usize::try_from(partition.member.get(row)?.checked_sub(1)?).ok();
+        self.members.fill(rows.len(), partition.groups, of_row);
+        self.groups.begin(0);
+        if partition.groups > 0 {
+            groups::encrypt(grouping, rows, &self.members, &mut self.encoder, cipher, &mut self.groups)?;
+            self.encoder.end_groups(&self.groups, &mut body);
+            self.shared.fill(rows, &partition)?;
+            tokens.tell_groups(&self.groups);
+        }
+        let units = rows.len() - self.members.len() + partition.groups;
+        keys.salts(numbers.frame, units, &mut self.salts)?;
+        let leaves = Leaves {
+            identity,
+            first_entry: numbers.first_entry,
+            entries: rows.len(),
+            salts: &self.salts,
+            row: |row| if of_row(row).is_some() { self.shared.row(row) } else { rows[row] },
+            group: of_row,
+            members: &self.members,
+            groups: &self.groups,
+        };
+        leaves.hash(&mut self.units);
+        let root = unit::block_root(identity.hash, &mut self.units);
         body.reserve_exact(padme(body.len()) - body.len() + 16);
         body.resize(padme(body.len()), 0);
 
@@ -66,7 +100,7 @@ impl BlockSealer {
             earliest,
             latest,
             epoch: numbers.epoch,
-            units: rows.len() as u64,
+            units: units as u64,
             root,
             body_length: (body.len() + 16) as u64,
             body_digest: Hash::ZERO,
@@ -75,36 +109,6 @@ impl BlockSealer {
         commitment.body_digest = sha256(&[&body]);
         Ok(Sealed { tokens: tokens.finish(), ..Sealed::new(commitment, body) })
     }
-}
-
-/// The root of the units of `rows`, a row each.
-pub(crate) fn block_root<'a>(
-    identity: Identity,
-    first_entry: u64,
-    salts: &[u8],
-    rows: impl IntoIterator<Item = &'a [u8]>,
-    units: &mut Vec<Hash>,
-) -> Hash {
-    row_units(identity, first_entry, salts, rows, units);
-    unit::block_root(identity.hash, units)
-}
-
-/// The units of `rows`, a row each, in place of what `units` held.
-pub(crate) fn row_units<'a>(
-    identity: Identity,
-    first_entry: u64,
-    salts: &[u8],
-    rows: impl IntoIterator<Item = &'a [u8]>,
-    units: &mut Vec<Hash>,
-) {
-    units.clear();
-    let (salts, _) = salts.as_chunks::<16>();
-    units.extend(
-        rows.into_iter()
-            .zip(salts)
-            .zip(first_entry..)
-            .map(|((row, salt), entry)| unit::row_unit(identity.hash, salt, COLUMNS, entry, row)),
-    );
 }
 
 /// The least k such that `content` bytes fit 2^k.

@@ -3,6 +3,7 @@
 pub mod block;
 pub mod columns;
 pub(crate) mod epoch;
+pub(crate) mod groups;
 
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};

@@ -1,4 +1,5 @@
-//! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer.
+//! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer. So too where
+//! the log has a rule for every field.
 
 use crate::allocator::allocations;
 use crate::workshop::{Workshop, alone, is_alone};
@@ -14,6 +15,29 @@ fn entry() -> Entry<'static> {
     let entry = entry.controller("example.com").actor("service-7").client("192.0.2.17").stream("a");
     assert!((95..=105).contains(&entry.measure().unwrap()), "{:?}", entry.measure());
     entry
+}
+
+/// A rule for each field that can have one, those that cost most where there is a choice.
+const RULES: [(&str, &str); 12] = [
+    ("location", "strip-query"),
+    ("controller", "pseudonymise"),
+    ("processor", "pseudonymise"),
+    ("purpose", "pseudonymise"),
+    ("actor", "pseudonymise"),
+    ("client", "truncate-ip:24/48"),
+    ("stream", "pseudonymise"),
+    ("status", "drop"),
+    ("duration", "drop"),
+    ("size", "drop"),
+    ("flags", "drop"),
+    ("payload", "cap:16"),
+];
+
+/// An entry from which every rule takes something, with more data subjects than an entry holds by itself.
+fn full_entry() -> Entry<'static> {
+    let entry = entry().subject("user_43").subject("user_44").processor("processor.example");
+    let entry = entry.client("[2001:db8:17:18::19]:443").payload("a payload that is cut off");
+    Entry { location: Some(b"user_42/email?token=7"), ..entry }.status(200).duration(3).size(4).flags(5)
 }
 
 fn options() -> Options {
@@ -40,16 +64,26 @@ fn warm_up(workshop: &Workshop, producer: &mut Producer) {
 
 #[test]
 fn a_warm_producer_appends_without_allocating() {
-    let workshop = Workshop::new();
+    appends_without_allocating(&Workshop::new(), &entry());
+}
+
+#[test]
+fn nor_does_it_allocate_where_every_field_has_a_rule() {
+    appends_without_allocating(&Workshop::with_rules(&RULES), &full_entry());
+    // A client that is no address is dropped, which is counted.
+    let stranger = full_entry().client("host.example.com");
+    appends_without_allocating(&Workshop::with_rules(&RULES), &stranger);
+}
+
+fn appends_without_allocating(workshop: &Workshop, entry: &Entry<'_>) {
     let log = workshop.open(options());
     let mut producer = log.producer().unwrap();
-    warm_up(&workshop, &mut producer);
-    let entry = entry();
+    warm_up(workshop, &mut producer);
     let batch = vec![entry.clone(); 1000];
 
     let start = allocations();
     for _ in 0..APPENDS {
-        producer.append(&entry).unwrap();
+        producer.append(entry).unwrap();
     }
     let appended = allocations();
     for _ in 0..APPENDS / batch.len() {
@@ -62,7 +96,7 @@ fn a_warm_producer_appends_without_allocating() {
     let (mut taken, mut allocated) = (0, 0);
     while taken < APPENDS {
         let before = allocations();
-        match producer.try_append(&entry) {
+        match producer.try_append(entry) {
             Ok(()) => {
                 taken += 1;
                 allocated += allocations() - before;
@@ -97,13 +131,22 @@ fn a_cold_producer_allocates_its_buffers() {
 /// The system calls of the thread that appends, as `strace` sees them.
 #[test]
 fn appending_makes_no_system_calls() {
+    makes_no_system_calls("append_path::appending_makes_no_system_calls", &[], &entry());
+}
+
+#[test]
+fn nor_does_it_where_every_field_has_a_rule() {
+    makes_no_system_calls("append_path::nor_does_it_where_every_field_has_a_rule", &RULES, &full_entry());
+}
+
+fn makes_no_system_calls(test: &str, rules: &[(&str, &str)], entry: &Entry<'_>) {
     if is_alone() {
-        return append_between_markers();
+        return append_between_markers(&Workshop::with_rules(rules), entry);
     }
     let place = tempfile::tempdir().unwrap();
     let mut strace = Command::new("strace");
     strace.args(["-ff", "-e", "trace=all", "-o"]).arg(place.path().join("trace"));
-    let output = alone(strace, "append_path::appending_makes_no_system_calls").output();
+    let output = alone(strace, test).output();
     let output = output.expect("this test needs strace: `apt-get install strace`");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let traces = std::fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().path());
@@ -123,15 +166,13 @@ fn appending_makes_no_system_calls() {
 /// A system call that nothing else here makes.
 const MARKER: &str = "getppid()";
 
-fn append_between_markers() {
-    let workshop = Workshop::new();
+fn append_between_markers(workshop: &Workshop, entry: &Entry<'_>) {
     let log = workshop.open(options());
     let mut producer = log.producer().unwrap();
-    let entry = entry();
-    producer.append(&entry).unwrap();
+    producer.append(entry).unwrap();
     let _ = std::os::unix::process::parent_id();
     for _ in 1..APPENDS {
-        producer.append(&entry).unwrap();
+        producer.append(entry).unwrap();
     }
     let _ = std::os::unix::process::parent_id();
     producer.flush().unwrap().durable().unwrap();

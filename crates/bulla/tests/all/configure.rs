@@ -192,8 +192,8 @@ impl Made {
         let mut state = self.machine.read("audit.keys/seal.state").unwrap();
         state[24..56].copy_from_slice(&current.0);
         state[160..192].copy_from_slice(&next.0);
-        let check = sha256(&[&state[..192]]);
-        state[192..].copy_from_slice(&check.0);
+        let check = sha256(&[&state[..200]]);
+        state[200..].copy_from_slice(&check.0);
         self.machine.overwrite("audit.keys/seal.state", &state);
     }
 }
@@ -541,7 +541,7 @@ fn settings_that_a_log_could_not_be_opened_with_are_refused() {
     assert_eq!(made.text(), text);
     made.write("[log]\n");
     let error = made.apply(&Configure::default().set("retries", "1").unwrap()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(error.kind(), ErrorKind::Tampered, "as whoever reads the log calls it");
     assert_eq!(made.text(), "[log]\n");
 }
 
@@ -570,8 +570,97 @@ fn recipients_that_are_none_are_refused_before_anything_is_said() {
         let error = Configure::default().set("log.recipients", wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{wrong}");
     }
-    let many = vec![person().recipient; 2000];
+    let many = (0..800).map(|_| person().recipient).collect::<Vec<_>>();
     let error = made.apply(&Configure::default().recipients(many).unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("too many"), "{error}");
     assert_eq!((made.text(), made.verify().tree_size), (text, size));
+}
+
+#[test]
+fn rules_for_fields_are_recorded_and_hold_from_the_next_epoch_on() {
+    let made = Made::filled();
+    let before = made.text();
+    let rules = |rules: &[(&str, &str)]| {
+        let configure =
+            rules.iter().try_fold(Configure::default(), |all, (field, rule)| all.field(field, rule));
+        made.apply(&configure.unwrap()).unwrap()
+    };
+    let changed = rules(&[("payload", "cap:9"), ("location", "drop"), ("location", "strip-query")]);
+    assert_eq!(changed.keys, ["fields.location", "fields.payload"]);
+    assert_eq!(changed.log.unwrap().1, made.config().digest);
+    let table = "\n[log.fields]\nlocation = \"strip-query\"\npayload = \"cap:9\"\n\n[settings]";
+    assert_eq!(made.text(), before.replacen("\n[settings]", table, 1), "nothing else of the file is touched");
+    let said = Event::Configured {
+        before: digest(&before).to_string(),
+        after: made.config().digest.to_string(),
+        changed: vec!["fields.location".to_owned(), "fields.payload".to_owned()],
+    };
+    assert_eq!(made.events().remove(0).2, said);
+    made.append(4).unwrap();
+    assert_eq!(made.findings(), []);
+
+    // With recipients, and with settings, in one change; and away again.
+    let other = person();
+    let all = Configure::default().field("actor", "drop").unwrap().set("retries", "9").unwrap();
+    let all = all.recipients([&other.recipient, &made.owner.recipient]).unwrap();
+    assert_eq!(made.apply(&all).unwrap().keys, ["recipients", "fields.actor"]);
+    made.append(4).unwrap();
+    let none = rules(&[("actor", "keep"), ("location", "keep"), ("payload", "keep"), ("client", "keep")]);
+    assert_eq!(none.keys, ["fields.location", "fields.actor", "fields.payload"]);
+    made.change(&[&made.owner]).unwrap();
+    assert_eq!(made.text(), before.clone() + "retries = 9\n", "no trace is left");
+    let same = rules(&[("client", "keep")]);
+    assert!(!same.changed && same.keys.is_empty() && same.log.is_none());
+    assert_eq!(made.events().len(), 4);
+    assert_eq!(made.findings(), []);
+
+    // By hand it is an edit like any other.
+    let edit = made.text().replacen("\n[settings]", "\n[log.fields]\nclient = \"drop\"\n\n[settings]", 1);
+    made.write(&edit);
+    assert_eq!(made.open().unwrap_err().kind(), ErrorKind::Refused);
+}
+
+#[test]
+fn a_file_with_a_rule_that_makes_no_sense_is_no_configuration() {
+    let made = Made::new();
+    let with = |table: &str| made.text().replacen("\n[settings]", &format!("\n{table}\n[settings]"), 1);
+    for (table, said) in [
+        ("[log.fields]\nclient = \"truncate\"\n", "`[log.fields]`: `truncate` is no rule for `client`"),
+        ("[log.fields]\noperation = \"drop\"\n", "`operation` is always kept"),
+        ("[log.fields]\nnobody = \"drop\"\n", "an entry has no field `nobody`"),
+        ("[log.fields]\nclient = 24\n", "client"),
+        ("[log.fields]\nclient = \"drop\"\nclient = \"keep\"\n", "duplicate key"),
+        ("[log.field]\nclient = \"drop\"\n", "unknown field `field`"),
+    ] {
+        let error = config::parse(with(table).as_bytes()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(said), "{table}: {error}");
+    }
+    assert!(config::parse(with("[log.fields]\n").as_bytes()).unwrap().0.fields.is_empty());
+}
+
+/// Stopped at any operation, the first rule for pseudonyms is there with its key or not at all.
+#[test]
+fn no_crash_leaves_a_rule_for_pseudonyms_without_their_key() {
+    let made = Made::filled();
+    let rule = Configure::default().field("location", "pseudonymise").unwrap();
+    let whole = made.killed();
+    whole.apply(&rule).unwrap();
+    let (mut old, mut new) = (0, 0);
+    for stop in 0..whole.machine.operations() {
+        let stopped = made.killed();
+        stopped.machine.stop_at(stop);
+        assert_eq!(stopped.apply(&rule).unwrap_err().kind(), ErrorKind::Unavailable, "{stop}");
+        for machine in [stopped.machine.kill(), stopped.machine.crash(stop)] {
+            let left = Made { machine, owner: made.killed().owner };
+            match left.config().fields.is_empty() {
+                true => old += 1,
+                false => new += 1,
+            }
+            left.append(2).unwrap();
+            left.apply(&rule).unwrap();
+            left.append(2).unwrap();
+            assert!(left.verify().ok, "{stop}");
+        }
+    }
+    assert!(old > 0 && new > 0, "{old} {new}");
 }

@@ -30,8 +30,14 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// An empty log.
     pub(crate) fn new() -> Self {
+        Self::with_rules(&[])
+    }
+
+    /// An empty log with rules for fields.
+    pub(crate) fn with_rules(rules: &[(&str, &str)]) -> Self {
         let (store, keys) = (Memory::new(), Memory::new());
-        let created = Init::default().create_in(&store, &keys, &Environment::default()).unwrap();
+        let init = rules.iter().fold(Init::default(), |init, (field, rule)| init.field(*field, *rule));
+        let created = init.create_in(&store, &keys, &Environment::default()).unwrap();
         let verifier_key = created.verifier_key;
         Workshop { store, keys, verifier_key, gate: Arc::default(), sealed: Arc::default() }
     }

@@ -2,6 +2,7 @@
 //! then are the rows written.
 
 use super::error::{DecodeError, Fault};
+use super::groups::Groups;
 use super::input::{Budget, Input};
 use super::rows::Rows;
 use super::strings::{Span, StringDecoder};
@@ -18,12 +19,17 @@ const LEAST_ROW: usize = 2 + 8 + 1 + ROW_OVERHEAD;
 pub struct Decoder {
     columns: Columns,
     bitmap: Vec<u8>,
-    strings: StringDecoder,
+    pub(super) strings: StringDecoder,
+    pub(super) groups: Groups,
+    /// What the block that was decoded last has left of its content limit, for its groups.
+    left: usize,
 }
 
 #[derive(Default)]
 struct Columns {
     presence: Vec<u16>,
+    /// The presence bits of the rows that are in no group, as far as they are of personal fields.
+    ungrouped: Vec<u16>,
     times: Vec<u64>,
     operations: Vec<Span>,
     /// By field: the integers, or the counts of a list.
@@ -39,7 +45,8 @@ impl Decoder {
         Self::default()
     }
 
-    /// Decodes a padded plaintext into `rows`, replacing what was there.
+    /// Decodes a padded plaintext into `rows`, replacing what was there: of entries that are in a group, the row
+    /// without its personal fields.
     ///
     /// `entries` is how many rows there have to be, `content_limit` the most that their lengths, with
     /// [`ROW_OVERHEAD`] for each, may add up to: both as the frame's commitment says.
@@ -59,11 +66,32 @@ impl Decoder {
         if length.saturating_add((entries * ROW_OVERHEAD) as u64) > content_limit as u64 {
             return Err(Fault::TooLarge.within("block"));
         }
-        let length = usize::try_from(length).map_err(|_| Fault::TooLarge.within("block"))?;
-        self.columns.pool.resize(self.columns.pool.len() + STRIDE, 0);
-        rows.bytes.resize(length + STRIDE, 0);
-        self.columns.write(&mut rows.bytes, &mut rows.ends);
-        Ok(())
+        self.columns.write(length, rows).map_err(|fault| fault.within("block"))
+    }
+
+    /// Decodes personal rows: presence bits of the fields in `personal`, and those fields. They are paid for from what
+    /// the last block has left.
+    pub(super) fn decode_personal(
+        &mut self,
+        plaintext: &[u8],
+        entries: usize,
+        personal: u16,
+        rows: &mut Rows,
+    ) -> Result<(), DecodeError> {
+        rows.ends.clear();
+        let mut input = Input { rest: plaintext };
+        let mut budget = Budget { left: self.left };
+        self.columns.clear(entries);
+        for (index, &(field, name, _)) in FIELDS.iter().enumerate() {
+            if personal & field.bit() != 0 {
+                self.column(index, 0, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
+            }
+        }
+        if !input.rest.is_empty() {
+            return Err(Fault::Padding.within("group"));
+        }
+        self.left = budget.left;
+        self.columns.write(self.columns.length(), rows).map_err(|fault| fault.within("group"))
     }
 
     /// How much memory is held, in bytes.
@@ -79,11 +107,12 @@ impl Decoder {
     fn read(&mut self, plaintext: &[u8], entries: usize, content_limit: usize) -> Result<(), DecodeError> {
         let mut input = Input { rest: plaintext };
         let mut budget = Budget { left: content_limit };
-        let Decoder { columns, strings, .. } = self;
         read_head(&mut input, entries, &mut budget).map_err(|fault| fault.within("block"))?;
-        columns.pool.clear();
-        columns.presence.clear();
-        columns.presence.resize(entries, 0);
+        self.columns.clear(entries);
+        self.read_group_head(&mut input, entries)?;
+        let grouped = (0..entries).filter(|&row| self.groups.of_row(row).is_some()).count();
+        self.columns.ungrouped.resize(entries - grouped, 0);
+        let Decoder { columns, strings, .. } = self;
         strings
             .numbers
             .decode(&mut input, entries, &mut strings.blobs, &mut columns.times)
@@ -91,14 +120,25 @@ impl Decoder {
         strings
             .decode(&mut input, entries, OPERATION, &mut budget, &mut columns.pool, &mut columns.operations)
             .map_err(|fault| fault.within("operation"))?;
+        let ungrouped = self.groups.personal();
         for (index, (_, name, _)) in FIELDS.iter().enumerate() {
-            self.column(index, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
+            self.column(index, ungrouped, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
         }
-        read_tail(&mut input, plaintext.len()).map_err(|fault| fault.within("block"))
+        self.columns.scatter(&self.groups);
+        self.read_group_tail(&mut input, &budget)?;
+        self.left = budget.left;
+        input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }
 
-    fn column(&mut self, index: usize, input: &mut Input<'_>, budget: &mut Budget) -> Result<(), Fault> {
-        let present = self.presence(index, input)?;
+    /// Reads a column: of the rows without a group where it is in `ungrouped`, otherwise of all.
+    fn column(
+        &mut self,
+        index: usize,
+        ungrouped: u16,
+        input: &mut Input<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), Fault> {
+        let present = self.presence(index, ungrouped, input)?;
         // A value, a string's length and a list's count are each a byte of the row or more.
         budget.take(present)?;
         let Decoder { columns, strings, .. } = self;
@@ -126,9 +166,10 @@ impl Decoder {
     }
 
     /// Reads which rows have the field: how many do.
-    fn presence(&mut self, index: usize, input: &mut Input<'_>) -> Result<usize, Fault> {
+    fn presence(&mut self, index: usize, ungrouped: u16, input: &mut Input<'_>) -> Result<usize, Fault> {
         let bit = FIELDS[index].0.bit();
-        let presence = &mut self.columns.presence;
+        let Columns { presence, ungrouped: others, .. } = &mut self.columns;
+        let presence = if ungrouped & bit == 0 { presence } else { others };
         match input.byte()? {
             ABSENT => Ok(0),
             PRESENT => {
@@ -164,34 +205,58 @@ fn read_head(input: &mut Input<'_>, entries: usize, budget: &mut Budget) -> Resu
     budget.take(entries.checked_mul(LEAST_ROW).ok_or(Fault::TooLarge)?)
 }
 
-fn read_tail(input: &mut Input<'_>, length: usize) -> Result<(), Fault> {
-    if input.varint()? != 0 {
-        return Err(Fault::PersonalGroups);
-    }
-    input.padding(length)
-}
-
 impl Columns {
+    /// Nothing of so many rows.
+    fn clear(&mut self, entries: usize) {
+        self.pool.clear();
+        self.presence.clear();
+        self.presence.resize(entries, 0);
+        self.ungrouped.clear();
+        self.times.clear();
+        self.operations.clear();
+        self.numbers.iter_mut().for_each(Vec::clear);
+        self.strings.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Gives the rows without a group their presence bits of personal fields.
+    fn scatter(&mut self, groups: &Groups) {
+        let mut ungrouped = self.ungrouped.iter();
+        if !groups.is_empty() {
+            for (row, presence) in self.presence.iter_mut().enumerate() {
+                if groups.of_row(row).is_none() {
+                    *presence |= ungrouped.next().copied().unwrap_or_default();
+                }
+            }
+        }
+    }
+
     /// The length of all rows.
     fn length(&self) -> u64 {
         let string = |span: &Span| u64::from(span.length) + varint::length(u64::from(span.length)) as u64;
         let number = |&value: &u64| varint::length(value) as u64;
-        let mut length = self.presence.len() as u64 * (2 + 8);
+        let mut length = self.presence.len() as u64 * 2 + self.times.len() as u64 * 8;
         length += self.operations.iter().map(string).sum::<u64>();
         length += self.numbers.iter().flatten().map(number).sum::<u64>();
         length += self.strings.iter().flatten().map(string).sum::<u64>();
         length
     }
 
-    fn write(&self, bytes: &mut Vec<u8>, ends: &mut Vec<usize>) {
+    /// Writes the rows, whose length is known: with time and operation, where there are such columns.
+    fn write(&mut self, length: u64, rows: &mut Rows) -> Result<(), Fault> {
+        let length = usize::try_from(length).map_err(|_| Fault::TooLarge)?;
+        self.pool.resize(self.pool.len() + STRIDE, 0);
+        rows.bytes.resize(length + STRIDE, 0);
+        let mut heads = self.times.iter().zip(&self.operations);
         let mut numbers = self.numbers.each_ref().map(|numbers| numbers.iter());
         let mut strings = self.strings.each_ref().map(|strings| strings.iter());
-        let mut writer = Writer::new(bytes, &self.pool);
-        ends.reserve(self.presence.len());
-        for ((&presence, &time), &operation) in self.presence.iter().zip(&self.times).zip(&self.operations) {
+        let mut writer = Writer::new(&mut rows.bytes, &self.pool);
+        rows.ends.reserve(self.presence.len());
+        for &presence in &self.presence {
             writer.fixed(presence.to_le_bytes());
-            writer.fixed(time.to_le_bytes());
-            writer.string(operation);
+            if let Some((&time, &operation)) = heads.next() {
+                writer.fixed(time.to_le_bytes());
+                writer.string(operation);
+            }
             for (index, (field, _, kind)) in FIELDS.iter().enumerate() {
                 if presence & field.bit() == 0 {
                     continue;
@@ -210,9 +275,10 @@ impl Columns {
                     }
                 }
             }
-            ends.push(writer.end());
+            rows.ends.push(writer.end());
         }
         let end = writer.end();
-        bytes.truncate(end);
+        rows.bytes.truncate(end);
+        Ok(())
     }
 }

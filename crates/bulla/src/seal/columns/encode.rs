@@ -1,6 +1,7 @@
 //! Rows to columns. One pass cuts every row into its fields; then each column is written in its best form.
 
 use super::blob::BlobEncoder;
+use super::groups::Partition;
 use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
@@ -13,15 +14,18 @@ use bulla_proof::varint;
 pub struct Encoder {
     columns: Columns<'static>,
     bitmap: Vec<u8>,
-    numbers: NumberEncoder,
+    pub(super) numbers: NumberEncoder,
     strings: StringEncoder,
-    blobs: BlobEncoder,
+    pub(super) blobs: BlobEncoder,
 }
 
 /// The fields of the rows, each field's values together.
 #[derive(Default)]
 struct Columns<'a> {
+    /// Of every row, the fields that it has here.
     presence: Vec<u16>,
+    /// The same of the rows that are in no group, where there are groups: their columns of personal fields.
+    ungrouped: Vec<u16>,
     times: Vec<u64>,
     operations: Vec<&'a [u8]>,
     /// By field: the integers, or the counts of a list.
@@ -42,125 +46,180 @@ impl Encoder {
         }
     }
 
-    /// Appends the encoded block of `rows`, without padding. Depends on the rows and the compression only.
+    /// Appends the encoded block of `rows`, without groups and padding. Depends on the rows and the compression only.
     ///
     /// # Errors
     /// Where bytes cannot be cut into fields, and so are no row; `out` is then as it was. That text is text and
     /// fields are within their limits is not checked again: it is for the caller to have checked.
     pub fn encode(&mut self, rows: &[&[u8]], out: &mut Vec<u8>) -> Result<(), EntryError> {
-        self.encode_and_tell(rows, out, |_, _| {})
+        self.encode_and_tell(rows, &Partition::NONE, out, |_, _| {})
     }
 
-    /// The same, and tells what the entries can be found by.
+    /// The same of rows of which some are in groups, up to where the groups follow ([`Encoder::end_groups`]); and
+    /// tells what the entries can be found by, of those in groups without their personal fields.
     pub(crate) fn encode_and_tell(
         &mut self,
         rows: &[&[u8]],
+        partition: &Partition<'_>,
         out: &mut Vec<u8>,
         tell: impl FnMut(Searched, Option<&[u8]>),
     ) -> Result<(), EntryError> {
         let mut columns = std::mem::take(&mut self.columns).recycle();
-        let result = columns.transpose(rows);
+        let result = columns.transpose(rows, partition);
         if result.is_ok() {
-            self.write(&columns, out, tell);
+            self.write_block(&columns, partition, out, tell);
+        }
+        self.columns = columns.recycle();
+        result
+    }
+
+    /// Appends the personal fields, those in `personal`, of the rows of one group.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub(crate) fn encode_group<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a [u8]>,
+        personal: u16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EntryError> {
+        let mut columns = std::mem::take(&mut self.columns).recycle();
+        let mut rows = rows;
+        let result = rows.try_for_each(|row| {
+            columns.push(&RawRow::parse(row)?, personal);
+            Ok(())
+        });
+        if result.is_ok() {
+            for index in 0..FIELDS.len() {
+                if personal & FIELDS[index].0.bit() != 0 {
+                    self.write_field(&columns, &columns.presence, index, out, |_, _| {});
+                }
+            }
         }
         self.columns = columns.recycle();
         result
     }
 
     /// Tells values of what entries can be found by, as many as they are or fewer; `None` where some row has none.
-    fn write(
+    fn write_block(
         &mut self,
         columns: &Columns<'_>,
+        partition: &Partition<'_>,
         out: &mut Vec<u8>,
         mut tell: impl FnMut(Searched, Option<&[u8]>),
     ) {
-        let Encoder { bitmap, numbers, strings, blobs, .. } = self;
         out.push(VERSION);
-        varint::push(columns.times.len() as u64, out);
-        numbers.encode(&columns.times, blobs, out);
-        strings.encode(&columns.operations, numbers, blobs, out);
-        strings.tell(&columns.operations, |operation| tell(Searched::Operation, Some(operation)));
-        let any = columns.presence.iter().fold(0, |any, presence| any | presence);
-        let all = columns.presence.iter().fold(u16::MAX, |all, presence| all & presence);
-        for (index, &(field, _, kind)) in FIELDS.iter().enumerate() {
-            let searched = Searched::of(field);
-            if let Some(searched) = searched.filter(|_| all & field.bit() == 0) {
-                tell(searched, None);
-            }
-            if any & field.bit() == 0 {
-                out.push(ABSENT);
-                continue;
-            }
-            if all & field.bit() != 0 {
-                out.push(PRESENT);
-            } else {
-                out.push(BITMAP);
-                fill_bitmap(bitmap, &columns.presence, field);
-                blobs.encode(bitmap, out);
-            }
-            match kind {
-                Kind::Number { .. } => numbers.encode(&columns.numbers[index], blobs, out),
-                Kind::String(_) => strings.encode(&columns.strings[index], numbers, blobs, out),
-                Kind::List(_) => {
-                    numbers.encode(&columns.numbers[index], blobs, out);
-                    strings.encode(&columns.strings[index], numbers, blobs, out);
-                }
-            }
-            if let Some(searched) = searched {
-                strings.tell(&columns.strings[index], |value| tell(searched, Some(value)));
+        varint::push(columns.presence.len() as u64, out);
+        self.begin_groups(partition, out);
+        self.numbers.encode(&columns.times, &mut self.blobs, out);
+        self.strings.encode(&columns.operations, &mut self.numbers, &mut self.blobs, out);
+        self.strings.tell(&columns.operations, |operation| tell(Searched::Operation, Some(operation)));
+        for index in 0..FIELDS.len() {
+            let ungrouped = partition.personal() & FIELDS[index].0.bit() != 0;
+            let presence = if ungrouped { &columns.ungrouped } else { &columns.presence };
+            self.write_field(columns, presence, index, out, &mut tell);
+        }
+    }
+
+    /// One column, of the rows that `presence` is of.
+    fn write_field(
+        &mut self,
+        columns: &Columns<'_>,
+        presence: &[u16],
+        index: usize,
+        out: &mut Vec<u8>,
+        mut tell: impl FnMut(Searched, Option<&[u8]>),
+    ) {
+        let (field, _, kind) = FIELDS[index];
+        let count = presence.iter().filter(|&presence| presence & field.bit() != 0).count();
+        let Encoder { bitmap, numbers, strings, blobs, .. } = self;
+        let searched = Searched::of(field);
+        if let Some(searched) = searched.filter(|_| count < presence.len()) {
+            tell(searched, None);
+        }
+        if count == 0 {
+            out.push(ABSENT);
+            return;
+        }
+        if count == presence.len() {
+            out.push(PRESENT);
+        } else {
+            out.push(BITMAP);
+            fill_bitmap(bitmap, presence, field);
+            blobs.encode(bitmap, out);
+        }
+        match kind {
+            Kind::Number { .. } => numbers.encode(&columns.numbers[index], blobs, out),
+            Kind::String(_) => strings.encode(&columns.strings[index], numbers, blobs, out),
+            Kind::List(_) => {
+                numbers.encode(&columns.numbers[index], blobs, out);
+                strings.encode(&columns.strings[index], numbers, blobs, out);
             }
         }
-        // Personal groups.
-        out.push(0);
+        if let Some(searched) = searched {
+            strings.tell(&columns.strings[index], |value| tell(searched, Some(value)));
+        }
     }
 }
 
 impl<'a> Columns<'a> {
-    fn transpose(&mut self, rows: &[&'a [u8]]) -> Result<(), EntryError> {
-        for row in rows {
+    fn transpose(&mut self, rows: &[&'a [u8]], partition: &Partition<'_>) -> Result<(), EntryError> {
+        for (index, row) in rows.iter().enumerate() {
             let row = RawRow::parse(row)?;
-            self.presence.push(row.presence);
+            let grouped = partition.is_grouped(index);
             self.times.push(row.time.cast_unsigned());
             self.operations.push(row.operation);
-            for (field, value) in [
-                (Field::Controller, row.controller),
-                (Field::Processor, row.processor),
-                (Field::Purpose, row.purpose),
-                (Field::Location, row.location),
-                (Field::Client, row.client),
-                (Field::Actor, row.actor),
-                (Field::Stream, row.stream),
-                (Field::Payload, row.payload),
-            ] {
-                if let Some(value) = value {
-                    self.strings[field as usize].push(value);
-                }
-            }
-            for (field, value) in [
-                (Field::Status, row.status),
-                (Field::Duration, row.duration),
-                (Field::Size, row.size),
-                (Field::Flags, row.flags),
-            ] {
-                if let Some(value) = value {
-                    self.numbers[field as usize].push(value);
-                }
-            }
-            if let Some(subjects) = row.subjects {
-                self.numbers[Field::Subject as usize].push(subjects.len() as u64);
-                self.strings[Field::Subject as usize].extend(subjects);
+            self.push(&row, if grouped { !partition.personal() } else { u16::MAX });
+            if !partition.is_empty() && !grouped {
+                self.ungrouped.push(row.presence);
             }
         }
         Ok(())
     }
 
+    /// Adds the fields of a row that are in `wanted`.
+    fn push(&mut self, row: &RawRow<'a>, wanted: u16) {
+        self.presence.push(row.presence & wanted);
+        let wants = |field: Field| wanted & field.bit() != 0;
+        for (field, value) in [
+            (Field::Controller, row.controller),
+            (Field::Processor, row.processor),
+            (Field::Purpose, row.purpose),
+            (Field::Location, row.location),
+            (Field::Client, row.client),
+            (Field::Actor, row.actor),
+            (Field::Stream, row.stream),
+            (Field::Payload, row.payload),
+        ] {
+            if let Some(value) = value.filter(|_| wants(field)) {
+                self.strings[field as usize].push(value);
+            }
+        }
+        for (field, value) in [
+            (Field::Status, row.status),
+            (Field::Duration, row.duration),
+            (Field::Size, row.size),
+            (Field::Flags, row.flags),
+        ] {
+            if let Some(value) = value.filter(|_| wants(field)) {
+                self.numbers[field as usize].push(value);
+            }
+        }
+        if let Some(subjects) = row.subjects.filter(|_| wants(Field::Subject)) {
+            self.numbers[Field::Subject as usize].push(subjects.len() as u64);
+            self.strings[Field::Subject as usize].extend(subjects);
+        }
+    }
+
     /// The same memory, empty, for rows that live elsewhere.
     fn recycle<'b>(mut self) -> Columns<'b> {
         self.presence.clear();
+        self.ungrouped.clear();
         self.times.clear();
         self.numbers.iter_mut().for_each(Vec::clear);
         Columns {
             presence: self.presence,
+            ungrouped: self.ungrouped,
             times: self.times,
             operations: recycle(self.operations),
             numbers: self.numbers,

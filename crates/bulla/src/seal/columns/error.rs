@@ -6,7 +6,7 @@ use std::fmt;
 /// A plaintext that is not an encoded block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The column that the fault is in, by its field's name; `block` when it is in none.
+    /// The column that the fault is in, by its field's name; `group` or `block` when it is in none.
     pub column: &'static str,
     /// What is wrong.
     pub fault: Fault,
@@ -36,8 +36,8 @@ pub enum Fault {
     Codec,
     /// Text is not UTF-8.
     NotText,
-    /// The block has personal groups, which this version does not know.
-    PersonalGroups,
+    /// Groups are not in the order of their first entries, or one has no entry, or its subjects are not in order.
+    Groups,
     /// The length is not the padded length of what is in it, or the padding is not zero.
     Padding,
 }
@@ -70,7 +70,7 @@ impl fmt::Display for Fault {
             Self::TooLarge => "the rows exceed the declared content limit",
             Self::Codec => "compressed bytes do not decompress to what they must",
             Self::NotText => "text is not UTF-8",
-            Self::PersonalGroups => "personal groups are not known to this version",
+            Self::Groups => "the groups, or a group's subjects, are not in order",
             Self::Padding => "the padding is wrong",
         })
     }

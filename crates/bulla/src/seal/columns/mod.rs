@@ -1,7 +1,7 @@
 //! The inside of a block: rows turned into compact columns and back.
 //!
 //! ```text
-//! u8 layout version = 1 | varint entries | column ... | varint personal groups = 0 | zeros up to the Padmé length
+//! u8 layout version = 1 | varint entries | groups' entries | column ... | groups | zeros up to the Padmé length
 //! ```
 //!
 //! `docs/format-columns.md` is the byte map. Both directions are pure: no clock, no randomness, no state but memory
@@ -16,6 +16,7 @@ mod blob;
 mod decode;
 mod encode;
 mod error;
+mod groups;
 mod input;
 mod integers;
 mod numbers;
@@ -30,6 +31,7 @@ mod writer;
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use error::{DecodeError, Fault};
+pub(crate) use groups::{Groups, PERSONAL, Partition};
 pub(crate) use integers::{IntegerReader, IntegerWriter};
 pub use padding::padme;
 pub use rows::Rows;

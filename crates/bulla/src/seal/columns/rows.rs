@@ -22,6 +22,18 @@ impl Rows {
         self.ends.is_empty()
     }
 
+    /// No rows.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a row, which `write` appends.
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
     /// All rows' canonical bytes, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;

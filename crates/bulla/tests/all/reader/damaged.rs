@@ -244,7 +244,7 @@ fn files_of_another_log_are_refused() {
 /// Thirty blocks in several segments.
 fn of_segments(seed: u64) -> (World, Image, Vec<String>) {
     let mut world = World::new(seed);
-    let mut rng = super::world::Rng(seed);
+    let mut rng = crate::helpers::Rng(seed);
     let log = world.open();
     for _ in 0..30 {
         let row = Row::new(0, "read").noise(&mut rng, 8000);

@@ -4,6 +4,7 @@ mod answers;
 mod blocks;
 mod damaged;
 mod faults;
+mod groups;
 mod live;
 mod memory;
 mod proofs;

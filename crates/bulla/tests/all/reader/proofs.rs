@@ -1,7 +1,8 @@
 //! Proofs that a reader makes: they hold, and tell what was asked for and nothing else.
 
-use super::world::{Rng, World, answer, blocks, reader, some_log, some_query, varied};
+use super::world::{World, answer, blocks, reader, some_log, some_query, varied};
 use crate::damage::image::Image;
+use crate::helpers::Rng;
 use bulla::text::jsonl;
 use bulla::{ErrorKind, Query, Reader};
 use bulla_proof::proof::{ConsistencyProof, Proof};

@@ -1,8 +1,9 @@
 //! Salvage of what a query asks for: what comes out, and what counts as left out, of which reason.
 
-use super::world::{Answer, Rng, Row, World, blocks, body_of, entry_number, frames, some_log, some_query};
+use super::world::{Answer, Row, World, blocks, body_of, entry_number, frames, some_log, some_query};
 use crate::damage::image::Image;
 use crate::damage::world::Mask;
+use crate::helpers::Rng;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
 use bulla::{Export, Exported, FindingKind, Query, Result, Severity, Unopened};

@@ -141,7 +141,7 @@ fn columns_in_columns_take_little() {
         let mut bytes = vec![1];
         let push = |value: usize, bytes: &mut Vec<u8>| bulla_proof::varint::push(value as u64, bytes);
         push(entries, &mut bytes);
-        bytes.extend([0, 0, 0, 1, 0, b'x']);
+        bytes.extend([0, 0, 0, 0, 1, 0, b'x']);
         bytes.extend([0; 12]);
         bytes.extend([1, 0, 64]);
         // Plain strings, whose lengths are a dictionary, whose indexes are runs, whose heads are a dictionary.
@@ -159,7 +159,7 @@ fn columns_in_columns_take_little() {
         } else {
             (0..(subjects / 2).div_ceil(512)).for_each(|_| bytes.extend([0, 0]));
         }
-        bytes.extend([0, 1, 0]);
+        bytes.extend([0, 1]);
         let plaintext = pad(bytes);
         assert!(check(&mut decoder, &mut back, &plaintext, entries, limit));
     }

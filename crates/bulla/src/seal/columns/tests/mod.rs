@@ -2,6 +2,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod forms;
+mod groups;
 mod hostile;
 mod round_trip;
 mod vectors;

@@ -1,9 +1,11 @@
 //! The vectors in `vectors/columns/`: what our own encoder makes, byte for byte, of small inputs; plaintexts that it
-//! would not make but every reader must read; and plaintexts that every reader must refuse.
+//! would not make but every reader must read; plaintexts that every reader must refuse; and blocks with groups (in
+//! `groups.rs`).
 //!
 //! `BULLA_WRITE_VECTORS=1 cargo test` writes them anew.
 
 use super::*;
+use crate::seal::columns::PERSONAL;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -11,21 +13,21 @@ fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../vectors/columns", name].iter().collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(value: &Value) -> Vec<u8> {
+pub(super) fn unhex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-fn number(value: &Value) -> usize {
+pub(super) fn number(value: &Value) -> usize {
     usize::try_from(value.as_u64().unwrap()).unwrap()
 }
 
 /// The cases of a file, which are what `made` is when vectors are written.
-fn cases(name: &str, made: impl FnOnce() -> Vec<Value>) -> Vec<Value> {
+pub(super) fn cases(name: &str, made: impl FnOnce() -> Vec<Value>) -> Vec<Value> {
     if std::env::var_os("BULLA_WRITE_VECTORS").is_some() {
         let lines: Vec<String> = made().iter().map(Value::to_string).collect();
         std::fs::write(path(name), format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
@@ -141,6 +143,7 @@ fn inputs() -> Vec<(&'static str, Vec<Vec<u8>>)> {
 /// A block of one row: what follows the head, with parts that can be replaced.
 struct Parts {
     head: Vec<u8>,
+    groups: Vec<u8>,
     time: Vec<u8>,
     operation: Vec<u8>,
     fields: [Vec<u8>; 13],
@@ -151,10 +154,11 @@ impl Parts {
     fn new(entries: u8) -> Self {
         Parts {
             head: vec![1, entries],
+            groups: vec![0],
             time: vec![0, 5],
             operation: vec![0, 1, 0, b'x'],
             fields: std::array::from_fn(|_| vec![0]),
-            tail: vec![0],
+            tail: Vec::new(),
         }
     }
 
@@ -165,7 +169,17 @@ impl Parts {
     fn of(entries: u8, change: impl FnOnce(&mut Parts)) -> Vec<u8> {
         let mut parts = Parts::new(entries);
         change(&mut parts);
-        pad([parts.head, parts.time, parts.operation, parts.fields.concat(), parts.tail].concat())
+        let Parts { head, groups, time, operation, fields, tail } = parts;
+        pad([head, groups, time, operation, fields.concat(), tail].concat())
+    }
+
+    /// A block of two rows that are one group, of the subject with number 9, with nothing in its ciphertext.
+    fn grouped(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
+        Self::of(2, |parts| {
+            parts.groups = [&[1][..], &PERSONAL.to_le_bytes(), &[0, 1]].concat();
+            parts.tail = [&[0, 1, 0, 9, 0, 16][..], &[7; 32], &[8; 16]].concat();
+            change(parts);
+        })
     }
 
     /// A block of so many rows with that column for the time.
@@ -221,6 +235,7 @@ fn made_by_hand() -> Vec<Value> {
         ("three deep", Parts::time(4, &[2, 0, 2, 0, 2, 0, 0, 0]), times(&[0, 0, 0, 0])),
         ("a bitmap of all", Parts::field(STATUS, &[2, 0, 0b11, 0, 9]), all(base(5).status(9))),
         ("a bitmap of none", Parts::field(STATUS, &[2, 0, 0]), all(base(5))),
+        ("a group", Parts::grouped(|_| ()), all(base(5))),
         ("zstd", Parts::field(PAYLOAD, &zstd_payload), all(base(5).payload(&[0; 100]))),
         ("LZ4", Parts::field(PAYLOAD, &lz4_payload), all(base(5).payload(&[b'a'; 100]))),
         (
@@ -418,8 +433,65 @@ fn malformed() -> Vec<Value> {
             "payload",
             "Codec",
         ),
-        ("a personal group", Parts::with(|parts| parts.tail = vec![1]), 2, 1000, "block", "PersonalGroups"),
-        ("no number of personal groups", valid[..21].to_vec(), 2, 1000, "block", "Truncated"),
+        ("no number of groups", valid[..2].to_vec(), 2, 1000, "group", "Truncated"),
+        ("more groups than entries", Parts::grouped(|parts| parts.groups[0] = 3), 2, 1000, "group", "Range"),
+        (
+            "groups of an unknown field",
+            Parts::grouped(|parts| parts.groups[2] |= 0x80),
+            2,
+            1000,
+            "group",
+            "Form",
+        ),
+        ("groups without the subject", Parts::grouped(|parts| parts.groups[2] = 0), 2, 1000, "group", "Form"),
+        ("a group without entries", Parts::grouped(|parts| parts.groups[0] = 2), 2, 1000, "group", "Groups"),
+        ("an unknown group", Parts::grouped(|parts| parts.groups[4] = 2), 2, 1000, "group", "Groups"),
+        (
+            "groups out of order",
+            Parts::grouped(|parts| {
+                parts.groups[0] = 2;
+                parts.groups.splice(3.., [1, 1, 1, 0, 1, 0b01]).for_each(drop);
+            }),
+            2,
+            1000,
+            "group",
+            "Groups",
+        ),
+        ("a group of nobody", Parts::grouped(|parts| parts.tail[1] = 0), 2, 1000, "group", "Range"),
+        ("a group of too many", Parts::grouped(|parts| parts.tail[1] = 65), 2, 1000, "group", "Range"),
+        ("a group without its tag", Parts::grouped(|parts| parts.tail[5] = 15), 2, 1000, "group", "Range"),
+        (
+            "a group that is longer than the block",
+            Parts::grouped(|parts| parts.tail[5] = 127),
+            2,
+            1000,
+            "group",
+            "Range",
+        ),
+        (
+            "a commitment cut short",
+            Parts::grouped(|parts| parts.tail.truncate(30)),
+            2,
+            1000,
+            "group",
+            "Truncated",
+        ),
+        (
+            "subjects out of order",
+            Parts::grouped(|parts| parts.tail.splice(..4, [0, 2, 2, 9, 0, 1]).for_each(drop)),
+            2,
+            1000,
+            "group",
+            "Groups",
+        ),
+        (
+            "a subject twice",
+            Parts::grouped(|parts| parts.tail.splice(..4, [0, 2, 0, 9]).for_each(drop)),
+            2,
+            1000,
+            "group",
+            "Groups",
+        ),
         ("not padded", Parts::field(STATUS, &[1, 0, 200, 1])[..25].to_vec(), 2, 1000, "block", "Padding"),
         ("padded too much", [&valid[..], &[0, 0]].concat(), 2, 1000, "block", "Padding"),
     ];

@@ -1,0 +1,135 @@
+//! The key of a personal group: one set of data subjects in one block.
+//!
+//! secret = HKDF-Expand(the subjects' keys, "bulla group v1" ‖ log id ‖ epoch's random ‖ frame number ‖ count of
+//! subjects ‖ their numbers, 32), then key ‖ commitment = HKDF-Expand(secret, "bulla group keys v1", 64) (RFC 5869,
+//! SHA-256). All of the subjects' keys are needed for the secret, and it opens that one group: a proof may reveal it,
+//! and whoever has it can check the commitment.
+
+use crate::error::{Error, Result};
+use crate::vault::{Subject, SubjectKey};
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::Hash;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// The secret of one group.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct GroupSecret(pub(crate) [u8; 32]);
+
+/// The key of a group's ciphertext, and the commitment to it.
+pub(crate) struct GroupKey {
+    pub(crate) key: Zeroizing<[u8; 32]>,
+    pub(crate) commitment: Hash,
+}
+
+/// The block that a group is in.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The log.
+    pub log: LogId,
+    /// The random bytes that the block's epoch frame shows.
+    pub epoch_random: &'a [u8; 32],
+    /// The block's frame.
+    pub frame: u64,
+}
+
+/// Where the data subjects of a log get their numbers and keys, for whoever writes.
+pub trait Subjects: Send + Sync {
+    /// The numbers and keys of these subjects, in their order: new ones where they have none. Durable when it returns.
+    ///
+    /// # Errors
+    /// Where a key cannot be made durable; nothing may then be sealed for its subject.
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>>;
+
+    /// A number above all that were given out so far.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn next_number(&self) -> Result<u64>;
+
+    /// That all numbers below `next` were given out.
+    ///
+    /// # Errors
+    /// `Refused` where they were not: this is older than the log.
+    fn require_at_least(&self, next: u64) -> Result<()>;
+}
+
+/// Where the secrets of groups come from, for whoever reads.
+pub trait GroupKeys: Send + Sync {
+    /// The number that a data subject has now; `None` where it has none.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn number(&self, subject: &str) -> Result<Option<u64>>;
+
+    /// The secret of the group of these subjects; `None` where the key of one of them is not there.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>>;
+}
+
+/// No keys of data subjects: what is personal is withheld.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedOnly;
+
+impl GroupKeys for SharedOnly {
+    fn number(&self, _: &str) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn secret(&self, _: Place<'_>, _: &[u64]) -> Result<Option<GroupSecret>> {
+        Ok(None)
+    }
+}
+
+impl GroupSecret {
+    /// Derives the secret of the group of these subjects, ascending by their numbers, each once.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no subject.
+    pub fn derive<'a>(
+        place: Place<'_>,
+        subjects: impl ExactSizeIterator<Item = (u64, &'a SubjectKey)>,
+    ) -> Result<Self> {
+        let count = subjects.len();
+        let mut keys = Zeroizing::new(Vec::with_capacity(count * 32));
+        let mut info = Vec::with_capacity(LABEL.len() + 16 + 32 + 8 * (2 + count));
+        info.extend_from_slice(LABEL);
+        info.extend_from_slice(&place.log.0);
+        info.extend_from_slice(place.epoch_random);
+        info.extend_from_slice(&place.frame.to_le_bytes());
+        info.extend_from_slice(&(count as u64).to_le_bytes());
+        for (number, key) in subjects {
+            info.extend_from_slice(&number.to_le_bytes());
+            keys.extend_from_slice(key.bytes());
+        }
+        let hkdf =
+            Hkdf::<Sha256>::from_prk(&keys).map_err(|_| Error::invalid("a group has no data subject"))?;
+        let mut secret = GroupSecret([0; 32]);
+        expand(&hkdf, &info, &mut secret.0)?;
+        Ok(secret)
+    }
+
+    /// The group's key and the commitment to it.
+    ///
+    /// # Errors
+    /// None in practice: the lengths are fixed.
+    pub(crate) fn key(&self) -> Result<GroupKey> {
+        let hkdf =
+            Hkdf::<Sha256>::from_prk(&self.0).map_err(|_| Error::unavailable("HKDF refused its key"))?;
+        let mut output = Zeroizing::new([0; 64]);
+        expand(&hkdf, b"bulla group keys v1", &mut *output)?;
+        let (mut key, mut commitment) = (Zeroizing::new([0; 32]), Hash::ZERO);
+        key.copy_from_slice(&output[..32]);
+        commitment.0.copy_from_slice(&output[32..]);
+        Ok(GroupKey { key, commitment })
+    }
+}
+
+const LABEL: &[u8] = b"bulla group v1";
+
+fn expand(hkdf: &Hkdf<Sha256>, info: &[u8], output: &mut [u8]) -> Result<()> {
+    hkdf.expand(info, output).map_err(|_| Error::unavailable("HKDF refused its length"))
+}

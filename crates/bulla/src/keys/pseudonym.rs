@@ -1,0 +1,205 @@
+//! Pseudonyms: what stands in the place of a name that nobody is to read, and tells equal ones all the same.
+//!
+//! The key of a field is HKDF(salt = log id, key = the log's pseudonym key, "bulla pseudonym key v1" ‖ the field's place
+//! in a row), RFC 5869 over SHA-256; a value's pseudonym is `p-` and the first 16 bytes of its HMAC-SHA-256 under that
+//! key, in hexadecimal. So the same name in another field, or in another log, has another one.
+//!
+//! Who has the key can test guesses, and names are easily guessed. Nothing but [`PseudonymKey`] knows where it lies.
+
+use crate::environment::Random;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::{files, read_small};
+use crate::store::{self, Store};
+use aws_lc_rs::hmac;
+use bulla_proof::commitment::LogId;
+use bulla_proof::entry::Field;
+use bulla_proof::hash::Hash;
+use hkdf::Hkdf;
+use sha2::Sha256;
+use std::fmt::{self, Display};
+use std::io;
+use zeroize::Zeroizing;
+
+/// The key that a log's pseudonyms are made with.
+pub(crate) struct PseudonymKey {
+    key: Zeroizing<[u8; 32]>,
+    log: LogId,
+}
+
+impl PseudonymKey {
+    /// Reads the key of `log`.
+    ///
+    /// # Errors
+    /// `Unavailable` where it is missing or cannot be read, `Invalid` where it is not one, or is another log's.
+    pub(crate) fn load(keys: &dyn Store, log: LogId) -> Result<Self> {
+        let name = keys.describe(files::PSEUDONYM);
+        if !exists(keys)? {
+            return Err(Error::unavailable(format!(
+                "{name} is missing, and the log has fields to pseudonymise: restore it; if it is lost, unset all \
+                 of these rules and set them again, which makes another key"
+            )));
+        }
+        let text = Zeroizing::new(read_small(keys, files::PSEUDONYM, 4096)?);
+        Self::parse(&text, log).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
+    }
+
+    /// Sees to it that there is a key: one that is there stays, so that a rule that comes back makes the same
+    /// pseudonyms as before.
+    ///
+    /// # Errors
+    /// As [`PseudonymKey::load`], and where it cannot be written.
+    pub(crate) fn make_where_missing(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<()> {
+        if exists(keys)? {
+            return Self::load(keys, log).map(|_| ());
+        }
+        let mut key = Zeroizing::new([0; 32]);
+        random.fill(&mut *key)?;
+        let written = store::write_new(keys, files::PSEUDONYM, Self { key, log }.render().as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::PSEUDONYM)), error))
+    }
+
+    fn parse(text: &[u8], log: LogId) -> Result<Self> {
+        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not text"))?;
+        let mut words = text.split_ascii_whitespace();
+        let (Some("bulla-pseudonym-key-v1"), Some(id), Some(key), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(Error::invalid("it is not a pseudonym key (`bulla-pseudonym-key-v1 LOG KEY`)"));
+        };
+        if LogId::parse(id) != Some(log) {
+            let message = format!("it is the pseudonym key of another log, {id}");
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let key =
+            Hash::from_base64(key).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;
+        Ok(PseudonymKey { key: Zeroizing::new(key.0), log })
+    }
+
+    fn render(&self) -> Zeroizing<String> {
+        let key = Zeroizing::new(Hash(*self.key).to_base64());
+        Zeroizing::new(format!("bulla-pseudonym-key-v1 {} {}\n", self.log, key.as_str()))
+    }
+
+    /// What makes the pseudonyms of one field.
+    ///
+    /// # Errors
+    /// None in practice: the lengths are fixed.
+    pub(crate) fn of_field(&self, field: Field) -> Result<FieldPseudonyms> {
+        let mut key = Zeroizing::new([0; 32]);
+        let hkdf = Hkdf::<Sha256>::new(Some(&self.log.0), &*self.key);
+        hkdf.expand_multi_info(&[b"bulla pseudonym key v1", &[field as u8]], &mut *key)
+            .map_err(|_| Error::unavailable("HKDF refused its length"))?;
+        Ok(FieldPseudonyms(hmac::Key::new(hmac::HMAC_SHA256, &*key)))
+    }
+}
+
+fn exists(keys: &dyn Store) -> Result<bool> {
+    match keys.open(files::PSEUDONYM) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(format!("reading {}", keys.describe(files::PSEUDONYM)), error)),
+    }
+}
+
+/// Makes the pseudonyms of one field of one log.
+pub(crate) struct FieldPseudonyms(hmac::Key);
+
+impl FieldPseudonyms {
+    /// The pseudonym of a value.
+    pub(crate) fn of(&self, value: &[u8]) -> Pseudonym {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let tag = hmac::sign(&self.0, value);
+        let mut text = *b"p-00000000000000000000000000000000";
+        for (digits, byte) in text[2..].chunks_exact_mut(2).zip(tag.as_ref()) {
+            digits[0] = DIGITS[usize::from(byte >> 4)];
+            digits[1] = DIGITS[usize::from(byte & 15)];
+        }
+        Pseudonym(text)
+    }
+}
+
+/// `p-` and 32 hexadecimal digits: the same for the same value of the same field of the same log.
+pub(crate) struct Pseudonym([u8; 34]);
+
+impl Display for Pseudonym {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.0).map_err(|_| fmt::Error)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::SystemRandom;
+    use crate::store::Memory;
+    use std::collections::BTreeSet;
+
+    const LOG: LogId = LogId([9; 16]);
+
+    fn key(log: LogId) -> PseudonymKey {
+        PseudonymKey { key: Zeroizing::new([7; 32]), log }
+    }
+
+    fn pseudonym(log: LogId, field: Field, value: &[u8]) -> String {
+        key(log).of_field(field).unwrap().of(value).to_string()
+    }
+
+    /// By Python's `hmac`: see `docs/format.md`, "Minimisation".
+    #[test]
+    fn known_answers() {
+        for (field, value, expected) in [
+            (Field::Actor, &b"alice"[..], "p-4c75c78bd0a93d68e641ad76bf0246d7"),
+            (Field::Client, b"alice", "p-944d8be6efa7e31fb06987eb8b4d3876"),
+            (Field::Location, b"\xff\x00", "p-618b9d76a505c735c44cdfb6d50de229"),
+            (Field::Actor, b"", "p-5eca4e808cd59e35b2ec5fb89b1e6ba9"),
+        ] {
+            assert_eq!(pseudonym(LOG, field, value), expected);
+        }
+        assert_eq!(pseudonym(LOG, Field::Actor, &[b'x'; 65536]), "p-c3f6c1f91801171a0037f1d61ed49781");
+    }
+
+    #[test]
+    fn another_field_log_or_value_has_another_pseudonym() {
+        let fields = [Field::Controller, Field::Purpose, Field::Location, Field::Client, Field::Actor];
+        let logs = [LOG, LogId([10; 16])];
+        let each = logs.into_iter().flat_map(|log| fields.map(|field| (log, field)));
+        let all = each.flat_map(|(log, field)| [b"a", b"b"].map(|value| pseudonym(log, field, value)));
+        assert_eq!(all.collect::<BTreeSet<_>>().len(), logs.len() * fields.len() * 2);
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_is_of_one_log() {
+        let keys = Memory::new();
+        let error = PseudonymKey::load(&keys, LOG).err().unwrap();
+        assert!(
+            error.kind() == ErrorKind::Unavailable && error.to_string().contains("is missing"),
+            "{error}"
+        );
+        PseudonymKey::make_where_missing(&keys, LOG, &SystemRandom).unwrap();
+        let first = PseudonymKey::load(&keys, LOG).unwrap();
+        PseudonymKey::make_where_missing(&keys, LOG, &SystemRandom).unwrap();
+        assert!(*first.key == *PseudonymKey::load(&keys, LOG).unwrap().key && *first.key != [0; 32]);
+        for outcome in [
+            PseudonymKey::load(&keys, LogId([1; 16])).map(|_| ()),
+            PseudonymKey::make_where_missing(&keys, LogId([1; 16]), &SystemRandom),
+        ] {
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Refused);
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let text = key(LOG).render();
+        assert!(PseudonymKey::parse(text.as_bytes(), LOG).is_ok_and(|it| *it.key == [7; 32]));
+        for wrong in [
+            String::new(),
+            text.replace("-v1", "-v2"),
+            text.replace("pseudonym", "seal"),
+            text.replace("Bw", ""),
+            format!("{} more", text.trim_end()),
+        ] {
+            assert!(PseudonymKey::parse(wrong.as_bytes(), LOG).is_err(), "{wrong}");
+        }
+        assert!(PseudonymKey::parse(b"\xff", LOG).is_err());
+    }
+}

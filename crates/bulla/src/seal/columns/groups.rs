@@ -1,0 +1,268 @@
+//! Personal groups in a block: which entries are in which, and what the block keeps of each.
+//!
+//! ```text
+//! behind the number of entries:  varint groups | u16 personal fields | integer column: each entry's group, or 0
+//! behind the columns:            integer columns of each group's count of subjects, of those, of ciphertext lengths
+//!                                | key commitments | ciphertexts
+//! ```
+//!
+//! Without groups that is one zero. Nothing here has a key: what a group's ciphertext holds, see
+//! [`Encoder::encode_group`] and [`Decoder::decode_group`].
+
+use super::decode::Decoder;
+use super::encode::Encoder;
+use super::error::{DecodeError, Fault};
+use super::input::{Budget, Input};
+use bulla_proof::entry::{Field, MAX_SUBJECTS, PRESENCE};
+use bulla_proof::hash::Hash;
+use bulla_proof::unit::GroupContent;
+use bulla_proof::varint;
+use std::ops::Range;
+
+/// The fields of an entry that are about its subjects, unless the log says otherwise.
+pub(crate) const PERSONAL: u16 = Field::Location.bit()
+    | Field::Client.bit()
+    | Field::Actor.bit()
+    | Field::Stream.bit()
+    | Field::Payload.bit()
+    | Field::Subject.bit();
+
+/// What the encryption of a group adds to it, in bytes: the tag.
+const TAG: usize = 16;
+
+/// Which rows of a block are in which group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Partition<'a> {
+    /// Of each row its group, from 1 on in the order of their first rows; 0 where it is in none. Empty without groups.
+    pub(crate) member: &'a [u64],
+    pub(crate) groups: usize,
+    /// Presence bits of the fields that a group's rows have in the group.
+    pub(crate) personal: u16,
+}
+
+impl Partition<'_> {
+    /// No groups at all.
+    pub(crate) const NONE: Partition<'static> = Partition { member: &[], groups: 0, personal: 0 };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups == 0
+    }
+
+    pub(super) fn is_grouped(&self, row: usize) -> bool {
+        self.groups > 0 && self.member[row] > 0
+    }
+
+    /// The fields whose columns are of rows without a group alone.
+    pub(super) fn personal(&self) -> u16 {
+        if self.is_empty() { 0 } else { self.personal }
+    }
+}
+
+/// The groups of one block: what can be said of them without a key. Used again, it keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups {
+    pub(super) personal: u16,
+    /// As in [`Partition`].
+    member: Vec<u64>,
+    counts: Vec<u64>,
+    subjects: Vec<u64>,
+    lengths: Vec<u64>,
+    commitments: Vec<Hash>,
+    ciphertexts: Vec<u8>,
+    /// By group, where its subjects and its ciphertext end.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Groups {
+    /// No groups, of entries whose `personal` fields would be in them.
+    pub(crate) fn begin(&mut self, personal: u16) {
+        self.clear();
+        self.personal = personal;
+    }
+
+    fn clear(&mut self) {
+        let Groups { personal, member, counts, subjects, lengths, commitments, ciphertexts, ends } = self;
+        *personal = 0;
+        [member, counts, subjects, lengths].into_iter().for_each(Vec::clear);
+        commitments.clear();
+        ciphertexts.clear();
+        ends.clear();
+    }
+
+    /// Adds a group, of which `encrypt` appends the ciphertext.
+    ///
+    /// # Errors
+    /// What `encrypt` fails with.
+    pub(crate) fn push<E>(
+        &mut self,
+        subjects: &[u64],
+        commitment: Hash,
+        encrypt: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.ciphertexts.len();
+        encrypt(&mut self.ciphertexts)?;
+        self.counts.push(subjects.len() as u64);
+        self.subjects.extend_from_slice(subjects);
+        self.lengths.push((self.ciphertexts.len() - start) as u64);
+        self.commitments.push(commitment);
+        self.ends.push((self.subjects.len(), self.ciphertexts.len()));
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The fields that the groups' entries have in their groups.
+    pub(crate) fn personal(&self) -> u16 {
+        self.personal
+    }
+
+    /// The group of a row, from 0 on.
+    pub(crate) fn of_row(&self, row: usize) -> Option<usize> {
+        usize::try_from(self.member.get(row)?.checked_sub(1)?).ok()
+    }
+
+    /// What a group's unit hashes of it.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn content(&self, group: usize) -> GroupContent<'_> {
+        let (subjects, ciphertext) = self.ranges(group);
+        GroupContent {
+            personal: self.personal,
+            subjects: &self.subjects[subjects],
+            ciphertext: &self.ciphertexts[ciphertext],
+            commitment: &self.commitments[group],
+        }
+    }
+
+    fn ranges(&self, group: usize) -> (Range<usize>, Range<usize>) {
+        let (subjects, ciphertext) = if group == 0 { (0, 0) } else { self.ends[group - 1] };
+        (subjects..self.ends[group].0, ciphertext..self.ends[group].1)
+    }
+}
+
+impl Encoder {
+    pub(super) fn begin_groups(&mut self, partition: &Partition<'_>, out: &mut Vec<u8>) {
+        varint::push(partition.groups as u64, out);
+        if !partition.is_empty() {
+            out.extend_from_slice(&partition.personal.to_le_bytes());
+            self.numbers.encode(partition.member, &mut self.blobs, out);
+        }
+    }
+
+    /// Appends what a block keeps of its groups.
+    pub(crate) fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
+        for column in [&groups.counts, &groups.subjects, &groups.lengths] {
+            self.numbers.encode(column, &mut self.blobs, out);
+        }
+        groups.commitments.iter().for_each(|commitment| out.extend_from_slice(commitment.as_bytes()));
+        out.extend_from_slice(&groups.ciphertexts);
+    }
+}
+
+impl Decoder {
+    /// The groups of the block that was decoded last.
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    pub(super) fn read_group_head(
+        &mut self,
+        input: &mut Input<'_>,
+        entries: usize,
+    ) -> Result<(), DecodeError> {
+        self.groups.clear();
+        self.read_members(input, entries).map_err(|fault| fault.within("group"))
+    }
+
+    fn read_members(&mut self, input: &mut Input<'_>, entries: usize) -> Result<(), Fault> {
+        let count = input.count(0, entries)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let Decoder { groups, strings, .. } = self;
+        groups.personal = u16::from_le_bytes([input.byte()?, input.byte()?]);
+        if groups.personal & !PRESENCE != 0 || groups.personal & Field::Subject.bit() == 0 {
+            return Err(Fault::Form);
+        }
+        strings.numbers.decode(input, entries, &mut strings.blobs, &mut groups.member)?;
+        let mut met = 0;
+        for &group in &groups.member {
+            if group > met + 1 {
+                return Err(Fault::Groups);
+            }
+            met = met.max(group);
+        }
+        // Their ends are filled in once they are known.
+        groups.ends.resize(count, (0, 0));
+        if met == count as u64 { Ok(()) } else { Err(Fault::Groups) }
+    }
+
+    pub(super) fn read_group_tail(
+        &mut self,
+        input: &mut Input<'_>,
+        budget: &Budget,
+    ) -> Result<(), DecodeError> {
+        self.read_contents(input, budget).map_err(|fault| fault.within("group"))
+    }
+
+    fn read_contents(&mut self, input: &mut Input<'_>, budget: &Budget) -> Result<(), Fault> {
+        let Decoder { groups, strings, .. } = self;
+        let count = groups.ends.len();
+        let total =
+            |lengths: &[u64]| usize::try_from(lengths.iter().sum::<u64>()).map_err(|_| Fault::TooLarge);
+        strings.numbers.decode(input, count, &mut strings.blobs, &mut groups.counts)?;
+        if !groups.counts.iter().all(|count| (1..=MAX_SUBJECTS as u64).contains(count)) {
+            return Err(Fault::Range);
+        }
+        let subjects = total(&groups.counts)?;
+        // Each is paid for where its name stands, in a group that may never be opened.
+        if subjects > budget.left {
+            return Err(Fault::TooLarge);
+        }
+        strings.numbers.decode(input, subjects, &mut strings.blobs, &mut groups.subjects)?;
+        strings.numbers.decode(input, count, &mut strings.blobs, &mut groups.lengths)?;
+        let most = input.rest.len() as u64;
+        if !groups.lengths.iter().all(|length| (TAG as u64..=most).contains(length)) {
+            return Err(Fault::Range);
+        }
+        let commitments = input.bytes(count.checked_mul(Hash::LENGTH).ok_or(Fault::TooLarge)?)?;
+        groups.commitments.extend(commitments.as_chunks().0.iter().map(|bytes| Hash(*bytes)));
+        groups.ciphertexts.extend_from_slice(input.bytes(total(&groups.lengths)?)?);
+        let (mut subjects, mut ciphertext) = (0, 0);
+        for (end, (&count, &length)) in groups.ends.iter_mut().zip(groups.counts.iter().zip(&groups.lengths))
+        {
+            let first = subjects;
+            // Both sums were taken above.
+            subjects += usize::try_from(count).map_err(|_| Fault::TooLarge)?;
+            ciphertext += usize::try_from(length).map_err(|_| Fault::TooLarge)?;
+            if !groups.subjects[first..subjects].is_sorted_by(|one, next| one < next) {
+                return Err(Fault::Groups);
+            }
+            *end = (subjects, ciphertext);
+        }
+        Ok(())
+    }
+
+    /// Decodes the plaintext of a group of `entries` rows of the block that was decoded last: their personal rows,
+    /// which are u16 presence bits and the fields, into `rows`. Room is made for no more than the block declared.
+    ///
+    /// # Errors
+    /// Where the plaintext is not exactly that many personal rows, or they exceed what the block declared.
+    pub(crate) fn decode_group(
+        &mut self,
+        plaintext: &[u8],
+        entries: usize,
+        rows: &mut super::Rows,
+    ) -> Result<(), DecodeError> {
+        let personal = self.groups.personal;
+        self.decode_personal(plaintext, entries, personal, rows)
+    }
+}

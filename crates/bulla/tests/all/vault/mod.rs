@@ -1,0 +1,36 @@
+//! The vault as other processes see it, and what a look-up costs. What one process sees is tested beside the code.
+
+mod cost;
+mod fork;
+mod kill;
+mod processes;
+
+use bulla::vault::{Access, Settings, Vault};
+use bulla_proof::commitment::LogId;
+use std::path::Path;
+
+const LOG: LogId = LogId([0x33; 16]);
+
+/// A map that soon has to grow.
+fn settings() -> Settings {
+    Settings { map_size: 1 << 16, cache: 1000, ..Settings::default() }
+}
+
+fn create(directory: &Path) {
+    Vault::create(directory, LOG, &settings()).unwrap();
+}
+
+fn open(directory: &Path, access: Access) -> Vault {
+    Vault::open(directory, LOG, access, &settings()).unwrap()
+}
+
+fn resolve(vault: &Vault, prefix: &str, range: std::ops::Range<usize>) -> Vec<u64> {
+    let names = range.map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
+    let names = names.iter().map(String::as_str).collect::<Vec<_>>();
+    vault.resolve(&names).unwrap().into_iter().map(|subject| subject.number).collect()
+}
+
+fn assert_sound(vault: &Vault) {
+    let checked = vault.check(&|_| ()).unwrap();
+    assert!(checked.damage.is_empty(), "{:?}", checked.damage);
+}
