@@ -44,6 +44,22 @@ fn who_is_erased_is_gone_and_may_come_back_as_somebody_new() {
     assert_sound(&vault);
 }
 
+/// Somebody slow, who looked before the erasure and comes back after it.
+#[test]
+fn what_was_found_before_an_erasure_is_not_cached_after_it() {
+    let world = World::new();
+    let vault = world.open();
+    let found = vault.resolve(&["alice", "bob"]).unwrap();
+    let tags = ["alice", "bob"].map(|subject| vault.shared.cache.tag(subject));
+    let tagged = tags.into_iter().zip(found).collect::<Vec<_>>();
+    vault.erase(&["alice"]).unwrap().unwrap();
+    vault.shared.cache.clear();
+    assert!(!vault.shared.admit(0, &tagged).unwrap());
+    assert_eq!(vault.shared.cache.len(), 0);
+    assert!(vault.shared.admit(1, &tagged[1..]).unwrap());
+    assert_eq!(vault.shared.cache.len(), 1);
+}
+
 /// A root that was not destroyed when it should have been is, at the latest, when the erasure is confirmed.
 #[test]
 fn what_is_confirmed_is_destroyed() {

@@ -189,3 +189,22 @@ fn an_old_root_is_overwritten_in_place() {
         assert!(!was.chunks(16).any(|part| part.len() == 16 && has(&now, part)));
     }
 }
+
+/// A root that was made for an erasure that failed is not merely written over by name.
+#[test]
+fn the_root_of_a_failed_attempt_is_overwritten_in_place() {
+    let world = World::new();
+    let vault = world.open();
+    fill(&vault, "s", 10);
+    // In the way of the file of keys, which comes after the root.
+    let obstacle = world.file("roots/1.keys.tmp");
+    std::fs::create_dir(&obstacle).unwrap();
+    let erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
+    assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Unavailable);
+    std::fs::remove_dir(&obstacle).unwrap();
+    let root = std::fs::read(world.file("roots/1.root")).unwrap();
+    std::fs::hard_link(world.file("roots/1.root"), world.file("witness")).unwrap();
+    vault.resume_erasure().unwrap().unwrap().commit().unwrap().destroy().unwrap();
+    let now = std::fs::read(world.file("witness")).unwrap();
+    assert!(!has(&now, &root[..32]) && std::fs::read(world.file("roots/1.root")).unwrap() != root);
+}
