@@ -86,12 +86,13 @@ pub fn block(bytes: &[u8]) {
 
 /// A group of the block that was decoded last, as if it were not encrypted: a tag stands behind its plaintext.
 fn personal_rows(decoder: &mut Decoder, group: usize, entries: usize) {
-    let ciphertext = decoder.groups().content(group).ciphertext;
-    let text = ciphertext[..ciphertext.len() - 16].to_vec();
+    let content = decoder.groups().content(group);
+    let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+    let (personal, mut left) = (content.personal, decoder.left());
     let count = (0..entries).filter(|&row| decoder.groups().of_row(row) == Some(group)).count();
     assert!(count > 0, "a group has an entry");
     let mut pieces = Rows::default();
-    if decoder.decode_group(&text, count, &mut pieces).is_ok() {
+    if decoder.decode_group(&text, count, personal, &mut left, &mut pieces).is_ok() {
         assert_eq!(pieces.len(), count);
         assert!(
             pieces.iter().all(|piece| RawRow::parse_personal(piece).is_ok()),

@@ -1,7 +1,7 @@
 //! Which entries of a block form which personal group: one for each set of data subjects.
 
 use crate::error::{Error, Result};
-use crate::keys::group::{GroupSecret, Place, SubjectKey, Subjects};
+use crate::keys::group::{Place, SubjectKey, Subjects};
 use crate::seal::groups::{Grouping, SubjectSet};
 use bulla_proof::entry::RawRow;
 use foldhash::fast::RandomState;
@@ -49,7 +49,7 @@ fn secret(place: Place<'_>, set: &[u32], known: &[(u64, SubjectKey)]) -> Result<
     if !numbers.is_sorted_by(|one, next| one < next) {
         return Err(Error::tampered("two data subjects have one number"));
     }
-    let secret = GroupSecret::derive(place, of_set().map(|(number, key)| (*number, key)))?;
+    let secret = place.secret(of_set().map(|(number, key)| (*number, key)))?;
     Ok(SubjectSet { numbers, secret })
 }
 
