@@ -12,7 +12,7 @@ FIELDS = ["controller", "processor", "purpose", "status", "duration", "size", "f
 NUMBERS = {"status": 32, "duration": 64, "size": 64, "flags": 32}
 MAX_STRING, MAX_PAYLOAD, MAX_SUBJECTS = 1 << 16, 1 << 24, 64
 PRINTED = ["location", "subject", "controller", "processor", "purpose", "actor", "client", "stream", "status",
-           "duration", "size", "flags", "payload"]
+           "duration", "size", "flags", "payload", "withheld"]
 
 
 class Cursor:

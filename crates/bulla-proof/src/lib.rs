@@ -27,7 +27,10 @@ pub use group::{GroupKey, GroupSecret};
 pub use hash::{Hash, HashId, Sha256, sha256};
 pub use multiproof::TreeProofError;
 pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
-pub use proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof, ProofError, ProofFile};
+pub use proof::{
+    ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Proof, ProofError,
+    ProofFile, UnitContent,
+};
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;
 pub use unit::{block_root, row_unit};
