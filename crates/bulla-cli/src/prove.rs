@@ -5,7 +5,7 @@ use crate::export::destination::Destination;
 use crate::filter::Filter;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
-use bulla::{Query, Reader};
+use bulla::{Proven, Query, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
-there are. It does not show that these are all there are.
+there are. It does not show that these are all there are. An entry that is in a group is proven with the group: all
+entries of the same data subjects in its block.
 
 Examples:
   bulla prove audit --entry 1042 -o entry.proof
@@ -71,10 +72,7 @@ impl Prove {
                     return Err(Failure::usage(message));
                 }
                 let proven = reader.identity(self.place.reader(self.identity.as_deref())?).prove(&query)?;
-                let read = proven.read;
-                let (entries, units, blocks) = (read.entries, proven.units, (read.blocks_read, read.blocks));
-                let told =
-                    format!("{entries} entries in {units} units; read {} of {} blocks", blocks.0, blocks.1);
+                let told = told(&proven);
                 (proven.text, told)
             }
         };
@@ -89,6 +87,17 @@ impl Prove {
     }
 }
 
+/// What is proven, and what that discloses besides.
+fn told(proven: &Proven) -> String {
+    let Proven { units, entries, read, .. } = proven;
+    let besides = match entries.saturating_sub(read.entries) {
+        0 => String::new(),
+        more => format!(" ({more} were not asked for, but are of the same data subjects)"),
+    };
+    let (some, all) = (read.blocks_read, read.blocks);
+    format!("{entries} entries in {units} units{besides}; read {some} of {all} blocks")
+}
+
 /// Reads a checkpoint, which is short.
 fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 1 << 20;
@@ -101,5 +110,28 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
             Err(Failure::usage(format!("{} has over {LIMIT} bytes: it is no checkpoint", path.display())))
         }
         false => Ok(note),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use bulla::{Hash, Proven, ReadReport};
+
+    #[test]
+    fn what_a_group_discloses_besides_is_said() {
+        let read = ReadReport {
+            entries: 3,
+            blocks_read: 2,
+            blocks: 9,
+            bytes_read: 0,
+            tree_size: 10,
+            root: Hash::ZERO,
+        };
+        let proven = |entries| Proven { text: "secret".to_owned(), units: 2, entries, read };
+        assert_eq!(told(&proven(3)), "3 entries in 2 units; read 2 of 9 blocks");
+        let more = "5 entries in 2 units (2 were not asked for, but are of the same data subjects); read 2 of 9 blocks";
+        assert_eq!(told(&proven(5)), more);
+        assert!(!format!("{:?}", proven(3)).contains("secret"));
     }
 }
