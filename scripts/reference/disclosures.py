@@ -7,7 +7,7 @@ import struct
 from .aes import TAG, open_sealed
 from .basics import require
 from .columns import read_group
-from .rows import FIELDS, MAX_SUBJECTS, read_row
+from .rows import FIELDS, MAX_SUBJECTS, read_row, size
 from .trees import multi_proof_root, proof_length
 
 HASHES = {"sha256": hashlib.sha256, "sha3-256": hashlib.sha3_256}
@@ -77,14 +77,15 @@ def read_row_unit(disclosure, commitment):
 
 
 def open_group(entries, group):
-    """The whole entries of a group, or without its secret what is shared of them."""
+    """The whole entries of a group, or without its secret what is shared of them; and how many bytes that adds to rows."""
     if group["secret"] is None:
-        return [(number, dict(entry, withheld=True)) for number, _, entry in entries]
+        return [(number, dict(entry, withheld=True)) for number, _, entry in entries], 0
     key, promise = group_keys(group["secret"])
     require(promise == group["promise"], "a secret is not the one that its group commits to")
     text = open_sealed(key, bytes(12), b"", group["ciphertext"])
     found = read_group(text, group["personal"], len(entries))
-    return [(number, entry | personal) for (number, _, entry), personal in zip(entries, found)]
+    added = sum(size(field, value) for personal in found for field, value in personal.items())
+    return [(number, entry | personal) for (number, _, entry), personal in zip(entries, found)], added
 
 
 def read_units(disclosure, commitment):
@@ -109,6 +110,14 @@ def read_units(disclosure, commitment):
     top = multi_proof_root(lambda left, right: digest(b"\1", left, right), commitment["units"], leaves, nodes)
     root = digest(b"\2", integer(commitment["units"]), top)
     require(root == commitment["root"], f"frame {commitment['frame']} does not have what is disclosed of it")
-    opened = [open_group(entries, group) if group else [(number, entry) for number, _, entry in entries]
-              for entries, group in found]
-    return sorted(sum(opened, []), key=lambda one: one[0])
+    return sorted(open_groups(found, commitment), key=lambda one: one[0])
+
+
+def open_groups(found, commitment):
+    """All entries; what their rows take is within what the block declared."""
+    out, content = [], sum(len(row) + 4 for entries, _ in found for _, row, _ in entries)
+    for entries, group in found:
+        opened, added = open_group(entries, group) if group else ([(number, entry) for number, _, entry in entries], 0)
+        out, content = out + opened, content + added
+        require(not added or content <= commitment["content"], "a group holds more than its block declared")
+    return out

@@ -74,6 +74,20 @@ def read_row(data):
     return entry
 
 
+def varint_size(value):
+    return max((value.bit_length() + 6) // 7, 1)
+
+
+def size(field, value):
+    """How many bytes of a row a field takes."""
+    if field in NUMBERS:
+        return varint_size(value)
+    if field == "subject":
+        return varint_size(len(value)) + sum(size(None, name) for name in value)
+    length = len(value if isinstance(value, bytes) else value.encode())
+    return varint_size(length) + length
+
+
 def format_time(nanoseconds):
     seconds, rest = divmod(nanoseconds, 10**9)
     text = (datetime(1970, 1, 1) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")

@@ -82,6 +82,7 @@ class GroupedLog(Log):
 
     def __init__(self, hash_name, encode, commitment, tree, row, garble=None):
         self.write, self.random, self.garble = row, bytes(range(32)), garble or {}
+        self.declared = self.garble.get("declared", {})
         layout = [("epoch", 0), ("block", 12), ("block", 3), ("event", 0), ("block", 40)]
         super().__init__(hash_name, encode, commitment, tree, row, layout)
 
@@ -264,8 +265,10 @@ def unopened(make, multi_proof):
         ("another form of column", dict(text=lambda text: b"\3" + text[1:])),
         ("a location of another length", dict(text=lambda text: text.replace(u64(9), u64(10), 1))),
         ("a location of all memory", dict(text=lambda text: text.replace(u64(9), u64(2**63), 1))),
+        ("rows of more bytes than the block declared", dict(declared=dict(content_log2=8))),
     ]:
-        yield dict(name=name, file=render(make(garble).disclosed({1: [1]}, multi_proof)))
+        chosen = {1: [0, 1, 2, 3] if "declared" in garble else [1]}
+        yield dict(name=name, file=render(make(garble).disclosed(chosen, multi_proof)))
 
 
 def vectors(encode, commitment, tree, multi_proof, row):

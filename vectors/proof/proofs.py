@@ -42,6 +42,9 @@ class Log:
 
     LAYOUT = [("epoch", 0), ("block", 5), ("block", 1), ("event", 0), ("gap", 41), ("block", 13), ("block", 300)]
 
+    # What commitments of blocks say besides.
+    declared = {}
+
     def __init__(self, hash_name, encode, commitment, tree, row, layout=LAYOUT):
         self.digest, self.tree, self.frames, first = HASHES[hash_name], tree, [], 0
         for number, (kind, count) in enumerate(layout):
@@ -50,7 +53,7 @@ class Log:
             if units:
                 top = tree(self.digest, [unit["hash"] for unit in units])
                 root = self.digest(b"\2" + struct.pack("<Q", len(units)) + top).hexdigest()
-                fields.update(units=len(units), root=root)
+                fields.update(units=len(units), root=root, **self.declared)
             self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units))
             first += count
         self.leaves = [hashlib.sha256(b"\0" + frame["encoded"]).digest() for frame in self.frames]

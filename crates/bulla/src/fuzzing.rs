@@ -3,6 +3,7 @@
 //! `fuzz/` drives them with coverage, a plain test with the corpus alone. Each states what must hold, whatever the
 //! bytes. Not part of the API.
 
+use crate::disclosed::open_proof;
 use crate::event::Event;
 use crate::index::{self, HEAD, Head, Part, Parts};
 use crate::keys::recipients::IdentityFile;
@@ -19,6 +20,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::entry::RawRow;
+use bulla_proof::proof::Checked;
 use bulla_proof::tile;
 use bulla_proof::{Entry, ProofFile};
 use std::io::IoSlice;
@@ -234,7 +236,7 @@ fn proof_file(bytes: &[u8]) {
         Ok(ProofFile::Entries(proof)) => {
             assert_eq!(proof.render().as_bytes(), bytes, "a proof has one spelling");
             if let Ok(checked) = proof.verify(None) {
-                assert_eq!(checked.entries().count(), checked.units());
+                disclosed(&checked);
             }
         }
         Ok(ProofFile::Consistency(proof)) => {
@@ -244,6 +246,25 @@ fn proof_file(bytes: &[u8]) {
             }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// What a proof that verified discloses.
+fn disclosed(checked: &Checked<'_>) {
+    let rows = checked.entries().count();
+    let grouped = checked.groups().map(|group| group.shared_entries().len()).sum::<usize>();
+    assert_eq!(rows + grouped, checked.entry_count());
+    assert_eq!(rows + checked.groups().count(), checked.units());
+    let mut last = None;
+    let opened = open_proof(checked, |entry| {
+        assert!(last < Some(entry.number), "entries ascend");
+        last = Some(entry.number);
+        Ok(())
+    });
+    if let Ok(opened) = opened {
+        assert_eq!(opened.entries, checked.entry_count() as u64);
+        let closed = checked.groups().filter(|group| !group.has_secret());
+        assert_eq!(opened.withheld, closed.map(|group| group.shared_entries().len() as u64).sum::<u64>());
     }
 }
 
