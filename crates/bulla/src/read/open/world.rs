@@ -1,6 +1,6 @@
 //! A block with groups as a writer seals it, and a register of its data subjects: for tests of what reads one.
 // The helpers of tests are tests too, which Clippy's own exception does not see.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 use super::{BlockOpener, Located, Opening, Verified};
 use crate::engine::grouping::group;
