@@ -1,7 +1,7 @@
 //! `bulla check`.
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
+use crate::interrupt::{self, Came};
 use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
@@ -22,7 +22,7 @@ such a file.
 Example:
   bulla check person.proof --key example.com/audit+2d8c0a31+AUJ3...")]
 pub(crate) struct Check {
-    /// What `bulla prove` made
+    /// What `bulla prove` made; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -37,11 +37,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        interrupt::exit_after(|| ())?;
+        interrupt::exit_after(|| Came::InTime)?;
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let bytes = read(&self.file)?;
         let refused =
-            |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", self.file.display()));
+            |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", name(&self.file)));
         match ProofFile::parse(&bytes).map_err(refused)? {
             ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
             ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
@@ -54,7 +54,7 @@ impl Check {
         // Nothing is printed of a file whose groups do not all open.
         Ok(match open_proof(&checked, |_| Ok(())) {
             Err(error) => {
-                Err(Failure::new(error.kind().into(), format!("{}: {error}", self.file.display())))
+                Err(Failure::new(error.kind().into(), format!("{}: {error}", name(&self.file))))
             }
             Ok(opened) if self.json => {
                 EntriesJson::of(&checked, opened).and_then(|object| print_json(&object))
@@ -97,20 +97,31 @@ fn tell(key: Option<&VerifierKey>) {
     }
 }
 
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn name(path: &Path) -> String {
+    if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 4 << 30;
     const FIRST: u64 = 4 << 10;
-    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let failed = |error: io::Error| Failure::io(name(path), &error);
     let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file: Box<dyn Read> = match is_standard_input(path) {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(failed)?),
+    };
     // What begins like no proof is not read to its end, which it may not have.
     (&mut file).take(FIRST).read_to_end(&mut bytes).map_err(failed)?;
     if let Err(error @ ProofError::Kind) = ProofFile::parse(&bytes) {
-        return Err(Failure::new(Exit::Violation, format!("{}: {error}", path.display())));
+        return Err(Failure::new(Exit::Violation, format!("{}: {error}", name(path))));
     }
     file.take(LIMIT + 1 - FIRST).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > LIMIT {
-        true => Err(Failure::usage(format!("{} has over {LIMIT} bytes: no proof has", path.display()))),
+        true => Err(Failure::usage(format!("{} has over {LIMIT} bytes: no proof has", name(path)))),
         false => Ok(bytes),
     }
 }

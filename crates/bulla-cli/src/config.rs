@@ -72,7 +72,7 @@ impl Config {
     }
 
     fn load(&self) -> Result<Vec<Key>, Failure> {
-        let (log, options) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         let settings = options.settings().into_iter().map(|setting| Key {
             name: setting.name.to_owned(),
             values: vec![setting.value],

@@ -33,6 +33,10 @@ pub(crate) struct Filter {
     /// With these numbers, both ends included, either may be left out; or with this number
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_numbers)]
     entries: Option<Numbers>,
+
+    /// With this number
+    #[arg(long, value_name = "N", conflicts_with = "entries")]
+    entry: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ struct Numbers {
 
 impl Filter {
     pub(crate) fn query(self) -> Query {
+        let one = self.entry.map(|number| Numbers { first: Some(number), last: Some(number) });
+        let numbers = self.entries.or(one);
         Query {
             subject: self.subject,
             stream: self.stream,
@@ -50,8 +56,8 @@ impl Filter {
             processor: self.processor,
             from: self.from,
             to: self.to,
-            first_entry: self.entries.and_then(|numbers| numbers.first),
-            last_entry: self.entries.and_then(|numbers| numbers.last),
+            first_entry: numbers.and_then(|numbers| numbers.first),
+            last_entry: numbers.and_then(|numbers| numbers.last),
         }
     }
 }

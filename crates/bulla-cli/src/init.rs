@@ -2,13 +2,12 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
-use crate::place::Place;
+use crate::place::{Place, inside};
 use bulla::Created;
 use bulla::keys::files;
 use serde::Serialize;
 use std::fmt::Write;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Make an empty log and its keys.
 #[derive(clap::Args, Debug)]
@@ -56,26 +55,6 @@ impl Init {
         if self.json { print_json(&made) } else { print(&made.to_text()) }?;
         Ok(Exit::Done)
     }
-}
-
-fn inside(path: &Path, directory: &Path) -> bool {
-    match (resolve(path), resolve(directory)) {
-        (Ok(path), Ok(directory)) => path.starts_with(directory),
-        _ => false,
-    }
-}
-
-/// The path without links and `..`, as far as it exists yet.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut resolved = PathBuf::new();
-    for component in std::path::absolute(path)?.components() {
-        match component {
-            Component::ParentDir => drop(resolved.pop()),
-            component => resolved.push(component),
-        }
-        resolved = resolved.canonicalize().unwrap_or(resolved);
-    }
-    Ok(resolved)
 }
 
 /// What was made.

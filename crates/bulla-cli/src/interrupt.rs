@@ -83,12 +83,20 @@ impl Interrupt {
     }
 }
 
-/// From now on a signal runs `clean_up` and ends the process.
-pub(crate) fn exit_after(clean_up: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+/// Whether a signal came before the work was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    InTime,
+    TooLate,
+}
+
+/// From now on a signal runs `clean_up` and ends the process; where that finds that it came too late, the command ends
+/// as it would have without it, unless another one comes.
+pub(crate) fn exit_after(clean_up: impl FnOnce() -> Came + Send + 'static) -> Result<(), Failure> {
     let mut woken = wake_up().map_err(|error| failed(&error))?;
     let wait = move || {
-        if woken.read_exact(&mut [0]).is_ok() {
-            clean_up();
+        let mut signalled = || woken.read_exact(&mut [0]).is_ok();
+        if signalled() && (clean_up() == Came::InTime || signalled()) {
             std::process::exit(Exit::Interrupted as i32);
         }
     };

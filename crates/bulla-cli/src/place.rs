@@ -5,7 +5,7 @@ use bulla::keys::files;
 use bulla::keys::recipients::{Identity, IdentityFile};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -32,6 +32,20 @@ impl Place {
 
     pub(crate) fn keys(&self) -> PathBuf {
         self.keys.clone().unwrap_or_else(|| bulla::default_keys(&self.directory()))
+    }
+
+    /// That a file to be written lies neither in the log nor among its keys: there it would be taken for a part of
+    /// them, or for one that an attacker left.
+    pub(crate) fn refuse_inside(&self, file: &Path) -> Result<(), Failure> {
+        let (directory, keys) = (self.directory(), self.keys());
+        let refused = [(&directory, "is where the log lies"), (&keys, "is where its keys lie")];
+        match refused.into_iter().find(|(directory, _)| inside(file, directory)) {
+            None => Ok(()),
+            Some((directory, why)) => {
+                let (file, directory) = (file.display(), directory.display());
+                Err(Failure::usage(format!("{file} is inside {directory}, which {why}: write elsewhere")))
+            }
+        }
     }
 
     /// The identity in `given`, or else the one in the key directory, if there is one.
@@ -77,6 +91,27 @@ impl Place {
             Err(error) => Err(Failure::io(path.display(), &error)),
         }
     }
+}
+
+/// Whether a path leads into a directory, by whatever detour.
+pub(crate) fn inside(path: &Path, directory: &Path) -> bool {
+    match (resolve(path), resolve(directory)) {
+        (Ok(path), Ok(directory)) => path.starts_with(directory),
+        _ => false,
+    }
+}
+
+/// The path without links and `..`, as far as it exists yet.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        match component {
+            Component::ParentDir => drop(resolved.pop()),
+            component => resolved.push(component),
+        }
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    Ok(resolved)
 }
 
 /// What is wrong with the content of a file that the user named.

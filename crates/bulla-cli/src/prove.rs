@@ -5,7 +5,7 @@ use crate::export::destination::Destination;
 use crate::filter::Filter;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
-use bulla::{Proven, Query, Reader};
+use bulla::{Proven, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,6 @@ Examples:
 pub(crate) struct Prove {
     #[command(flatten)]
     place: Place,
-
-    /// The entry of this number
-    #[arg(long, value_name = "N", conflicts_with = "entries")]
-    entry: Option<u64>,
 
     /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
@@ -61,12 +57,7 @@ impl Prove {
                 (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
             }
             None => {
-                let query = match self.entry {
-                    Some(number) => {
-                        Query { first_entry: Some(number), last_entry: Some(number), ..self.filter.query() }
-                    }
-                    None => self.filter.query(),
-                };
+                let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
@@ -76,7 +67,7 @@ impl Prove {
                 (proven.text, told)
             }
         };
-        let mut destination = Destination::open(self.output.as_deref())?;
+        let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let written = destination.writer().write_all(text.as_bytes()).and_then(|()| destination.finish());
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
@@ -89,13 +80,17 @@ impl Prove {
 
 /// What is proven, and what that discloses besides.
 fn told(proven: &Proven) -> String {
-    let Proven { units, entries, read, .. } = proven;
+    let Proven { units, entries, withheld, read, .. } = proven;
     let besides = match entries.saturating_sub(read.entries) {
         0 => String::new(),
         more => format!(" ({more} were not asked for, but are of the same data subjects)"),
     };
+    let without = match withheld {
+        0 => String::new(),
+        some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
+    };
     let (some, all) = (read.blocks_read, read.blocks);
-    format!("{entries} entries in {units} units{besides}; read {some} of {all} blocks")
+    format!("{entries} entries in {units} units{besides}{without}; read {some} of {all} blocks")
 }
 
 /// Reads a checkpoint, which is short.
@@ -119,19 +114,23 @@ mod tests {
     use bulla::{Hash, Proven, ReadReport};
 
     #[test]
-    fn what_a_group_discloses_besides_is_said() {
+    fn what_a_group_discloses_besides_or_withholds_is_said() {
         let read = ReadReport {
             entries: 3,
+            withheld: 0,
             blocks_read: 2,
             blocks: 9,
             bytes_read: 0,
             tree_size: 10,
             root: Hash::ZERO,
         };
-        let proven = |entries| Proven { text: "secret".to_owned(), units: 2, entries, read };
-        assert_eq!(told(&proven(3)), "3 entries in 2 units; read 2 of 9 blocks");
-        let more = "5 entries in 2 units (2 were not asked for, but are of the same data subjects); read 2 of 9 blocks";
-        assert_eq!(told(&proven(5)), more);
-        assert!(!format!("{:?}", proven(3)).contains("secret"));
+        let proven = |entries, withheld| {
+            told(&Proven { text: "personal".to_owned(), units: 2, entries, withheld, read })
+        };
+        assert_eq!(proven(3, 0), "3 entries in 2 units; read 2 of 9 blocks");
+        let besides = "5 entries in 2 units (2 were not asked for, but are of the same data subjects)";
+        assert_eq!(proven(5, 0), format!("{besides}; read 2 of 9 blocks"));
+        let without = "of 4 the personal fields cannot be shown: their keys are not there";
+        assert_eq!(proven(5, 4), format!("{besides}; {without}; read 2 of 9 blocks"));
     }
 }

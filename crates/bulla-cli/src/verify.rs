@@ -1,7 +1,7 @@
 //! `bulla verify`.
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
+use crate::interrupt::{self, Came};
 use crate::output::{print, print_json, progress_bar};
 use crate::place::{Place, error_in, read_small};
 use bulla::{Finding, Progress, Report, Severity, VerifierKey};
@@ -44,7 +44,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        interrupt::exit_after(|| ())?;
+        interrupt::exit_after(|| Came::InTime)?;
         let mut verify = bulla::Verify::open(self.place.directory())?;
         let key = self.key.as_deref().map(parse_key).transpose()?;
         if let Some(key) = key.clone() {

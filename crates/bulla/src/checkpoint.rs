@@ -8,6 +8,7 @@
 use crate::commit::Durable;
 use crate::config::{LogConfig, terms::Terms};
 use crate::error::{Error, Result};
+use crate::keys::group::Subjects;
 use crate::keys::seal_chain::{SealChain, SealState};
 use crate::keys::signing::SigningKey;
 use crate::store::{self, Store};
@@ -27,6 +28,8 @@ pub(crate) struct Checkpointer {
     keys: Arc<dyn Store>,
     config: Arc<LogConfig>,
     signing: SigningKey,
+    /// Of a log with erasure.
+    subjects: Option<Arc<dyn Subjects>>,
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
     bundle: Vec<u8>,
@@ -49,8 +52,8 @@ impl Checkpointer {
         keys: Arc<dyn Store>,
         config: Arc<LogConfig>,
         signing: SigningKey,
-        tiles: TileBuilder,
-        bundle: Vec<u8>,
+        subjects: Option<Arc<dyn Subjects>>,
+        (tiles, bundle): (TileBuilder, Vec<u8>),
     ) -> Self {
         let (published, terms) = (tiles.size(), Terms::of(config.digest));
         Checkpointer {
@@ -58,6 +61,7 @@ impl Checkpointer {
             keys,
             config,
             signing,
+            subjects,
             tiles,
             bundle,
             full: Vec::new(),
@@ -124,7 +128,8 @@ impl Checkpointer {
             self.write(&path, &bundle)?;
         }
         let root = self.tiles.root();
-        SealState { log: self.config.id, terms, chain, root }.save(&*self.keys)?;
+        let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
+        SealState { log: self.config.id, terms, chain, root, subjects }.save(&*self.keys)?;
         self.sign(size, root)?;
         (self.published, self.terms) = (size, terms);
         self.ahead = None;

@@ -6,8 +6,10 @@
 pub(crate) mod edit;
 pub(crate) mod terms;
 
+use crate::checkpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::segment;
 use crate::store::Store;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
@@ -36,6 +38,8 @@ pub struct LogConfig {
     pub hash: HashId,
     /// age recipients that epoch keys are wrapped to.
     pub recipients: Vec<String>,
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -56,6 +60,17 @@ struct LogTable {
     vkey: String,
     hash: String,
     recipients: Vec<String>,
+    #[serde(default)]
+    erasure: Erasure,
+}
+
+/// `erasure`, off where it is not said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Erasure {
+    On,
+    #[default]
+    Off,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +87,23 @@ struct SettingsPart {
 pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     let text = read(store)?;
     parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
+}
+
+/// The same for whoever looks at a log: where there is a checkpoint or a segment beside the file, what is wrong with it is
+/// wrong with the log. Without either, somebody else's file may have the same name.
+///
+/// # Errors
+/// As [`load`], but in a log `Tampered` for `Invalid`.
+pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    load(store).map_err(|error| match error.kind() {
+        ErrorKind::Invalid if is_log(store) => Error::tampered(format!("{error}; `bulla verify` tells all")),
+        _ => error,
+    })
+}
+
+fn is_log(store: &dyn Store) -> bool {
+    let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
+    store.open(checkpoint::FILE).is_ok() || has_segments()
 }
 
 /// The bytes of the file.
@@ -123,6 +155,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         hash: HashId::from_name(&table.hash)
             .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
         recipients: table.recipients,
+        erasure: table.erasure == Erasure::On,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -162,9 +195,11 @@ pub(crate) fn render(
     verifier_key: &VerifierKey,
     hash: HashId,
     recipients: &[String],
+    erasure: bool,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
+    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
     write!(
         text,
         "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
@@ -175,7 +210,7 @@ pub(crate) fn render(
          vkey = {}\n\
          hash = \"{}\"\n\
          recipients = {recipients}\n\
-         \n\
+         {erasure}\n\
          [settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

@@ -67,41 +67,54 @@ impl Configure {
     /// Gives a setting a value, or `log.recipients` a list of age recipients with commas between them.
     ///
     /// # Errors
-    /// `Invalid` where there is no such key, or the value is of another form; `Refused` for a key of `[log]` that
-    /// never changes.
-    pub fn set(mut self, key: &str, value: &str) -> Result<Self> {
+    /// `Invalid` where there is no such key, the value is of another form, or the key was given before; `Refused` for a
+    /// key of `[log]` that never changes.
+    pub fn set(self, key: &str, value: &str) -> Result<Self> {
         check_key(key)?;
         if key == RECIPIENTS {
             let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
             return self.recipients(recipients);
         }
         let value = settings::to_toml(key, value)?;
-        self.settings.push((key.to_owned(), Some(value)));
-        Ok(self)
+        self.change(key, Some(value))
     }
 
     /// Puts a setting back to its default.
     ///
     /// # Errors
     /// As [`Configure::set`].
-    pub fn unset(mut self, key: &str) -> Result<Self> {
+    pub fn unset(self, key: &str) -> Result<Self> {
         check_key(key)?;
         if key == RECIPIENTS {
             return Err(no_recipients());
         }
-        self.settings.push((key.to_owned(), None));
+        self.change(key, None)
+    }
+
+    /// Which of two changes of one setting counts would be a guess.
+    fn change(mut self, key: &str, value: Option<String>) -> Result<Self> {
+        if self.settings.iter().any(|(name, _)| name == key) {
+            return Err(given_twice(key));
+        }
+        self.settings.push((key.to_owned(), value));
         Ok(self)
     }
 
     /// Wraps the keys of epochs to come to these age recipients, and no others.
     ///
     /// # Errors
-    /// `Invalid` where one is none, or there is none at all.
+    /// `Invalid` where one is none, one is named twice, or there is none at all; and where they were given before.
     pub fn recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
         let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
         recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
         if recipients.is_empty() {
             return Err(no_recipients());
+        }
+        if let Some(twice) = (1..recipients.len()).find(|&at| recipients[..at].contains(&recipients[at])) {
+            return Err(Error::invalid(format!("`{}` is named twice", recipients[twice])));
+        }
+        if self.recipients.is_some() {
+            return Err(given_twice(RECIPIENTS));
         }
         self.recipients = Some(recipients);
         Ok(self)
@@ -114,8 +127,8 @@ impl Configure {
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails,
-    /// the log has the old configuration or the new one.
+    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `bulla.toml` is a link; else as
+    /// [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
     }
@@ -140,8 +153,9 @@ impl Configure {
         keys: Arc<dyn Store>,
         environment: &Environment,
     ) -> Result<Configured> {
-        config::load(&*log)?;
+        config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
+        refuse_link(&*log)?;
         let text = config::read(&*log)?;
         let edited = self.edit(&text)?;
         let (before, _) = config::parse(&text)?;
@@ -217,6 +231,21 @@ fn replace(log: &dyn Store, old: &[u8], new: &str) -> Result<()> {
     replaced.map_err(|error| Error::io(format!("writing {name}"), error))
 }
 
+/// The file is replaced. In the place of a link that would be by a file that whoever made the link does not know of, and
+/// where the link points to neither the log's lock nor its directory's syncing reaches.
+fn refuse_link(log: &dyn Store) -> Result<()> {
+    let name = log.describe(config::FILE);
+    match log.is_link(config::FILE).map_err(|error| Error::io(format!("looking at {name}"), error))? {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "{name} is a link, and would be replaced by a file: put the file itself there, or edit [settings] by hand"
+            );
+            Err(Error::new(ErrorKind::Refused, message))
+        }
+    }
+}
+
 /// Nobody else changes the configuration meanwhile: what one reads and writes back must not undo the other's change.
 fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
     log.lock(config::LOCK).map_err(|error| match error.kind() {
@@ -252,6 +281,10 @@ fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
 
 fn no_recipients() -> Error {
     Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
+}
+
+fn given_twice(key: &str) -> Error {
+    Error::invalid(format!("`{key}` is given twice"))
 }
 
 /// Whether there is such a key, and it may be changed.

@@ -3,6 +3,7 @@
 //! Each is reached through this module alone, so that a test can put a seed, a recorder or a simulated clock there.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::group::Subjects;
 use crate::keys::recipients;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt::{self, Debug};
@@ -57,6 +58,8 @@ pub struct Environment {
     pub random: Arc<dyn Random>,
     pub cipher: Arc<dyn Cipher>,
     pub key_wrap: Arc<dyn KeyWrap>,
+    /// Where data subjects have their numbers and keys, in place of the vault in the key directory.
+    pub subjects: Option<Arc<dyn Subjects>>,
 }
 
 impl Default for Environment {
@@ -66,6 +69,7 @@ impl Default for Environment {
             random: Arc::new(SystemRandom),
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(recipients::Age),
+            subjects: None,
         }
     }
 }

@@ -3,17 +3,17 @@
 //! An export of everything verifies all files first, and refuses a log that is damaged anywhere. One that asks for
 //! less reads what it has to, and refuses what is damaged there. A salvage reads what can be read.
 
-use crate::config;
+mod salvage;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, Severity};
+use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
-use crate::read::open::Located;
-use crate::read::walk::Walk;
-use crate::reader::{Delivery, Matches, Memory, ReadReport, Reader};
+use crate::reader::{Delivery, Matches, ReadReport, Reader};
 use crate::store::{FileSystem, Store};
 use crate::text::jsonl;
-use crate::verify::{Examined, OnProgress, Progress, Verify, fingerprint, in_parallel, take_batch};
+use crate::verify::{OnProgress, Progress, Verify};
 use bulla_proof::checkpoint::VerifierKey;
 use std::io::Write;
 use std::path::Path;
@@ -24,6 +24,7 @@ pub struct Export {
     store: Arc<dyn Store>,
     key: Option<VerifierKey>,
     identity: Option<Arc<dyn Identity>>,
+    group_keys: Option<Arc<dyn GroupKeys>>,
     query: Query,
     delivery: Delivery,
     salvage: bool,
@@ -35,13 +36,34 @@ pub struct Export {
 pub struct Exported {
     /// Entries written.
     pub entries: u64,
-    /// Entries that could not be read, and so were left out. Those of missing frames count as far as the tree tells
-    /// how many they were.
+    /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
+    /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
+    /// many they were.
     pub left_out: u64,
-    /// What verification found.
+    /// Entries that a salvage left out for lack of a key, counted alike: they are there, for somebody else to read.
+    pub unopened: Vec<Unopened>,
+    /// What verification found. Of a salvage without what is in `unopened`: a key that is missing is no damage.
     pub findings: Vec<Finding>,
+    /// Whether a signature vouches for what was written. Of a salvage it may not: then any of it may be forged.
+    pub signed: bool,
     /// What was read, but for a salvage, which reads everything.
     pub read: Option<ReadReport>,
+}
+
+/// Entries that somebody else could read: neighbours, of one epoch or of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// The first and the last epoch that the identity does not open, by the numbers of their frames.
+    pub epochs: (u64, u64),
+    /// The first and the last entry.
+    pub entries: (u64, u64),
+}
+
+impl Unopened {
+    /// How many entries.
+    pub fn count(&self) -> u64 {
+        self.entries.1 - self.entries.0 + 1
+    }
 }
 
 impl Export {
@@ -64,6 +86,7 @@ impl Export {
             store,
             key: None,
             identity: None,
+            group_keys: None,
             query: Query::default(),
             delivery: Delivery::default(),
             salvage: false,
@@ -74,6 +97,12 @@ impl Export {
     /// Reads with this identity.
     pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Takes the keys of personal groups from here, as [`Reader::group_keys`].
+    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
+        self.group_keys = Some(keys);
         self
     }
 
@@ -174,78 +203,18 @@ impl Export {
         if let Some(key) = self.key {
             reader = reader.key(key);
         }
+        if let Some(keys) = self.group_keys {
+            reader = reader.group_keys(keys);
+        }
         let read = reader.read(&self.query, self.delivery, render, write)?;
-        Ok(Exported { entries: read.entries, left_out: 0, findings, read: Some(read) })
-    }
-
-    /// Reads whatever verifies, wherever it lies.
-    fn rescue<P: Send>(
-        &self,
-        identity: Arc<dyn Identity>,
-        render: impl Fn(&Matches<'_>) -> P + Sync,
-        write: impl FnMut(P) -> Result<()>,
-    ) -> Result<Exported> {
-        let progress = self.progress.clone();
-        let mut verify = Verify::open_store(self.store.clone())?.identity(identity.clone());
-        verify = verify.progress(move |step| progress(step));
-        if let Some(key) = self.key.clone() {
-            verify = verify.key(key);
-        }
-        let (report, examined) = verify.examine()?;
-        let mut exported = Exported { entries: 0, left_out: 0, findings: report.findings, read: None };
-        if let Some(examined) = examined {
-            self.write_rescued(&examined, identity, &mut exported, render, write)?;
-        }
-        Ok(exported)
-    }
-
-    fn write_rescued<P: Send>(
-        &self,
-        examined: &Examined,
-        identity: Arc<dyn Identity>,
-        exported: &mut Exported,
-        render: impl Fn(&Matches<'_>) -> P + Sync,
-        mut write: impl FnMut(P) -> Result<()>,
-    ) -> Result<()> {
-        let (config, _) = config::load(&*self.store)?;
-        let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
-        let (total, mut done) = (walk.total_bytes()?, 0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut batches = examined.batches.iter();
-        loop {
-            let batch = take_batch(&mut walk)?;
-            if batch.is_empty() {
-                exported.left_out += walk.lost_entries;
-                return match batches.next() {
-                    None => Ok(()),
-                    Some(_) => Err(Error::tampered("the log changed while it was exported: frames are gone")),
-                };
-            }
-            // This walk's own root comes too late: nothing is written but what verified before.
-            if batches.next() != Some(&fingerprint(&batch)) {
-                let from = batch.first().map_or(0, |frame| frame.commitment.frame);
-                return Err(Error::tampered(format!(
-                    "the log changed while it was exported, from frame {from} on"
-                )));
-            }
-            let wanted =
-                batch.iter().filter(|frame| self.query.admits(&frame.commitment)).collect::<Vec<_>>();
-            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &self.query, &render));
-            let pieces = in_parallel(&wanted, threads, work)?;
-            for (frame, piece) in wanted.iter().zip(pieces) {
-                match piece {
-                    Ok(None) => {}
-                    Ok(Some(selected)) => {
-                        exported.entries += selected.entries;
-                        write(selected.piece)?;
-                    }
-                    // Verification has told of it.
-                    Err(_) => exported.left_out += frame.commitment.entries,
-                }
-            }
-            done += batch.iter().map(|frame| crate::frame::frame_length(&frame.commitment)).sum::<u64>();
-            (self.progress)(Progress { done, total, entries: exported.entries });
-        }
+        Ok(Exported {
+            entries: read.entries,
+            left_out: 0,
+            unopened: Vec::new(),
+            findings,
+            signed: true,
+            read: Some(read),
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a verification can find: a closed list, told with as much of place as is known.
 
+use crate::segment::SegmentName;
+use bulla_proof::commitment::Commitment;
 use std::fmt;
 
 /// The kinds of finding. `docs/format.md` ("Findings") says what each means and who can find it.
@@ -157,6 +159,17 @@ impl Finding {
             detail: detail.into(),
             last_frame: None,
         }
+    }
+
+    /// That a segment, which `place` is in, ends before a frame does, or that no segment has it.
+    pub(crate) fn missing(place: Option<(SegmentName, u64)>, commitment: &Commitment) -> Self {
+        let detail = match place {
+            Some(_) => "the segment ends before the frame does",
+            None => "no segment has it",
+        };
+        let finding = Finding::new(FindingKind::FramesMissing, detail).frame(commitment.frame);
+        let finding = finding.entries(commitment.first_entry, commitment.entries);
+        place.into_iter().fold(finding, |finding, (segment, offset)| finding.at(segment, offset))
     }
 
     pub(crate) fn at(mut self, segment: impl fmt::Display, offset: u64) -> Self {

@@ -19,7 +19,7 @@ use crate::query::Query;
 use crate::read::manifest::Frames;
 use crate::read::open::Located;
 use crate::read::walk::open_segment;
-use crate::reader::{Delivery, Files, Matches, Memory, Reader, Snapshot, trusted_checkpoint};
+use crate::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot, trusted_checkpoint};
 use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
 use crate::store::StoreFile;
@@ -311,7 +311,8 @@ impl Follow<'_> {
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
-        match self.memory.select(&frame, &self.query, &own)? {
+        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref())?;
+        match self.memory.select(&frame, &asked, &own)? {
             Some(selected) => show_rows(&selected.piece, pending, each),
             None => Ok(()),
         }
@@ -341,10 +342,10 @@ impl Tip {
         while let Some(placed) = frames.next()? {
             tip.frame += 1;
             tip.entry += placed.commitment.entries;
-            tip.offset = placed.offset + frame::frame_length(&placed.commitment);
+            tip.offset = placed.end();
             if tip.frame == snapshot.manifest.checkpoint.size {
-                let (file, _) = open_segment(&*snapshot.reader.store, placed.segment)?;
-                tip.segment = Some((placed.segment, file));
+                let last = snapshot.locate(&mut Files::default(), placed, None)?;
+                tip.segment = Some((last.segment, last.file));
             }
         }
         if let Some(epoch) = frames.epoch() {
@@ -428,7 +429,8 @@ fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Option<He
 }
 
 fn located(head: Head, segment: SegmentName, file: &Arc<dyn StoreFile>) -> Located {
-    Located { commitment: head.commitment, segment, file: file.clone(), offset: head.offset, keys: None }
+    let (commitment, file) = (head.commitment, file.clone());
+    Located { commitment, segment, file, offset: head.offset, keys: None, foreign: false }
 }
 
 fn tree_of(leaves: Vec<Hash>) -> Frontier {

@@ -44,7 +44,8 @@ pub struct Info {
 /// Looks at the log in `directory`.
 ///
 /// # Errors
-/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its checkpoint is not its own.
+/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its configuration is not one or its
+/// checkpoint not its own.
 pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
     info_of(&FileSystem::new(directory.as_ref()))
 }
@@ -54,7 +55,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: &dyn Store) -> Result<Info> {
-    let (config, _) = config::load(store)?;
+    let (config, _) = config::load_of_log(store)?;
     let checkpoint = recover::read_checkpoint(store, &config)?;
     let size = checkpoint.size;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {

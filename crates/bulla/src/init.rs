@@ -10,6 +10,7 @@ use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
 use crate::keys::{files, signing::SigningKey};
 use crate::log::default_keys;
 use crate::store::{self, FileSystem, Store};
+use crate::vault::{self, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
@@ -29,6 +30,7 @@ pub struct Init {
     origin: Option<String>,
     recipients: Vec<String>,
     hash: HashId,
+    erasure: bool,
 }
 
 /// What was made.
@@ -61,6 +63,13 @@ impl Init {
     /// The hash of units and block roots (default SHA-256).
     pub fn hash(mut self, hash: HashId) -> Self {
         self.hash = hash;
+        self
+    }
+
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
+    /// (default: no).
+    pub fn erasure(mut self, erasure: bool) -> Self {
+        self.erasure = erasure;
         self
     }
 
@@ -108,15 +117,22 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
-        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients)?;
+        let text = config::render(id, &origin, signing.verifier(), self.hash, &recipients, self.erasure)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
+        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
+            Vault::create(
+                directory,
+                id,
+                &vault::Settings { random: environment.random.clone(), ..Default::default() },
+            )?;
+        }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
-        SealState { log: id, terms, chain, root }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
 
         prepare(log, &engine::DIRECTORIES)?;
         drop(

@@ -40,6 +40,7 @@ pub mod segment;
 mod stage;
 pub mod store;
 pub mod text;
+pub mod vault;
 mod verify;
 
 pub use bulla_proof::checkpoint::VerifierKey;
@@ -49,7 +50,7 @@ pub use bulla_proof::{Entry, EntryError};
 pub use configure::{Configure, Configured};
 pub use disclosed::{Disclosed, Opened, open_proof};
 pub use error::{Error, ErrorKind, Result};
-pub use export::{Export, Exported};
+pub use export::{Export, Exported, Unopened};
 pub use finding::{Finding, FindingKind, Severity};
 pub use follow::{Follow, Followed, Polled};
 pub use info::{Info, info, info_of};

@@ -24,15 +24,18 @@ pub struct Proven {
     /// So many entries those have. They are more than met the query where a group has others of the same data subjects:
     /// a group is proven as a whole.
     pub entries: u64,
+    /// Of those, the ones whose personal fields the file does not open: nobody has their keys any more.
+    pub withheld: u64,
     /// What was read for it, and how many entries met the query.
     pub read: ReadReport,
 }
 
 impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proven { text: _, units, entries, read } = self;
+        let Proven { text: _, units, entries, withheld, read } = self;
         let mut shown = f.debug_struct("Proven");
-        shown.field("units", units).field("entries", entries).field("read", read).finish_non_exhaustive()
+        shown.field("units", units).field("entries", entries).field("withheld", withheld);
+        shown.field("read", read).finish_non_exhaustive()
     }
 }
 
@@ -62,9 +65,11 @@ impl Reader {
         let nodes =
             multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
         let all = || frames.iter().flat_map(DisclosedFrame::units);
+        let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
         let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
+        let withheld = all().filter(closed).map(entries_of).sum();
         let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        Ok(Proven { text: proof.render(), units, entries, read })
+        Ok(Proven { text: proof.render(), units, entries, withheld, read })
     }
 
     /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.

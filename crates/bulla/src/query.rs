@@ -101,17 +101,28 @@ impl Query {
             && self.subject.as_ref().is_none_or(concerns)
     }
 
+    /// Which of `count` entries from `first` on have numbers that are asked for: the first and the last of them.
+    pub(crate) fn clip(&self, first: u64, count: u64) -> Option<(u64, u64)> {
+        let last = first.saturating_add(count.checked_sub(1)?);
+        let first = first.max(self.first_entry.unwrap_or(0));
+        let last = last.min(self.last_entry.unwrap_or(u64::MAX));
+        (first <= last).then_some((first, last))
+    }
+
+    /// Whether an entry of which no more than the shared fields is known can be said to meet it.
+    pub(crate) fn asks_nothing_personal(&self) -> bool {
+        self.subject.is_none() && self.stream.is_none()
+    }
+
     /// Whether a frame with this commitment can hold anything that meets it: as far as the public times and numbers
     /// tell.
     pub(crate) fn admits(&self, commitment: &Commitment) -> bool {
         let second = |time: i64| time.div_euclid(1_000_000_000);
-        let last = commitment.first_entry.saturating_add(commitment.entries.saturating_sub(1));
         commitment.kind == FrameKind::Block
             && self.from.is_none_or(|from| commitment.latest >= second(from))
             && self
                 .to
                 .is_none_or(|to| to.checked_sub(1).is_some_and(|last| commitment.earliest <= second(last)))
-            && self.first_entry.is_none_or(|first| last >= first)
-            && self.last_entry.is_none_or(|last| commitment.first_entry <= last)
+            && self.clip(commitment.first_entry, commitment.entries).is_some()
     }
 }

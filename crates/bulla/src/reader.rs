@@ -6,14 +6,15 @@
 
 use crate::config::{self, LogConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::finding::Findings;
+use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::keys::epoch::EpochKeys;
+use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
-use crate::read::manifest::{Frames, Manifest, Placed};
+use crate::read::manifest::{self, Frames, Manifest, Placed};
 use crate::read::metered::Metered;
-use crate::read::open::{BlockOpener, Located};
+use crate::read::open::{BlockOpener, Located, Opening};
 use crate::read::pipeline;
 use crate::read::walk::open_segment;
 use crate::seal::epoch::EpochBody;
@@ -64,6 +65,7 @@ pub struct Reader {
     pub(crate) config: LogConfig,
     pub(crate) key: Option<VerifierKey>,
     pub(crate) identity: Option<Arc<dyn Identity>>,
+    pub(crate) group_keys: Option<Arc<dyn GroupKeys>>,
     threads: usize,
     progress: OnProgress,
     held: u64,
@@ -75,6 +77,8 @@ pub struct Reader {
 pub struct ReadReport {
     /// Entries that met the query.
     pub entries: u64,
+    /// Of those, the ones whose personal fields could not be given out: nobody has their keys any more.
+    pub withheld: u64,
     /// Blocks that were read for it.
     pub blocks_read: u64,
     /// Blocks that the checkpoint covers.
@@ -113,6 +117,12 @@ impl<'a> Matches<'a> {
         self.rows.len()
     }
 
+    /// Whether the personal fields of the entry with this number are missing, because its group could not be opened.
+    pub fn is_withheld(&self, number: u64) -> bool {
+        let row = number.checked_sub(self.commitment.first_entry).map(usize::try_from);
+        matches!(row, Some(Ok(row)) if self.opener.is_withheld(row))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -144,7 +154,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
-        // Whoever reads has not written it: what is wrong with it is wrong with the log.
+        // Whoever reads takes it for a log: what is wrong with the file is wrong with that.
         let (config, _) = config::load(&*store).map_err(|error| match error.kind() {
             ErrorKind::Invalid => Error::tampered(error.to_string()),
             _ => error,
@@ -154,6 +164,7 @@ impl Reader {
             config,
             key: None,
             identity: None,
+            group_keys: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             progress: Box::new(|_| {}),
             held: HELD,
@@ -170,6 +181,13 @@ impl Reader {
     /// Reads with this identity.
     pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Takes the keys of personal groups from here. Without any, entries that are in a group are refused with `NoKey`;
+    /// with [`SharedOnly`](crate::keys::group::SharedOnly) what is personal of them is withheld.
+    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
+        self.group_keys = Some(keys);
         self
     }
 
@@ -311,15 +329,17 @@ impl Snapshot<'_> {
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<ReadReport> {
         let Checkpoint { size: tree_size, root, .. } = self.manifest.checkpoint;
-        let mut report = ReadReport { entries: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
+        let mut report =
+            ReadReport { entries: 0, withheld: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
         let mut held = Vec::new();
-        let (mut entries, mut size) = (0, 0);
+        let (mut entries, mut withheld, mut size) = (0, 0, 0);
         // Which frames have matches, and whether what was held back became too much.
         let (mut matching, overflown) = (Vec::new(), AtomicBool::new(false));
         let unless_too_much =
             |matches: &Matches<'_>| (!overflown.load(Ordering::Relaxed)).then(|| render(matches));
         self.scan(query, &mut report, None, &unless_too_much, |frame, selected| {
             entries += selected.entries;
+            withheld += selected.withheld;
             match (delivery, selected.piece) {
                 (Delivery::Discardable, Some(piece)) => return write(piece),
                 (Delivery::Checked, Some(piece)) => held.push(piece),
@@ -333,7 +353,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         })?;
-        report.entries = entries;
+        (report.entries, report.withheld) = (entries, withheld);
         if overflown.into_inner() {
             let again = &mut { report };
             self.scan(query, again, Some(&matching), &render, |_, selected| write(selected.piece))?;
@@ -357,7 +377,8 @@ impl Snapshot<'_> {
         let Reader { config, progress, threads, .. } = self.reader;
         let mut frames = Frames::new(&self.manifest, &self.store, config)?;
         let mut files = Files::default();
-        let mut lookup = Lookup::new(&self.store, query, None);
+        let asked = Asked::new(query, self.reader.group_keys.as_deref())?;
+        let mut lookup = Lookup::new(&self.store, query, asked.number);
         let total = self.manifest.checkpoint.size;
         let mut entries = 0;
         let next = || {
@@ -379,14 +400,14 @@ impl Snapshot<'_> {
                 }
                 report.blocks_read += 1;
                 let weight = placed.commitment.body_length.max(1 << placed.commitment.content_log2);
-                let frame = files.locate(&self.store, placed, Some(keys))?;
+                let frame = self.locate(&mut files, placed, Some(keys))?;
                 return Ok(Some((Candidate { frame, indexed }, weight)));
             }
             Ok(None)
         };
         let mut rebuild = Rebuild::new(&*self.reader.store, only.is_none());
         let work =
-            |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, query, render);
+            |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, &asked, render);
         pipeline::in_order(*threads, next, work, |mut one: Found<P>| {
             entries += one.selected.as_ref().map_or(0, |selected| selected.entries);
             progress(Progress { done: one.frame + 1, total, entries });
@@ -403,10 +424,10 @@ impl Snapshot<'_> {
         &self,
         memory: &mut Memory,
         Candidate { frame, indexed }: &Candidate,
-        query: &Query,
+        asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Found<P>> {
-        let selected = memory.select(frame, query, render)?;
+        let selected = memory.select(frame, asked, render)?;
         let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
             commitment: frame.commitment.encode(),
             frame: frame.commitment.frame,
@@ -414,6 +435,30 @@ impl Snapshot<'_> {
             tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
         });
         Ok(Found { frame: frame.commitment.frame, selected, gathered })
+    }
+
+    /// A frame in the segment that has it.
+    pub(crate) fn locate(
+        &self,
+        files: &mut Files,
+        placed: Placed,
+        keys: Option<Arc<EpochKeys>>,
+    ) -> Result<Located> {
+        let found = placed.segment.map(|name| Ok((name, files.open(&self.store, name)?))).transpose()?;
+        let length = found.as_ref().map_or(0, |(_, (_, length))| *length);
+        let Some((segment, (file, _))) = found.filter(|_| placed.end() <= length) else {
+            return Err(self.missing(&placed, length)?);
+        };
+        let Placed { commitment, offset, .. } = placed;
+        Ok(Located { commitment, segment, file, offset, keys, foreign: false })
+    }
+
+    /// That the segment of `length` bytes in which a frame should be has not got it, nor those after it.
+    fn missing(&self, placed: &Placed, length: u64) -> Result<Error> {
+        let frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
+        let all = manifest::missing(frames, placed.segment, length)?;
+        let finding = all.unwrap_or_else(|| Finding::missing(None, &placed.commitment));
+        Ok(Error::tampered(format!("{finding}; `bulla verify` tells all")))
     }
 
     /// The keys of the current epoch.
@@ -434,7 +479,7 @@ impl Snapshot<'_> {
 
     /// What an epoch's frame says.
     pub(crate) fn epoch_body(&self, epoch: &Placed, files: &mut Files) -> Result<EpochBody> {
-        let located = files.locate(&self.store, epoch.clone(), None)?;
+        let located = self.locate(files, epoch.clone(), None)?;
         EpochBody::decode(&verified(&located)?.into_body())
     }
 }
@@ -449,10 +494,49 @@ struct Candidate {
 pub(crate) struct Selected<P> {
     /// How many entries, one at least.
     pub(crate) entries: u64,
+    /// How many of them without their personal fields.
+    withheld: u64,
     /// Bytes of their rows, and of what holds them.
     bytes: u64,
     /// What was made of them.
     pub(crate) piece: P,
+}
+
+/// A query, and what opens the groups that it concerns.
+pub(crate) struct Asked<'a> {
+    query: &'a Query,
+    keys: Option<&'a dyn GroupKeys>,
+    /// The number of the data subject that it asks for, where there is such a one.
+    number: Option<u64>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(query: &'a Query, keys: Option<&'a dyn GroupKeys>) -> Result<Self> {
+        let number = match (&query.subject, keys) {
+            (Some(subject), Some(keys)) => keys.number(subject)?,
+            _ => None,
+        };
+        Ok(Asked { query, keys, number })
+    }
+
+    /// Opens those groups of a block, which was opened, that can have what is asked for.
+    fn open_groups(&self, opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+        let Some(epoch) = frame.keys.as_ref().filter(|_| !opener.groups().is_empty()) else { return Ok(()) };
+        let Some(keys) = self.keys else {
+            let message = format!(
+                "the personal fields in frame {} are encrypted for each data subject: reading them needs the keys \
+                 of data subjects",
+                frame.commitment.frame
+            );
+            return Err(Error::new(ErrorKind::NoKey, message));
+        };
+        if self.query.subject.is_some() && self.number.is_none() {
+            return Ok(());
+        }
+        let opening = Opening { keys, subject: self.number };
+        let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
+        opened.map_err(|unreadable| unreadable.error(frame))
+    }
 }
 
 /// Memory that a thread uses again from block to block.
@@ -467,23 +551,27 @@ impl Memory {
     pub(crate) fn select<P>(
         &mut self,
         frame: &Located,
-        query: &Query,
+        asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
     ) -> Result<Option<Selected<P>>> {
         open_checked(&mut self.opener, frame)?;
+        asked.open_groups(&mut self.opener, frame)?;
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
-        let mut bytes = 0;
+        let (mut bytes, mut withheld) = (0, 0);
         for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
             let entry =
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
-            if query.matches(number, &entry) {
+            let is_withheld = self.opener.is_withheld(index as usize);
+            if asked.query.matches(number, &entry) && (!is_withheld || asked.query.asks_nothing_personal()) {
                 self.rows.push(index);
+                withheld += u64::from(is_withheld);
                 bytes += row.len() as u64 + ROW;
             }
         }
         let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
-        let selected = || Selected { entries: matches.len() as u64, bytes, piece: render(&matches) };
+        let selected =
+            || Selected { entries: matches.len() as u64, withheld, bytes, piece: render(&matches) };
         Ok((!matches.is_empty()).then(selected))
     }
 }
@@ -491,21 +579,22 @@ impl Memory {
 /// The segment that was opened last.
 #[derive(Default)]
 pub(crate) struct Files {
-    last: Option<(SegmentName, Arc<dyn StoreFile>)>,
+    last: Option<(SegmentName, Opened)>,
 }
 
+/// A segment's file, and how long it was when it was opened: since then it can only have grown.
+type Opened = (Arc<dyn StoreFile>, u64);
+
 impl Files {
-    fn locate(&mut self, store: &dyn Store, placed: Placed, keys: Option<Arc<EpochKeys>>) -> Result<Located> {
-        let Placed { commitment, segment, offset } = placed;
-        let file = match &self.last {
-            Some((name, file)) if *name == segment => file.clone(),
+    fn open(&mut self, store: &dyn Store, segment: SegmentName) -> Result<Opened> {
+        match &self.last {
+            Some((name, opened)) if *name == segment => Ok(opened.clone()),
             _ => {
-                let (file, _) = open_segment(store, segment)?;
-                self.last = Some((segment, file.clone()));
-                file
+                let opened = open_segment(store, segment)?;
+                self.last = Some((segment, opened.clone()));
+                Ok(opened)
             }
-        };
-        Ok(Located { commitment, segment, file, offset, keys })
+        }
     }
 }
 
@@ -516,8 +605,8 @@ fn verified(frame: &Located) -> Result<crate::read::open::Verified<'_>> {
 
 /// Opens a block, all checks done.
 fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+    let verified = verified(frame)?;
     let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
-    let opened =
-        opener.open(verified(frame)?, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
     opened.map_err(|unreadable| unreadable.error(frame))
 }

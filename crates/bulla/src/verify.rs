@@ -10,9 +10,10 @@ use crate::engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, FindingKind, Findings, Severity};
 use crate::index;
+use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{SealChain, parse_seal_key};
-use crate::read::open::{BlockOpener, Located, Unreadable};
+use crate::read::open::{BlockOpener, Located, Opening, Unreadable};
 use crate::read::sources;
 use crate::read::walk::{Tail, Walk};
 use crate::store::{FileSystem, Store};
@@ -53,6 +54,7 @@ pub struct Verify {
     key: Option<VerifierKey>,
     chain: Option<SealChain>,
     identity: Option<Arc<dyn Identity>>,
+    group_keys: Option<Arc<dyn GroupKeys>>,
     threads: usize,
     progress: OnProgress,
 }
@@ -103,6 +105,7 @@ impl Verify {
             key: None,
             chain: None,
             identity: None,
+            group_keys: None,
             threads,
             progress: Box::new(|_| {}),
         })
@@ -131,6 +134,12 @@ impl Verify {
         self
     }
 
+    /// Opens every personal group too, with keys from here.
+    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
+        self.group_keys = Some(keys);
+        self
+    }
+
     /// How many threads to use (default: the processors there are).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
@@ -154,7 +163,7 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { store, config, key, chain, identity, threads, progress } = self;
+        let Verify { store, config, key, chain, identity, group_keys, threads, progress } = self;
         let mut config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -197,7 +206,9 @@ impl Verify {
                 break;
             }
             batches.push(fingerprint(&batch));
-            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants, threads)?) {
+            for (frame, outcome) in
+                batch.iter().zip(check_batch(&batch, wants, group_keys.as_deref(), threads)?)
+            {
                 let tokens = match outcome {
                     Ok(tokens) => tokens,
                     Err(unreadable) => {
@@ -372,11 +383,21 @@ enum Wants {
 type Outcome = Result<Option<Hash>, Unreadable>;
 
 /// Checks frames in parallel; outcomes in their order.
-fn check_batch(batch: &[Located], wants: Wants, threads: usize) -> Result<Vec<Outcome>> {
-    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants))
+fn check_batch(
+    batch: &[Located],
+    wants: Wants,
+    group_keys: Option<&dyn GroupKeys>,
+    threads: usize,
+) -> Result<Vec<Outcome>> {
+    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants, group_keys))
 }
 
-fn check_frame(opener: &mut BlockOpener, frame: &Located, wants: Wants) -> Result<Outcome> {
+fn check_frame(
+    opener: &mut BlockOpener,
+    frame: &Located,
+    wants: Wants,
+    group_keys: Option<&dyn GroupKeys>,
+) -> Result<Outcome> {
     let verified = match frame.verify()? {
         Ok(verified) => verified,
         Err(unreadable) => return Ok(Err(unreadable)),
@@ -385,10 +406,16 @@ fn check_frame(opener: &mut BlockOpener, frame: &Located, wants: Wants) -> Resul
         return Ok(Ok(None));
     }
     let Some(keys) = &frame.keys else {
-        let detail = "the identity does not open its epoch".to_owned();
-        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail }));
+        let detail = match frame.foreign {
+            true => "the identity does not open its epoch",
+            false => "there is no key for it: its epoch's frame is damaged",
+        };
+        return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }));
     };
-    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    let mut opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    if let Some(group_keys) = group_keys.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
+        opened = opener.open_groups(&frame.commitment, keys, &Opening { keys: group_keys, subject: None })?;
+    }
     let tokens = |()| {
         (wants == Wants::Tokens).then(|| {
             index::digest(index::tokens(keys, opener.shared_rows().iter(), opener.groups()).into_iter())

@@ -1,6 +1,7 @@
 //! What a Parquet file says of itself: whose log it is of, which checkpoint it was read under, what was asked for.
 //! Nobody signs that; whoever has the log can check it.
 
+use super::outcome;
 use bulla::store::FileSystem;
 use bulla::text::time::format_time;
 use bulla::{Exported, Query};
@@ -20,7 +21,10 @@ pub(super) fn of(log: &Path, query: &Query, exported: &Exported) -> Vec<(&'stati
             about.push(("bulla.root", read.root.to_base64()));
         }
         // What was salvaged is under no root.
-        None => about.push(("bulla.left_out", exported.left_out.to_string())),
+        None => {
+            about.push(("bulla.left_out", exported.left_out.to_string()));
+            about.push(("bulla.no_key", outcome::unopened(exported).to_string()));
+        }
     }
     about.push(("bulla.query", to_json(query).to_string()));
     about

@@ -1,10 +1,12 @@
 //! Where an export goes: standard output, or a file that is there whole or not at all.
 //!
 //! A file is written beside its place under another name, synced, and only then renamed; what was there before
-//! stays until then. On any failure, and on a signal, the unfinished file is removed: it holds personal data.
+//! stays until then. On any failure, and on a signal, the unfinished file is removed: it holds personal data. A signal
+//! that comes after the renaming interrupts nothing any more.
 
 use crate::exit::Failure;
-use crate::interrupt;
+use crate::interrupt::{self, Came};
+use crate::place::Place;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -18,15 +20,18 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Standard output, or the file `path`; `-` is standard output too.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    /// Standard output, or the file `path`, which is not to lie in `place`; `-` is standard output too.
+    pub(crate) fn open(path: Option<&Path>, place: &Place) -> Result<Self, Failure> {
         let name = Arc::<Name>::default();
         let on_signal = name.clone();
         interrupt::exit_after(move || on_signal.remove())?;
         match path.filter(|path| path.as_os_str() != "-") {
             None => Ok(Destination::to(Box::new(io::stdout()), None)),
-            Some(path) => Destination::file(path, name)
-                .map_err(|error| Failure::io(format!("writing {}", path.display()), &error)),
+            Some(path) => {
+                place.refuse_inside(path)?;
+                Destination::file(path, name)
+                    .map_err(|error| Failure::io(format!("writing {}", path.display()), &error))
+            }
         }
     }
 
@@ -88,7 +93,17 @@ impl Drop for Unfinished {
 
 /// The name that an unfinished file has, while it has one.
 #[derive(Default)]
-struct Name(Mutex<Option<PathBuf>>);
+struct Name(Mutex<Stage>);
+
+/// How far a file has come.
+#[derive(Default)]
+enum Stage {
+    /// There is none, or none any more.
+    #[default]
+    None,
+    Unfinished(PathBuf),
+    Published,
+}
 
 impl Name {
     fn create_beside(&self, target: &Path) -> io::Result<File> {
@@ -105,7 +120,7 @@ impl Name {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {}
                 opened => {
                     let file = opened?;
-                    *current = Some(name);
+                    *current = Stage::Unfinished(name);
                     return Ok(file);
                 }
             }
@@ -115,16 +130,23 @@ impl Name {
 
     fn rename(&self, target: &Path) -> io::Result<()> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match current.take() {
-            Some(name) => fs::rename(&name, target).inspect_err(|_| *current = Some(name)),
-            None => Ok(()),
+        if let Stage::Unfinished(name) = &*current {
+            fs::rename(name, target)?;
+            *current = Stage::Published;
         }
+        Ok(())
     }
 
-    fn remove(&self) {
-        if let Some(name) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    /// Removes the file, unless it was published before.
+    fn remove(&self) -> Came {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Stage::Published => return Came::TooLate,
             // What cannot be removed stays; there is nobody to tell.
-            let _ = fs::remove_file(name);
+            Stage::Unfinished(name) => drop(fs::remove_file(name)),
+            Stage::None => {}
         }
+        *current = Stage::None;
+        Came::InTime
     }
 }

@@ -5,6 +5,7 @@ mod about;
 mod csv;
 pub(crate) mod destination;
 mod lines;
+mod outcome;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod progress;
@@ -14,7 +15,7 @@ use crate::filter::Filter;
 use crate::place::Place;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
-use bulla::{Delivery, Exported, FindingKind, Severity};
+use bulla::{Delivery, Exported};
 use destination::Destination;
 use progress::Passes;
 use std::io::{self, IsTerminal};
@@ -25,7 +26,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 T is an RFC 3339 time or a date. A damaged log is refused before anything is
 written, unless --salvage; exit code 1 then too. With a filter that is said of
-the blocks that have to be read; `bulla verify` looks at all of them.
+the blocks that have to be read; `bulla verify` looks at all of them. What the
+identity does not open is refused with exit code 5; --salvage leaves it out,
+says which entries those are, and ends with 5 unless something is damaged, too.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
@@ -52,7 +55,7 @@ pub(crate) struct Export {
     )]
     format: Format,
 
-    /// Leave out what is damaged, and say so
+    /// Leave out what is damaged or has no key at hand, and say so
     #[arg(long)]
     salvage: bool,
 
@@ -80,7 +83,7 @@ impl Export {
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
-        let mut destination = Destination::open(self.output.as_deref())?;
+        let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.place.reader(self.identity.as_deref())?;
         let query = self.filter.query();
         let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());
@@ -114,7 +117,7 @@ impl Export {
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }
-                Ok(tell(&exported, self.salvage))
+                Ok(outcome::tell(&exported, self.salvage.then_some(&query)))
             }
             // Whoever read the output has seen enough.
             Err(Closed::Pipe) => Ok(Exit::Done),
@@ -179,32 +182,4 @@ fn conclude(exported: bulla::Result<Exported>, destination: Destination) -> Resu
         _ => Closed::Failed(Failure::io("writing the export", &error)),
     })?;
     Ok(exported)
-}
-
-fn tell(exported: &Exported, salvage: bool) -> Exit {
-    for finding in &exported.findings {
-        note!("{finding}");
-    }
-    let damaged = exported.left_out > 0
-        || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
-    if salvage {
-        // Anyone can encrypt to a recipient: without the signature nothing tells an entry from a forged one.
-        let unsigned = |kind| {
-            use FindingKind::{CheckpointDamaged, ConfigMismatch, KeyMismatch, RootMismatch};
-            matches!(kind, CheckpointDamaged | ConfigMismatch | KeyMismatch | RootMismatch)
-        };
-        let doubt = match exported.findings.iter().any(|finding| unsigned(finding.kind)) {
-            true => "; and no signature vouches for what was written: any of it may be forged",
-            false => "",
-        };
-        match (damaged, exported.left_out) {
-            (false, _) => note!("left out: nothing; the log is not damaged"),
-            (true, 0) => note!("left out: no entry; but the log is damaged, as said above{doubt}"),
-            (true, 1) => note!("left out: 1 entry, because of the damage said above{doubt}"),
-            (true, left_out) => {
-                note!("left out: {left_out} entries, because of the damage said above{doubt}")
-            }
-        }
-    }
-    if damaged { Exit::Violation } else { Exit::Done }
 }

@@ -62,6 +62,7 @@ fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
 fn what_is_no_key_or_no_value_is_told_and_changes_nothing() {
     let place = Place::new();
     let before = text(&place);
+    let named_twice = format!("`{RECIPIENT}` is named twice");
     for (arguments, code, said) in [
         (&["set", "lingr", "5 ms"][..], exit::USAGE, "did you mean `linger`?"),
         (&["get", "recipients"], exit::USAGE, "did you mean `log.recipients`?"),
@@ -78,6 +79,18 @@ fn what_is_no_key_or_no_value_is_told_and_changes_nothing() {
         (&["put", "linger", "5 ms"], exit::USAGE, "invalid value 'put'"),
         (&["set", "log.recipients", "age1nobody"], exit::USAGE, "not an age X25519 recipient"),
         (&["set", "log.recipients", ""], exit::USAGE, "nobody could read"),
+        (
+            &["set", "linger", "5 ms", "writers", "2", "linger", "5 ms"],
+            exit::USAGE,
+            "`linger` is given twice",
+        ),
+        (&["unset", "linger", "linger"], exit::USAGE, "`linger` is given twice"),
+        (&["set", "log.recipients", &format!("{RECIPIENT}, {RECIPIENT}")], exit::USAGE, &named_twice),
+        (
+            &["set", "log.recipients", RECIPIENT, "log.recipients", RECIPIENT],
+            exit::USAGE,
+            "`log.recipients` is given twice",
+        ),
         (&["set", "log.id", "00"], exit::REFUSED, "every frame"),
         (&["set", "log.origin", "me"], exit::REFUSED, "never changes"),
         (&["unset", "log.vkey"], exit::REFUSED, "never changes"),
@@ -167,6 +180,25 @@ fn a_directory_that_cannot_be_written_is_told() {
     }
     bulla(arguments!["config", audit]).exits(exit::DONE);
     drop(mount);
+}
+
+#[test]
+fn a_link_is_not_replaced_by_a_file() {
+    let place = Place::new();
+    let (file, elsewhere) = (place.audit().join("bulla.toml"), place.path("elsewhere.toml"));
+    std::fs::rename(&file, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    let before = text(&place);
+    for change in
+        [&["set", "linger", "20 ms"][..], &["unset", "linger"], &["set", "log.recipients", RECIPIENT]]
+    {
+        let ran = config(&place, change).exits(exit::REFUSED);
+        assert!(ran.err.contains("bulla.toml is a link"), "{ran:?}");
+        assert!(file.is_symlink());
+        assert_eq!(text(&place), before);
+    }
+    assert_eq!(get(&place, "linger"), "5 ms");
+    place.run("verify", &[]).exits(exit::DONE);
 }
 
 #[test]

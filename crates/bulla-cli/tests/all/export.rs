@@ -39,11 +39,15 @@ fn filters_choose_what_meets_them_all() {
         (&["--entries", "..0"], "1"),
         (&["--entries", "1..", "--subject", "ada"], "2"),
         (&["--entries", "4..9"], ""),
+        (&["--entry", "2"], "3"),
+        (&["--entry", "2", "--subject", "ada"], ""),
+        (&["--entry", "4"], ""),
     ] {
         assert_eq!(chosen(filter), expected, "{filter:?}");
     }
     place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
     place.run("export", &["--format", "xml"]).exits(exit::USAGE);
+    place.run("export", &["--entry", "1", "--entries", "1"]).exits(exit::USAGE);
     for numbers in ["", "..", "2..1", "x", "1-2", "-1", "1..2..3", "18446744073709551616"] {
         let ran = place.run("export", &[&format!("--entries={numbers}")]).exits(exit::USAGE);
         assert!(ran.err.contains("--entries"), "{ran:?}");
@@ -94,6 +98,40 @@ fn a_file_is_written_whole_or_not_at_all() {
     let mut left = left.collect::<Vec<_>>();
     left.sort();
     assert_eq!(left, ["audit", "audit.keys", "out"], "nothing unfinished stays");
+}
+
+#[test]
+fn nothing_is_written_into_the_log_or_its_keys() {
+    let place = filled();
+    let elsewhere = place.path("other keys");
+    std::os::unix::fs::symlink(place.audit(), place.path("link")).unwrap();
+    std::os::unix::fs::symlink(place.audit().join("checkpoint"), place.path("file")).unwrap();
+    let before = place.run("verify", &["--json"]).exits(exit::DONE).out;
+    for (file, said) in [
+        ("audit/out", "where the log lies"),
+        ("audit/segments/out", "where the log lies"),
+        ("audit/checkpoint", "where the log lies"),
+        ("link/out", "where the log lies"),
+        ("file", "where the log lies"),
+        ("nowhere/../audit/out", "where the log lies"),
+        ("audit.keys/out", "where its keys lie"),
+        ("audit.keys/signing.key", "where its keys lie"),
+    ] {
+        let path = place.path(file);
+        for subcommand in [&["export"][..], &["prove", "--entry", "1"]] {
+            let options = [&subcommand[1..], &["-o", path.to_str().unwrap()]].concat();
+            let ran = place.run(subcommand[0], &options).exits(exit::USAGE);
+            assert!(ran.err.contains(said) && ran.out.is_empty(), "{file}: {ran:?}");
+        }
+    }
+    assert_eq!(place.run("verify", &["--json"]).exits(exit::DONE).out, before);
+    std::fs::rename(place.path("audit.keys"), &elsewhere).unwrap();
+    let out = elsewhere.join("out");
+    let keys = ["--keys", elsewhere.to_str().unwrap(), "-o", out.to_str().unwrap()];
+    place.run("export", &keys).exits(exit::USAGE);
+    // A name that only begins like the log's is another place.
+    let beside = place.path("audit.jsonl");
+    place.run("export", &[&keys[..3], &[beside.to_str().unwrap()]].concat()).exits(exit::DONE);
 }
 
 #[test]
@@ -180,11 +218,92 @@ fn a_configuration_that_was_damaged_is_a_violation() {
     let mut text = std::fs::read(&file).unwrap();
     text.push(0xff);
     std::fs::write(&file, text).unwrap();
-    for subcommand in
-        [&["verify"][..], &["export"], &["export", "--subject", "ada"], &["prove", "--entry", "1"], &["tail"]]
-    {
-        let ran = place.run(subcommand[0], &subcommand[1..]);
-        assert!(ran.out.is_empty() || subcommand[0] == "verify", "{ran:?}");
-        ran.exits(exit::VIOLATION);
+    let say_so = || {
+        for subcommand in [
+            &["verify"][..],
+            &["export"],
+            &["export", "--subject", "ada"],
+            &["prove", "--entry", "1"],
+            &["tail"],
+            &["info"],
+            &["config"],
+            &["config", "get", "linger"],
+            &["config", "set", "linger", "20 ms"],
+        ] {
+            let ran = place.run(subcommand[0], &subcommand[1..]);
+            assert!(ran.out.is_empty() || subcommand[0] == "verify", "{ran:?}");
+            ran.exits(exit::VIOLATION);
+        }
+    };
+    say_so();
+    std::fs::remove_file(place.audit().join("checkpoint")).unwrap();
+    say_so();
+    // Without a segment and a checkpoint it may be anything.
+    std::fs::remove_file(place.segment()).unwrap();
+    for subcommand in ["info", "config"] {
+        place.run(subcommand, &[]).exits(exit::USAGE);
     }
+}
+
+#[test]
+fn salvage_with_a_filter_counts_what_the_filter_can_mean() {
+    let place = Place::new();
+    let line = |day: u32| {
+        let text = String::from_utf8(incompressible(1)).unwrap();
+        text.replacen('{', &format!("{{\"time\":\"2026-01-{day:02}T00:00:00Z\",\"subject\":\"s\","), 1)
+    };
+    // Three blocks of two entries, of a day each; the byte in the middle is one of the second.
+    for day in 1..=3 {
+        place.append(&[], line(day).repeat(2).as_bytes()).exits(exit::DONE);
+    }
+    place.damage(0.5);
+    let because = "because of the damage said above";
+    for (filter, entries, told) in [
+        (&[][..], 4, format!("2 entries, {because}")),
+        (&["--from", "2026-01-03"], 2, "no entry; but the log is damaged, as said above".to_owned()),
+        (&["--from", "2026-01-02"], 2, format!("up to 2 entries that may match, {because}")),
+        (&["--subject", "s"], 4, format!("up to 2 entries that may match, {because}")),
+        (&["--subject", "s", "--entries", "3.."], 2, format!("up to 1 entry that may match, {because}")),
+        (&["--entries", "1..2"], 1, format!("1 entry, {because}")),
+        (&["--entries", "0..1"], 2, "no entry; but the log is damaged, as said above".to_owned()),
+    ] {
+        let ran = place.run("export", &[&["--salvage"], filter].concat()).exits(exit::VIOLATION);
+        assert_eq!(ran.out.lines().count(), entries, "{filter:?}");
+        assert_eq!(ran.err.lines().last().unwrap(), format!("left out: {told}"), "{filter:?}");
+    }
+}
+
+#[test]
+fn salvage_without_a_key_is_refused_and_not_damaged() {
+    let (place, other) = (Place::new(), Place::new());
+    place.append(&[], &incompressible(2)).exits(exit::DONE);
+    let recipients = other.info("recipients")[0].as_str().unwrap().to_owned();
+    place.run("config", &["set", "log.recipients", &recipients]).exits(exit::DONE);
+    place.append(&[], &lines(0..3)).exits(exit::DONE);
+    let epoch = "the identity does not open epoch";
+    let salvage = |filter: &[&str]| place.run("export", &[&["--salvage"], filter].concat());
+
+    let file = place.path("out");
+    let ran = salvage(&["-o", file.to_str().unwrap()]).exits(exit::REFUSED);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2, "what can be read is there");
+    let told = ran.err.lines().collect::<Vec<_>>();
+    assert!(told[0].starts_with(&format!("no key for entries 2 to 4: {epoch}")), "{ran:?}");
+    assert_eq!(told[1..], ["left out: 3 entries, for lack of a key; the log is not damaged"]);
+    let ran = salvage(&["--subject", "s0", "--entries", "4"]).exits(exit::REFUSED);
+    assert!(ran.err.starts_with(&format!("no key for entry 4: {epoch}")), "{ran:?}");
+    assert!(
+        ran.err
+            .ends_with("left out: up to 1 entry that may match, for lack of a key; the log is not damaged\n")
+    );
+    let ran = salvage(&["--entries", "0..1"]).exits(exit::DONE);
+    assert_eq!(ran.err, "left out: nothing; the log is not damaged\n");
+
+    place.damage(0.3);
+    let ran = salvage(&[]).exits(exit::VIOLATION);
+    let last = "left out: 2 entries, because of the damage said above; 3 entries, for lack of a key";
+    assert_eq!(ran.err.lines().last().unwrap(), last);
+    assert!(!ran.err.contains("not-opened"), "{ran:?}");
+    let ran = salvage(&["--entries", "2.."]).exits(exit::VIOLATION);
+    let last = "left out: 3 entries, for lack of a key; and the log is damaged, as said above";
+    assert_eq!(ran.err.lines().last().unwrap(), last);
 }

@@ -231,6 +231,7 @@ fn a_damaged_log_leaves_no_file_in_any_format() {
     });
     let told = all_alike(&salvaged);
     assert_eq!(told["about"]["bulla.left_out"], left_out);
+    assert_eq!(told["about"]["bulla.no_key"], "0");
     assert_eq!(told["about"]["bulla.root"], Value::Null);
 }
 

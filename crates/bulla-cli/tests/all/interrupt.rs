@@ -109,3 +109,44 @@ fn an_interrupted_export_leaves_no_file_behind() {
     drop(writer);
     assert_eq!(files(), 3);
 }
+
+/// How often the thread of a command that waits for signals has gone to sleep.
+fn signals_waited_for(child: &Child) -> Option<u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let task = tasks.flatten().map(|task| task.path());
+    let task = task.into_iter().find(|task| read(task.join("comm")).starts_with("bulla-signals"))?;
+    let status = read(task.join("status"));
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    line.trim().parse().ok()
+}
+
+#[test]
+fn a_signal_after_an_export_was_published_is_too_late() {
+    for second in [false, true] {
+        let place = Place::new();
+        place.append(&[], &lines(0..1000)).exits(exit::DONE);
+        let out = place.path("out");
+        // Standard error is a pipe that is full: the command hangs telling what it read, with the file in its place.
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        while writer.write(&[0; 4096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&writer, false).unwrap();
+        let arguments = ["--entries", "0..9", "-o", out.to_str().unwrap()];
+        let mut command = command(place.arguments("export", &arguments));
+        let mut child = command.stderr(writer).spawn().unwrap();
+        drop(command);
+        eventually("the file is published", || out.exists());
+        let waited = signals_waited_for(&child).unwrap();
+        signal(&child, Signal::INT);
+        eventually("the signal was looked at", || signals_waited_for(&child).is_none_or(|now| now > waited));
+        if second {
+            signal(&child, Signal::INT);
+            assert_eq!(child.wait().unwrap().code(), Some(exit::INTERRUPTED));
+        } else {
+            std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(exit::DONE));
+        }
+        assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 10);
+    }
+}

@@ -1,6 +1,6 @@
 //! `prove` and `check`: what one side makes of a log, and the other checks with a key alone.
 
-use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use crate::support::{Place, Ran, arguments, bulla, bulla_with, exit, lines, parse_lines};
 use std::path::Path;
 use std::process::Command;
 
@@ -162,6 +162,20 @@ fn a_log_that_is_damaged_there_proves_nothing() {
     place.append(&[], &lines(0..3000)).exits(exit::DONE);
     place.damage(0.5);
     place.run("prove", &["--subject", "s1"]).exits(exit::VIOLATION);
+}
+
+#[test]
+fn a_proof_is_read_from_standard_input_as_well() {
+    let place = filled();
+    let key = place.verifier_key();
+    let file = prove(&place, &["--subject", "s7"]);
+    let proof = std::fs::read(&file).unwrap();
+    let ran = bulla_with(["check", "-", "--key", &key], &proof).exits(exit::DONE);
+    let other = check(&file, &["--key", &key]);
+    assert_eq!((ran.out, ran.err), (other.out, other.err));
+    bulla_with(["check", "-"], &proof[..proof.len() - 1]).exits(exit::VIOLATION);
+    let ran = bulla_with(["check", "-"], b"").exits(exit::VIOLATION);
+    assert!(ran.err.contains("standard input"), "{ran:?}");
 }
 
 fn keep(place: &Place, name: &str) -> String {

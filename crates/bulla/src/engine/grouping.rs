@@ -1,8 +1,9 @@
 //! Which entries of a block form which personal group: one for each set of data subjects.
 
 use crate::error::{Error, Result};
-use crate::keys::group::{Place, SubjectKey, Subjects};
+use crate::keys::group::{Place, Subjects};
 use crate::seal::groups::{Grouping, SubjectSet};
+use crate::vault::Subject;
 use bulla_proof::entry::RawRow;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -31,7 +32,7 @@ pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -
             continue;
         }
         // By number, so that a set has one spelling.
-        set.sort_unstable_by_key(|&place| known[place as usize].0);
+        set.sort_unstable_by_key(|&place| known[place as usize].number);
         set.dedup();
         let next = groups.len() as u64 + 1;
         let group = *groups.entry_ref(&set).or_insert_with(|| next);
@@ -43,13 +44,13 @@ pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -
     Ok(grouping)
 }
 
-fn secret(place: Place<'_>, set: &[u32], known: &[(u64, SubjectKey)]) -> Result<SubjectSet> {
+fn secret(place: Place<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
     let of_set = || set.iter().map(|&place| &known[place as usize]);
-    let numbers = of_set().map(|(number, _)| *number).collect::<Vec<_>>();
+    let numbers = of_set().map(|subject| subject.number).collect::<Vec<_>>();
     if !numbers.is_sorted_by(|one, next| one < next) {
         return Err(Error::tampered("two data subjects have one number"));
     }
-    let secret = place.secret(of_set().map(|(number, key)| (*number, key)))?;
+    let secret = place.secret(of_set().map(|subject| (subject.number, &subject.key)))?;
     Ok(SubjectSet { numbers, secret })
 }
 

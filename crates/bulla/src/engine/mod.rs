@@ -14,6 +14,8 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
+use crate::keys::group::{Place, Subjects};
+use crate::keys::seal_chain::SealState;
 use crate::keys::{self, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
@@ -24,6 +26,7 @@ use crate::seal::{Identity, Sealed};
 use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
+use crate::vault::{self, Vault};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use numbering::{Control, Counter, Ticket};
@@ -70,6 +73,8 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     pub(crate) recovery: Recovery,
     identity: Identity,
+    /// Of a log with erasure.
+    subjects: Option<Arc<dyn Subjects>>,
     indexer: Indexer,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
@@ -118,6 +123,7 @@ impl Engine {
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
+        let subjects = load_subjects(&*keys, &config, &environment)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
@@ -141,11 +147,12 @@ impl Engine {
             large_rows: tuning.large_rows,
             block_size: tuning.block_size,
         };
-        let (tiles, bundle) = (recovered.tiles, recovered.bundle);
+        let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, tiles, bundle);
+        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, subjects.clone(), tree);
         let engine = Engine {
             identity: Identity { log: config.id, hash: config.hash },
+            subjects,
             config,
             tuning,
             environment,
@@ -200,7 +207,8 @@ impl Engine {
         let cipher = &*self.environment.cipher;
         let sealed = catch_unwind(AssertUnwindSafe(|| {
             let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
-            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &Grouping::NONE)
+            let grouping = self.group(&rows, ticket)?;
+            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &grouping)
         }));
         if let Ok(Ok(frame)) = sealed {
             return frame;
@@ -209,6 +217,13 @@ impl Engine {
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
         Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
+    }
+
+    /// Which of a block's rows are in which group.
+    fn group(&self, rows: &[&[u8]], ticket: &Ticket) -> Result<Grouping> {
+        let Some(subjects) = &self.subjects else { return Ok(Grouping::NONE) };
+        let (log, frame) = (self.identity.log, ticket.numbers.frame);
+        grouping::group(rows, Place { log, epoch_random: ticket.keys.random(), frame }, &**subjects)
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
@@ -499,6 +514,31 @@ impl Engine {
 fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     let (tokens, keys) = (std::mem::take(&mut frame.tokens), ticket.keys.clone());
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
+}
+
+/// Where the data subjects of a log with erasure have their keys.
+fn load_subjects(
+    keys: &dyn Store,
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<Option<Arc<dyn Subjects>>> {
+    if !config.erasure {
+        return Ok(None);
+    }
+    let subjects = match (&environment.subjects, keys.directory()) {
+        (Some(subjects), _) => subjects.clone(),
+        (None, Some(directory)) => {
+            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+            Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)
+        }
+        (None, None) => {
+            let message = format!("{} is no directory that can hold a vault", keys.describe(""));
+            return Err(Error::unavailable(message));
+        }
+    };
+    // A vault that is older would give numbers away a second time.
+    subjects.require_at_least(SealState::load(keys)?.subjects)?;
+    Ok(Some(subjects))
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

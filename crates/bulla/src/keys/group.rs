@@ -6,15 +6,12 @@
 //! proof may reveal it, and whoever has it can check the commitment.
 
 use crate::error::{Error, Result};
+use crate::vault::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
 pub use bulla_proof::group::GroupSecret;
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
-/// The random key of one data subject.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct SubjectKey(pub(crate) [u8; 32]);
+use zeroize::Zeroizing;
 
 /// The block that a group is in.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +30,19 @@ pub trait Subjects: Send + Sync {
     ///
     /// # Errors
     /// Where a key cannot be made durable; nothing may then be sealed for its subject.
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>>;
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>>;
+
+    /// A number above all that were given out so far.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn next_number(&self) -> Result<u64>;
+
+    /// That all numbers below `next` were given out.
+    ///
+    /// # Errors
+    /// `Refused` where they were not: this is older than the log.
+    fn require_at_least(&self, next: u64) -> Result<()>;
 }
 
 /// Where the secrets of groups come from, for whoever reads.
@@ -49,6 +58,20 @@ pub trait GroupKeys: Send + Sync {
     /// # Errors
     /// Where that cannot be looked up.
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>>;
+}
+
+/// No keys of data subjects: what is personal is withheld.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedOnly;
+
+impl GroupKeys for SharedOnly {
+    fn number(&self, _: &str) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn secret(&self, _: Place<'_>, _: &[u64]) -> Result<Option<GroupSecret>> {
+        Ok(None)
+    }
 }
 
 impl Place<'_> {
@@ -71,7 +94,7 @@ impl Place<'_> {
         info.extend_from_slice(&(count as u64).to_le_bytes());
         for (number, key) in subjects {
             info.extend_from_slice(&number.to_le_bytes());
-            keys.extend_from_slice(&key.0);
+            keys.extend_from_slice(key.bytes());
         }
         let hkdf =
             Hkdf::<Sha256>::from_prk(&keys).map_err(|_| Error::invalid("a group has no data subject"))?;

@@ -82,10 +82,12 @@ pub(crate) struct SealState {
     pub(crate) chain: SealChain,
     /// The tree's root over the frames before `chain.next_frame()`.
     pub(crate) root: Hash,
+    /// The numbers below this one may be in those frames, as numbers of data subjects: a vault has to know them.
+    pub(crate) subjects: u64,
 }
 
 const MAGIC: &[u8; 8] = b"bullaSS1";
-const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32;
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8;
 
 impl SealState {
     /// Writes the state, atomically and durably.
@@ -102,6 +104,7 @@ impl SealState {
         bytes.extend_from_slice(&self.chain.previous);
         bytes.extend_from_slice(&self.root.0);
         bytes.extend_from_slice(&self.terms.next.0);
+        bytes.extend_from_slice(&self.subjects.to_le_bytes());
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
         let written = store::replace(keys, files::SEAL_STATE, &bytes);
@@ -130,6 +133,7 @@ impl SealState {
                 previous: field(96),
             },
             root: Hash(field(128)),
+            subjects: u64::from_le_bytes(content[192..200].try_into().unwrap_or_default()),
         })
     }
 }

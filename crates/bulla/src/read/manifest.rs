@@ -5,10 +5,12 @@
 //! read again is compared with that, so that a list of any length takes little memory.
 //!
 //! Frames lie in segments one after the other, so their places follow from their lengths and the segments' names.
-//! A place proves nothing: what is read there has to have the digest that the list gives.
+//! A place proves nothing: what is read there has to have the digest that the list gives. A segment that ends before
+//! one of its frames does, or whose successor is gone, lacks all frames from there on to the next segment: [`missing`].
 
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
+use crate::finding::{Finding, Findings};
 use crate::frame;
 use crate::read::sources;
 use crate::segment::{self, SegmentName};
@@ -86,8 +88,32 @@ fn read_bundle(store: &dyn Store, index: u64, size: u64) -> Result<Vec<sources::
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) commitment: Commitment,
-    pub(crate) segment: SegmentName,
+    /// `None` where no segment begins with it or before it.
+    pub(crate) segment: Option<SegmentName>,
     pub(crate) offset: u64,
+}
+
+impl Placed {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(frame::frame_length(&self.commitment))
+    }
+}
+
+/// The frames that `segment`, which has `length` bytes, should have and lacks, told as verification tells of them.
+pub(crate) fn missing(
+    frames: Frames<'_>,
+    segment: Option<SegmentName>,
+    length: u64,
+) -> Result<Option<Finding>> {
+    let mut frames = frames;
+    let mut findings = Findings::default();
+    while let Some(placed) = frames.next()? {
+        if placed.segment == segment && placed.end() > length {
+            let place = segment.map(|name| (name, placed.offset.min(length)));
+            findings.add(Finding::missing(place, &placed.commitment));
+        }
+    }
+    Ok(findings.finish().into_iter().next())
 }
 
 /// Goes through the list in order.
@@ -154,11 +180,9 @@ impl<'a> Frames<'a> {
                 (_, Some(epoch)) => frame::frame_length(&epoch.commitment),
             };
         }
-        let Some(&segment) = self.begun.checked_sub(1).and_then(|last| self.segments.get(last)) else {
-            return Err(Error::tampered(format!("no segment holds frame {frame}; run `bulla verify`")));
-        };
+        let segment = self.begun.checked_sub(1).and_then(|last| self.segments.get(last)).copied();
         let placed = Placed { segment, offset: self.offset, commitment };
-        self.offset += frame::frame_length(&placed.commitment);
+        self.offset = placed.end();
         self.next += 1;
         self.next_entry = placed.commitment.first_entry + placed.commitment.entries;
         if placed.commitment.kind == FrameKind::Epoch {

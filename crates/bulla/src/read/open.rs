@@ -26,6 +26,8 @@ pub(crate) struct Located {
     pub(crate) offset: u64,
     /// The keys of its epoch, where they are at hand.
     pub(crate) keys: Option<Arc<EpochKeys>>,
+    /// Whether they are not because the identity is no recipient of the epoch: not because that is damaged.
+    pub(crate) foreign: bool,
 }
 
 /// A frame whose body is what its commitment says.

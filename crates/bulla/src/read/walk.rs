@@ -20,6 +20,7 @@ use crate::frame::{self, HEAD, Head};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{Seal, SealChain};
+use crate::query::Query;
 use crate::read::open::Located;
 use crate::read::seals::Seals;
 use crate::read::sources::{self, Chunk, Encoded};
@@ -76,7 +77,9 @@ pub(crate) struct Walk<'a> {
     /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
     pub(crate) foreign_epochs: u64,
-    /// Entries of frames that are not there.
+    /// Which entries count as lost.
+    pub(crate) asked: Query,
+    /// Entries of frames that are not there: as many as can be meant by what is asked.
     pub(crate) lost_entries: u64,
     pub(crate) findings: Findings,
 }
@@ -99,10 +102,19 @@ struct Epoch {
     number: u64,
     encoded: Encoded,
     keys: Option<Arc<EpochKeys>>,
+    /// Whether the identity is found not to be a recipient.
+    foreign: bool,
     /// The header's group and the seal of its frame, where that is sound, to compare copies with.
     original: Option<(u64, Seal)>,
     /// Whether the seal of its frame was told to be wrong.
     seal_told: bool,
+}
+
+impl Epoch {
+    /// One of which nothing more is known than what it is.
+    fn new(number: u64, encoded: Encoded) -> Self {
+        Epoch { number, encoded, keys: None, foreign: false, original: None, seal_told: false }
+    }
 }
 
 /// The frame that was located last, if it is the one before the next.
@@ -170,6 +182,7 @@ impl<'a> Walk<'a> {
             foreign: None,
             opened_epochs: 0,
             foreign_epochs: 0,
+            asked: Query::default(),
             lost_entries: 0,
             findings: Findings::default(),
         })
@@ -229,14 +242,14 @@ impl<'a> Walk<'a> {
         };
         self.tell_lost(Some(commitment.first_entry));
         if commitment.kind == FrameKind::Epoch {
-            let epoch = Epoch { number: frame, encoded, keys: None, original: None, seal_told: false };
-            self.epoch = Some(epoch);
+            self.epoch = Some(Epoch::new(frame, encoded));
             self.unsure_epoch = false;
         }
         let located = match gone {
             None => self.locate(frame, commitment.clone(), &encoded, head)?,
             Some(end) => {
-                self.miss(frame, &commitment, end, "something else is in its place");
+                let detail = "something else is in its place".to_owned();
+                self.miss(&commitment, end, |finding| Finding { detail, ..finding });
                 None
             }
         };
@@ -244,7 +257,7 @@ impl<'a> Walk<'a> {
         if let Some(located) = &located {
             self.look_inside(located)?;
         }
-        Ok(located.map(|located| Located { keys: self.keys_of(&located.commitment), ..located }))
+        Ok(located.map(|located| self.with_keys(located)))
     }
 
     /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
@@ -299,22 +312,25 @@ impl<'a> Walk<'a> {
         let first = lost.entries.take().map(|(first, _)| first);
         if let Some((first, next)) = first.zip(next_entry).filter(|(first, next)| first < next) {
             lost = lost.entries(first, next - first);
-            self.lost_entries += next - first;
+            self.count_lost(first, next - first);
         }
         self.add(lost);
     }
 
     /// A frame is known and not there; the segment goes on at `end`.
-    fn miss(&mut self, frame: u64, commitment: &Commitment, end: u64, detail: &str) {
-        let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
-        if let Some(open) = &mut self.open {
-            finding = finding.at(open.name, open.offset);
-            open.offset = end;
-        }
+    fn miss(&mut self, commitment: &Commitment, end: u64, told: impl FnOnce(Finding) -> Finding) {
+        let place = self.open.as_ref().map(|open| (open.name, open.offset));
+        self.open.iter_mut().for_each(|open| open.offset = end);
         self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
-        self.lost_entries += if commitment.kind == FrameKind::Block { commitment.entries } else { 0 };
+        if self.asked.admits(commitment) {
+            self.count_lost(commitment.first_entry, commitment.entries);
+        }
         self.forget(1);
-        self.add(finding.entries(commitment.first_entry, commitment.entries));
+        self.add(told(Finding::missing(place, commitment)));
+    }
+
+    fn count_lost(&mut self, first: u64, count: u64) {
+        self.lost_entries += self.asked.clip(first, count).map_or(0, |(first, last)| last - first + 1);
     }
 
     /// Passes frames whose seals are not known.
@@ -334,7 +350,7 @@ impl<'a> Walk<'a> {
         let end = |offset: u64| offset.saturating_add(frame::frame_length(&commitment));
         let Some(open) = self.open.as_mut().filter(|open| end(open.offset) <= open.length) else {
             let rest = self.open.as_ref().map_or(0, |open| open.length);
-            self.miss(frame, &commitment, rest, "the segment ends before the frame does");
+            self.miss(&commitment, rest, |finding| finding);
             return Ok(None);
         };
         let offset = open.offset;
@@ -372,7 +388,7 @@ impl<'a> Walk<'a> {
         }
         wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
         let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
-        let located = Located { commitment, segment: name, file, offset, keys: None };
+        let located = Located { commitment, segment: name, file, offset, keys: None, foreign: false };
         if located.commitment.kind == FrameKind::Epoch {
             self.begin_epoch(&located, last)?;
         }

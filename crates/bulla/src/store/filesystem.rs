@@ -138,6 +138,14 @@ impl Store for FileSystem {
         }
     }
 
+    fn is_link(&self, path: &str) -> io::Result<bool> {
+        Ok(fs::symlink_metadata(self.file(path)?)?.is_symlink())
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
+
     fn describe(&self, path: &str) -> String {
         if path.is_empty() {
             return self.root.display().to_string();

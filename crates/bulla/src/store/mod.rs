@@ -19,6 +19,7 @@ pub use path::parent;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
+use std::path::Path;
 
 /// A directory tree of files. Paths are relative, of normal components separated by `/`; the empty path is the root.
 pub trait Store: Debug + Send + Sync {
@@ -46,6 +47,15 @@ pub trait Store: Debug + Send + Sync {
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>>;
     /// Whether somebody holds the lock on a file.
     fn is_locked(&self, path: &str) -> io::Result<bool>;
+    /// Whether a name stands for a file elsewhere, which a rename to it would not reach. Most stores have no such names.
+    fn is_link(&self, path: &str) -> io::Result<bool> {
+        let _ = path;
+        Ok(false)
+    }
+    /// The directory of the file system that this store is, for libraries that take a path; most stores are none.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
     /// The path as a person would name it, for messages.
     fn describe(&self, path: &str) -> String;
 }

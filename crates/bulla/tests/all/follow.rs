@@ -4,6 +4,7 @@ mod epochs;
 mod time;
 
 use crate::damage::world::{Mask, World};
+use crate::helpers::refuse_writes;
 use bulla::store::{Item, Memory, Store, StoreFile};
 use bulla::{ErrorKind, Polled, Query, Reader, Step};
 use std::fmt::Debug;
@@ -28,50 +29,13 @@ impl Switch {
     }
 }
 
-/// A reader only reads.
-fn refused<T>() -> io::Result<T> {
-    Err(io::ErrorKind::ReadOnlyFilesystem.into())
-}
-
 impl Store for Switch {
-    fn create(&self, _: &str) -> io::Result<Box<dyn StoreFile>> {
-        refused()
-    }
-
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
         self.now().open(path)
     }
 
-    fn open_write(&self, _: &str) -> io::Result<Box<dyn StoreFile>> {
-        refused()
-    }
-
-    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
         self.now().list(directory)
-    }
-
-    fn create_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn lock(&self, _: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        refused()
     }
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
@@ -81,6 +45,8 @@ impl Store for Switch {
     fn describe(&self, path: &str) -> String {
         self.now().describe(path)
     }
+
+    refuse_writes!();
 }
 
 fn reader(store: &Switch) -> Reader {

@@ -1,18 +1,11 @@
 //! Readers beside a live writer: no lock, a consistent prefix, nothing wrong to find.
 
+use crate::helpers::Stop;
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Durability, Entry, Export, Init, Log, Options, Verify, default_keys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 #[test]
 fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {

@@ -7,12 +7,13 @@ use crate::engine::grouping::group;
 use crate::environment::AesGcm;
 use crate::error::Result;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
-use crate::keys::group::{GroupKeys, GroupSecret, Place, SubjectKey, Subjects};
+use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
 use crate::seal::block::BlockSealer;
 use crate::seal::columns::Compression;
 use crate::seal::{Identity, Numbers, Sealed};
 use crate::segment::SegmentName;
 use crate::store::{Memory, Store, StoreFile};
+use crate::vault::{Subject, SubjectKey};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
@@ -28,12 +29,12 @@ pub(crate) struct Register {
 
 impl Register {
     fn key(name: &str) -> SubjectKey {
-        SubjectKey(sha256(&[name.as_bytes()]).0)
+        SubjectKey::from(sha256(&[name.as_bytes()]).0)
     }
 }
 
 impl Subjects for Register {
-    fn resolve(&self, subjects: &[&str]) -> Result<Vec<(u64, SubjectKey)>> {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         let mut names = self.names.lock().unwrap();
         let mut number = |name: &str| {
             names.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -44,7 +45,18 @@ impl Subjects for Register {
         // The later ones first, so that the numbers are not in the order of the entries.
         let numbers =
             subjects.iter().rev().map(|name| (*name, number(name))).collect::<BTreeMap<&str, usize>>();
-        Ok(subjects.iter().map(|name| (numbers[name] as u64, Self::key(name))).collect())
+        Ok(subjects
+            .iter()
+            .map(|name| Subject { number: numbers[name] as u64, key: Self::key(name) })
+            .collect())
+    }
+
+    fn next_number(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn require_at_least(&self, _: u64) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -129,7 +141,8 @@ impl World {
         let commitment = self.sealed.commitment.clone();
         let segment = SegmentName { first: 0, generation: 0 };
         let file: Arc<dyn StoreFile> = Arc::from(Memory::new().create("segment").unwrap());
-        let frame = Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None };
+        let frame =
+            Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None, foreign: false };
         let verified = Verified { frame: &frame, body: self.sealed.body.clone() };
         opener.open(verified, &self.keys).map_err(|error| error.detail).unwrap();
         opener.check_units(&commitment, &self.keys).map_err(|error| error.detail).unwrap();

@@ -85,8 +85,7 @@ impl Walk<'_> {
             if number < self.size
                 && (chunk.entry(number) == Some(head.encoded) || chunk.leaf(number) == Some(leaf))
             {
-                let (encoded, seal_told) = (head.encoded, false);
-                self.epoch = Some(Epoch { number, encoded, keys: None, original: None, seal_told });
+                self.epoch = Some(Epoch::new(number, head.encoded));
             }
         }
         let Some(epoch) = self.epoch.as_ref().filter(|epoch| epoch.encoded == head.encoded) else {
@@ -203,7 +202,7 @@ impl Walk<'_> {
         edited.or(foreign).into_iter().for_each(|finding| self.add(finding));
     }
 
-    /// Derives an epoch's keys, where there is an identity and it fits.
+    /// Derives the current epoch's keys, where there is an identity and it fits.
     pub(super) fn open_epoch(
         &mut self,
         commitment: &Commitment,
@@ -212,13 +211,18 @@ impl Walk<'_> {
         let Some(identity) = &self.identity else { return Ok(None) };
         let Some(keys) = body.unlock(commitment, &**identity)? else {
             self.foreign_epochs += 1;
+            self.epoch.iter_mut().for_each(|epoch| epoch.foreign = true);
             return Ok(None);
         };
         self.opened_epochs += 1;
         Ok(Some(Arc::new(keys)))
     }
 
-    pub(super) fn keys_of(&self, commitment: &Commitment) -> Option<Arc<EpochKeys>> {
-        self.epoch.as_ref().filter(|epoch| epoch.number == commitment.epoch)?.keys.clone()
+    /// A frame with the keys of its epoch, or with why there are none.
+    pub(super) fn with_keys(&self, located: Located) -> Located {
+        match self.epoch.as_ref().filter(|epoch| epoch.number == located.commitment.epoch) {
+            Some(epoch) => Located { keys: epoch.keys.clone(), foreign: epoch.foreign, ..located },
+            None => located,
+        }
     }
 }

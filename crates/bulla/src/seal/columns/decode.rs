@@ -143,7 +143,7 @@ impl Decoder {
             self.column(index, ungrouped, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
         }
         self.columns.scatter(&self.groups);
-        self.read_group_tail(&mut input, &mut budget)?;
+        self.read_group_tail(&mut input, &budget)?;
         input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }
 

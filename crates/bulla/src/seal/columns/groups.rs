@@ -208,12 +208,12 @@ impl Decoder {
     pub(super) fn read_group_tail(
         &mut self,
         input: &mut Input<'_>,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Result<(), DecodeError> {
         self.read_contents(input, budget).map_err(|fault| fault.within("group"))
     }
 
-    fn read_contents(&mut self, input: &mut Input<'_>, budget: &mut Budget) -> Result<(), Fault> {
+    fn read_contents(&mut self, input: &mut Input<'_>, budget: &Budget) -> Result<(), Fault> {
         let Decoder { groups, strings, .. } = self;
         let count = groups.ends.len();
         let total =
@@ -223,7 +223,10 @@ impl Decoder {
             return Err(Fault::Range);
         }
         let subjects = total(&groups.counts)?;
-        budget.take(subjects)?;
+        // Each is paid for where its name stands, in a group that may never be opened.
+        if subjects > budget.left {
+            return Err(Fault::TooLarge);
+        }
         strings.numbers.decode(input, subjects, &mut strings.blobs, &mut groups.subjects)?;
         strings.numbers.decode(input, count, &mut strings.blobs, &mut groups.lengths)?;
         let most = input.rest.len() as u64;

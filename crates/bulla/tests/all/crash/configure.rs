@@ -1,10 +1,10 @@
 //! A change of `[log]`, cut short at every operation: the log goes on with the old one or with the new one.
 
-use super::faults::{FAULTS, strikes};
 use super::for_each;
 use super::points::Image;
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
+use crate::helpers::{FAULTS, strikes};
 use bulla::store::fault::Faults;
 use bulla::{Configure, Configured, Durability};
 use std::collections::BTreeMap;

@@ -3,34 +3,12 @@
 use super::for_each;
 use super::points::{Image, is_log, operations};
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
-use super::world::{Counts, History, Outcome, Rng, environment, must, tail};
+use super::world::{Counts, History, Outcome, environment, must, tail};
+use crate::helpers::{FAULTS, Rng, strikes};
 use bulla::store::fault::{Fault, Faults};
 use bulla::{Durability, Log, Options};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-pub(super) const FAULTS: [Fault; 8] = [
-    Fault::WriteFails,
-    Fault::WritePersistsButFails,
-    Fault::WriteTearsAndFails,
-    Fault::SyncFails,
-    Fault::SyncPersistsButFails,
-    Fault::NameFails,
-    Fault::NamePersistsButFails,
-    Fault::NoSpace,
-];
-
-/// Whether `fault` can strike the operation of this line of a trace.
-pub(super) fn strikes(fault: Fault, line: &str) -> bool {
-    let operation = line.split(' ').nth(1).unwrap_or_default();
-    let name = ["Create", "Rename", "Remove", "CreateDirectory", "RemoveDirectory"].contains(&operation);
-    match fault {
-        Fault::WriteFails | Fault::WritePersistsButFails | Fault::WriteTearsAndFails => operation == "Write",
-        Fault::SyncFails | Fault::SyncPersistsButFails => operation.starts_with("Sync"),
-        Fault::NameFails | Fault::NamePersistsButFails => name,
-        Fault::NoSpace => ["Write", "Create", "CreateDirectory"].contains(&operation),
-    }
-}
 
 /// Makes a log, breaks something with `harm`, and runs the log's life. Sessions that fail are followed by the next
 /// one, on a medium that was mended.

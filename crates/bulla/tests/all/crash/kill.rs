@@ -3,7 +3,7 @@
 //! The test runs its own binary once more with only [`child`] in it. `BULLA_TORTURE_ROUNDS` says how often, and
 //! `BULLA_TORTURE_SEED` from where on; every failure says its round, though the scheduler has its say in it, too.
 
-use super::world::Rng;
+use crate::helpers::Rng;
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Durability, Entry, Export, Init, Log, Options, Severity, Verify, default_keys};
 use std::collections::BTreeMap;

@@ -2,7 +2,8 @@
 
 use super::for_each;
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
-use super::world::{History, Outcome, Rng, must, tail};
+use super::world::{History, Outcome, must, tail};
+use crate::helpers::Rng;
 use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind};
 

@@ -1,6 +1,7 @@
 //! A life of a log: what is done to it is chosen by a seed.
 
-use super::world::{Counts, History, Outcome, Rng, environment};
+use super::world::{Counts, History, Outcome, environment};
+use crate::helpers::Rng;
 use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl Scenario {
 
     /// Makes the log.
     pub(super) fn init(&self, machine: &Faults, history: &History) -> bulla::Result<()> {
-        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT);
+        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT).erasure(true);
         let environment = environment(self.seed ^ 0xabcd, &history.recorder);
         init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).map(|_| ())
     }

@@ -3,6 +3,7 @@
 use super::points::Image;
 use super::scenario::{Scenario, Shape};
 use super::world::{History, OpenWrap, Outcome};
+use crate::register::ByName;
 use bulla::event::Event;
 use bulla::segment::SegmentName;
 use bulla::store::fault::Faults;
@@ -82,7 +83,11 @@ fn reads(machine: &Faults) -> Outcome<(bool, u64)> {
     let store = Arc::new(machine.store("audit"));
     let report =
         Verify::open_store(store.clone()).and_then(Verify::run).map_err(|error| error.to_string())?;
-    let export = Export::open_store(store).unwrap().identity(Arc::new(OpenWrap)).salvage(true);
+    let export = Export::open_store(store)
+        .unwrap()
+        .identity(Arc::new(OpenWrap))
+        .group_keys(Arc::new(ByName))
+        .salvage(true);
     let exported = export.run(&mut Vec::new()).map_err(|error| error.to_string())?;
     Ok((report.ok, exported.entries))
 }

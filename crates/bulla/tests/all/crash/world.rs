@@ -1,5 +1,7 @@
 //! The world around a log under test, and what must hold of the log in it.
 
+use crate::helpers::Rng;
+use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
@@ -24,24 +26,6 @@ macro_rules! must {
     };
 }
 pub(super) use must;
-
-/// SplitMix64.
-#[derive(Clone)]
-pub(super) struct Rng(pub(super) u64);
-
-impl Rng {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
 
 /// A clock that goes on by a millisecond whenever it is asked, and on which waiting takes no time.
 struct SimulatedClock(AtomicI64);
@@ -124,6 +108,7 @@ pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
         random: Arc::new(SeededRandom(Mutex::new(Rng(seed)))),
         cipher: Arc::new(recorder.clone()),
         key_wrap: Arc::new(OpenWrap),
+        subjects: Some(Arc::new(ByName)),
     }
 }
 
@@ -200,7 +185,8 @@ impl History {
         const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let payload: Vec<u8> = (0..length).map(|_| DIGITS[(rng.next() >> 58) as usize]).collect();
         let location = format!("{name} {index}");
-        let entry = Entry::new("read", &location).subject("user").payload(&payload);
+        let subject = format!("user_{}", index % 3);
+        let entry = Entry::new("read", &location).subject(&subject).payload(&payload);
         take(&entry.time(1_700_000_000_000_000_000 + index as i64 * 1_000_003))
     }
 
@@ -237,7 +223,8 @@ impl History {
         must!(strange.is_none(), "verify: {strange:?}");
 
         let mut out = Vec::new();
-        let export = Export::open_store(store).map(|export| export.key(key).identity(Arc::new(OpenWrap)));
+        let export = Export::open_store(store)
+            .map(|export| export.key(key).identity(Arc::new(OpenWrap)).group_keys(Arc::new(ByName)));
         let exported = export.and_then(|export| export.run(&mut out)).map_err(|error| error.to_string())?;
         must!(exported.left_out == 0 && exported.entries == report.entries, "left out: {exported:?}");
         let counts = self.check_lines(&out)?;

@@ -1,5 +1,6 @@
 //! A log's files as they lie, to be damaged and read: cheap to clone, never written through the store.
 
+use crate::helpers::refuse_writes;
 use bulla::store::fault::Faults;
 use bulla::store::{Item, Store, StoreFile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,25 +96,9 @@ fn refused<T>() -> io::Result<T> {
 }
 
 impl Store for Image {
-    fn create(&self, _: &str) -> io::Result<Box<dyn StoreFile>> {
-        refused()
-    }
-
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
         let content = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(Content(content.clone())))
-    }
-
-    fn open_write(&self, _: &str) -> io::Result<Box<dyn StoreFile>> {
-        refused()
-    }
-
-    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove(&self, _: &str) -> io::Result<()> {
-        refused()
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
@@ -130,22 +115,6 @@ impl Store for Image {
         }
     }
 
-    fn create_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_directory(&self, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn lock(&self, _: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        refused()
-    }
-
     fn is_locked(&self, _: &str) -> io::Result<bool> {
         Ok(false)
     }
@@ -153,6 +122,8 @@ impl Store for Image {
     fn describe(&self, path: &str) -> String {
         path.to_owned()
     }
+
+    refuse_writes!();
 }
 
 impl StoreFile for Content {

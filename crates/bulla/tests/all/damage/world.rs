@@ -103,6 +103,7 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
         random: Arc::new(Seeded(seed, AtomicU64::new(0))),
         cipher,
         key_wrap: Arc::new(Mask),
+        subjects: None,
     }
 }
 

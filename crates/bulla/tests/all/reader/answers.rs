@@ -1,9 +1,10 @@
 //! Whatever the index says or does not say, the answer is the same.
 
 use super::world::{
-    Rng, Row, World, answer, exported, index_files, some_log, some_query, without_index, writable,
+    Row, World, answer, exported, index_files, some_log, some_query, without_index, writable,
 };
 use crate::damage::image::Image;
+use crate::helpers::Rng;
 use bulla::Query;
 use proptest::prelude::*;
 

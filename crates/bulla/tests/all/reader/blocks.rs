@@ -36,7 +36,7 @@ fn log() -> (World, Image) {
 
 /// A log in which the segment is full after a while.
 fn rotated() -> (World, Image) {
-    let (mut world, mut rng) = (World::new(12), super::world::Rng(12));
+    let (mut world, mut rng) = (World::new(12), crate::helpers::Rng(12));
     let log = world.open();
     for k in 0..40 {
         let rows = rows(k).into_iter().map(|row| row.noise(&mut rng, 2000)).collect();

@@ -240,10 +240,10 @@ fn files_of_another_log_are_refused() {
     assert_eq!(answer(&other.reader(foreign), &Query::new()).unwrap().0.len(), 12);
 }
 
-#[test]
-fn a_cut_or_missing_segment_is_named() {
-    let mut world = World::new(33);
-    let mut rng = super::world::Rng(33);
+/// Thirty blocks in several segments.
+fn of_segments(seed: u64) -> (World, Image, Vec<String>) {
+    let mut world = World::new(seed);
+    let mut rng = crate::helpers::Rng(seed);
     let log = world.open();
     for _ in 0..30 {
         let row = Row::new(0, "read").noise(&mut rng, 8000);
@@ -253,33 +253,115 @@ fn a_cut_or_missing_segment_is_named() {
     let image = world.image();
     let segments = image.paths().into_iter().filter(|path| path.ends_with(".seg")).collect::<Vec<_>>();
     assert!(segments.len() > 3);
-    let blocks = blocks(&image);
-    let places = blocks.iter().map(|block| (block, body_of(&image, block))).collect::<Vec<_>>();
-    for (index, segment) in segments.iter().enumerate() {
-        let content = image.get(segment);
-        for cut in [0, 100, content.len() / 2, content.len() - 33] {
-            let damaged = image.with(segment, content[..cut].to_vec());
-            for (block, (path, at)) in &places {
-                let epoch = body_of(&image, &frames(&image)[block.epoch as usize]);
-                let needed = [(path, at + block.body_length as usize), (&epoch.0, epoch.1 + 200)];
-                let whole = needed.iter().all(|(path, end)| *path != segment || *end <= cut);
-                match answer(&world.reader(damaged.clone()), &of(block)) {
-                    Ok((found, _)) => assert!(whole && found.len() == 1, "{segment} cut to {cut}"),
-                    Err(error) => {
-                        assert!(!whole && error.kind() == ErrorKind::Tampered, "{error}");
-                        assert!(error.to_string().contains(&segment[9..]), "{error}");
+    (world, image, segments)
+}
+
+/// Asks for each block of a log of which a segment ends at `cut`, or is gone: what is not whole is refused, and called
+/// what `verify` calls it, in the same place.
+fn check_cut(world: &World, image: &Image, segment: &str, cut: Option<usize>) {
+    let damaged = match cut {
+        Some(cut) => image.with(segment, image.get(segment)[..cut].to_vec()),
+        None => image.without(segment),
+    };
+    let report = world.verify(damaged.clone()).run().unwrap();
+    let told = report.findings.iter().filter(|finding| finding.kind == FindingKind::FramesMissing);
+    let told = told.collect::<Vec<_>>();
+    assert_eq!(told.len(), 1, "{:#?}", report.findings);
+    let what = format!("{segment} cut to {cut:?}");
+    let frames = frames(image);
+    let is_whole = |frame: &Commitment| {
+        let (path, at) = body_of(image, frame);
+        path != segment || cut.is_some_and(|cut| at + frame.body_length as usize + 32 <= cut)
+    };
+    let mut refused = 0;
+    for block in blocks(image) {
+        let epoch = &frames[block.epoch as usize];
+        let missing = [epoch, &block].into_iter().find(|frame| !is_whole(frame));
+        match answer(&world.reader(damaged.clone()), &of(&block)) {
+            Ok((found, _)) => assert!(missing.is_none() && found.len() == 1, "{what}"),
+            Err(error) => {
+                let frame = missing.expect(&what).frame;
+                assert!((told[0].frame.unwrap()..=told[0].last_frame.unwrap()).contains(&frame), "{what}");
+                assert_eq!(error.kind(), ErrorKind::Tampered);
+                assert_eq!(error.to_string(), format!("{}; `bulla verify` tells all", told[0]), "{what}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0, "{what}");
+}
+
+#[test]
+fn a_cut_or_missing_segment_is_named_as_verification_names_it() {
+    let (world, image, segments) = of_segments(33);
+    for segment in &segments {
+        let length = image.get(segment).len();
+        for cut in [0, 100, length / 2, length - 33, length - 1] {
+            check_cut(&world, &image, segment, Some(cut));
+        }
+        check_cut(&world, &image, segment, None);
+        let error = refused(&world, &image.without(segment), &Query::new());
+        assert!(error.to_string().contains("frames-missing"), "{segment}: {error}");
+    }
+}
+
+#[test]
+fn several_missing_segments_are_one_gap_of_the_segment_before() {
+    let (world, image, segments) = of_segments(35);
+    let damaged = image.without(&segments[1]).without(&segments[2]);
+    let report = world.verify(damaged.clone()).run().unwrap();
+    assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+    let error = refused(&world, &damaged, &Query::new());
+    assert_eq!(error.to_string(), format!("{}; `bulla verify` tells all", report.findings[0]));
+    let name = segments[0].strip_prefix("segments/").unwrap();
+    assert_eq!(report.findings[0].segment.as_deref(), Some(name));
+    assert_eq!(report.findings[0].offset, Some(image.get(&segments[0]).len() as u64));
+}
+
+#[test]
+fn what_lies_before_a_missing_segment_is_given_out_first() {
+    let (world, image, segments) = of_segments(36);
+    let before = blocks(&image).into_iter().filter(|block| body_of(&image, block).0 < segments[2]).count();
+    let mut given = 0;
+    let count = |matches: &Matches<'_>| matches.len();
+    let reader = world.reader(image.without(&segments[2]));
+    let error = reader.read(&Query::new(), Delivery::Discardable, count, |entries| {
+        given += entries;
+        Ok(())
+    });
+    assert_eq!((error.unwrap_err().kind(), given), (ErrorKind::Tampered, before));
+}
+
+#[test]
+fn a_cut_or_missing_segment_of_any_kind_is_named() {
+    for made in [world::small(), world::whole()] {
+        let image = &made.image;
+        for segment in image.paths().into_iter().filter(|path| path.ends_with(".seg")) {
+            let content = image.get(&segment);
+            let cut = |at: usize| image.with(&segment, content[..at].to_vec());
+            for (damaged, alike) in [
+                (cut(content.len() * 3 / 4), true),
+                (image.without(&segment), true),
+                // Verification may find frames of it where they had lain before the segment was begun.
+                (cut(1), false),
+            ] {
+                let report = made.verify(&damaged, world::Level::Key).unwrap();
+                let told = report.findings.iter().filter(|one| one.kind == FindingKind::FramesMissing);
+                let told = told.map(|one| format!("{one}; `bulla verify` tells all")).collect::<Vec<_>>();
+                let refused = answer(&reader(damaged, &made.key), &Query::new()).map(|_| ()).err();
+                let refused = refused.map(|error| error.to_string());
+                match alike {
+                    true => assert_eq!(refused.into_iter().collect::<Vec<_>>(), told),
+                    false => {
+                        let (refused, name) = (refused.unwrap(), segment.strip_prefix("segments/").unwrap());
+                        // Not behind its end, where there is a copy of an epoch's frame to pass.
+                        let places =
+                            [0, 1].map(|at| format!("violation frames-missing in {name} at offset {at},"));
+                        assert!(places.iter().any(|place| refused.starts_with(place)), "{refused}");
                     }
                 }
             }
         }
-        let error = refused(&world, &image.without(segment), &Query::new());
-        assert_eq!(error.kind(), ErrorKind::Tampered);
-        let frame = frames(&image)
-            .iter()
-            .find(|frame| body_of(&image, frame).0 == *segment)
-            .map(|frame| format!("frame {}", frame.frame));
-        let names = error.to_string().contains(&frame.unwrap());
-        assert!(names, "segment {index}: {error}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! The index and a medium that fails: no entry is kept from being committed, and no answer is cut short.
 
 use super::world::{Row, World, answer, reader};
+use crate::helpers::{FAULTS, strikes};
 use bulla::Query;
-use bulla::store::fault::{Fault, Faults};
+use bulla::store::fault::Faults;
 use std::sync::Arc;
 
 /// Blocks of each session: more than one part covers.
@@ -46,17 +47,6 @@ fn operations() -> Vec<(u64, String)> {
     lines.map(|(number, line)| (number as u64, line.clone())).collect()
 }
 
-/// Whether `fault` can strike the operation of this line of a trace.
-fn strikes(fault: Fault, line: &str) -> bool {
-    let operation = line.split(' ').nth(1).unwrap_or_default();
-    match fault {
-        Fault::WriteFails | Fault::WritePersistsButFails | Fault::WriteTearsAndFails => operation == "Write",
-        Fault::SyncFails | Fault::SyncPersistsButFails => operation.starts_with("Sync"),
-        Fault::NameFails | Fault::NamePersistsButFails => ["Create", "Remove"].contains(&operation),
-        Fault::NoSpace => ["Write", "Create"].contains(&operation),
-    }
-}
-
 /// Every query has its answer.
 fn check(world: &World, machine: &Faults, entries: usize, context: &str) {
     let store = || reader(machine.store("audit"), &world.key);
@@ -70,21 +60,11 @@ fn check(world: &World, machine: &Faults, entries: usize, context: &str) {
 
 #[test]
 fn no_failure_of_the_index_keeps_an_entry_from_being_committed() {
-    let faults = [
-        Fault::WriteFails,
-        Fault::WritePersistsButFails,
-        Fault::WriteTearsAndFails,
-        Fault::SyncFails,
-        Fault::SyncPersistsButFails,
-        Fault::NameFails,
-        Fault::NamePersistsButFails,
-        Fault::NoSpace,
-    ];
     let operations = operations();
     let kinds = |kind: &str| operations.iter().filter(|(_, line)| line.contains(kind)).count();
     assert!(kinds("Create") >= 2 && kinds("Write") >= 4 && kinds("Sync") >= 2, "{operations:#?}");
     for (number, line) in &operations {
-        for fault in faults.into_iter().filter(|fault| strikes(*fault, line)) {
+        for fault in FAULTS.into_iter().filter(|fault| strikes(*fault, line)) {
             let machine = Faults::new();
             let mut world = begin(&machine);
             machine.fail_at(*number, fault);

@@ -1,7 +1,8 @@
 //! A query holds little, however much there is to read.
 
-use super::world::{Rng, Row, World, answer};
+use super::world::{Row, World, answer};
 use crate::allocator::most_held;
+use crate::helpers::Rng;
 use crate::workshop::{alone, is_alone};
 use bulla::store::Memory;
 use bulla::{Delivery, Matches, Options, Query, Step};

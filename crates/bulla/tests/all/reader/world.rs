@@ -2,6 +2,8 @@
 
 use crate::damage::image::Image;
 use crate::damage::world::{Mask, RECIPIENT, environment};
+use crate::helpers::Rng;
+use crate::register::Register;
 use bulla::environment::{AesGcm, Environment};
 use bulla::store::{Memory, Store};
 use bulla::text::jsonl;
@@ -12,27 +14,6 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, SignedNote, tile};
 use std::io::IoSlice;
 use std::sync::Arc;
-
-/// SplitMix64.
-pub(super) struct Rng(pub(super) u64);
-
-impl Rng {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// An entry. Its location is its number among all that were appended, whatever number the log gives it.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +90,8 @@ pub(super) struct World {
     environment: Environment,
     pub(super) key: VerifierKey,
     pub(super) rows: Vec<Row>,
+    /// Where the keys of groups come from, of a log with erasure.
+    pub(super) register: Option<Arc<Register>>,
 }
 
 impl World {
@@ -120,7 +103,18 @@ impl World {
         let environment = environment(seed, Arc::new(AesGcm));
         let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
-        World { store, keys, environment, key, rows: Vec::new() }
+        World { store, keys, environment, key, rows: Vec::new(), register: None }
+    }
+
+    /// A log with erasure.
+    pub(super) fn grouped(seed: u64) -> Self {
+        let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
+        let register = Arc::new(Register::default());
+        let environment =
+            Environment { subjects: Some(register.clone()), ..environment(seed, Arc::new(AesGcm)) };
+        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT).erasure(true);
+        let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
+        World { store, keys, environment, key, rows: Vec::new(), register: Some(register) }
     }
 
     /// The same log on another medium.
@@ -168,7 +162,7 @@ impl World {
 
     /// Of each entry of the log its row.
     pub(super) fn numbers(&self) -> Vec<(u64, usize)> {
-        let lines = exported(&self.image(), &self.key, false);
+        let lines = export(&self.image(), &self.key, false, self.register.as_ref());
         let numbers = lines.iter().map(|(number, line)| (*number, row_of(line))).collect::<Vec<_>>();
         assert_eq!(numbers.len(), self.rows.len(), "the log has every row");
         numbers
@@ -180,7 +174,11 @@ impl World {
     }
 
     pub(super) fn reader(&self, store: impl Store + 'static) -> Reader {
-        reader(store, &self.key)
+        let reader = reader(store, &self.key);
+        match &self.register {
+            Some(register) => reader.group_keys(register.clone()),
+            None => reader,
+        }
     }
 }
 
@@ -218,14 +216,23 @@ pub(super) fn answer(reader: &Reader, query: &Query) -> Result<(Answer, ReadRepo
 
 /// What an export of everything gives.
 pub(super) fn exported(image: &Image, key: &VerifierKey, salvage: bool) -> Answer {
-    let export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
+    export(image, key, salvage, None)
+}
+
+fn export(image: &Image, key: &VerifierKey, salvage: bool, register: Option<&Arc<Register>>) -> Answer {
+    let mut export = Export::open_store(Arc::new(image.clone())).unwrap().key(key.clone());
+    if let Some(register) = register {
+        export = export.group_keys(register.clone());
+    }
     let mut out = Vec::new();
     export.identity(Arc::new(Mask)).salvage(salvage).run(&mut out).unwrap();
-    let number = |line: &[u8]| {
-        let value: serde_json::Value = serde_json::from_slice(line).unwrap();
-        value["entry"].as_u64().unwrap()
-    };
-    out.split_inclusive(|&byte| byte == b'\n').map(|line| (number(line), line.to_vec())).collect()
+    out.split_inclusive(|&byte| byte == b'\n').map(|line| (entry_number(line), line.to_vec())).collect()
+}
+
+/// The number that a line of an export begins with.
+pub(super) fn entry_number(line: &[u8]) -> u64 {
+    let value: serde_json::Value = serde_json::from_slice(line).unwrap();
+    value["entry"].as_u64().unwrap()
 }
 
 /// The same files, to be written to.

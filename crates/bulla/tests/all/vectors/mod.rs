@@ -139,6 +139,7 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             ))),
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(Mask),
+            subjects: None,
         };
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let init = Init::default().origin(text(&log, "origin")).recipient(RECIPIENT);

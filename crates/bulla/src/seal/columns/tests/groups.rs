@@ -114,6 +114,35 @@ fn shared_and_personal_rows_make_the_rows_again() {
 }
 
 #[test]
+fn a_row_of_nothing_but_subjects_fits_what_it_counts() {
+    let names = [""; 64];
+    let entry = Entry {
+        operation: "x",
+        time: Some(0),
+        subjects: Some(names.into_iter().collect()),
+        ..Entry::default()
+    };
+    let rows = vec![row(&entry)];
+    let mut encoder = Encoder::new(Compression::NONE);
+    let mut out = Vec::new();
+    let partition = Partition { member: &[1], groups: 1, personal: PERSONAL };
+    encoder.encode_and_tell(&[&rows[0]], &partition, &mut out, |_, _| {}).unwrap();
+    let mut groups = Groups::default();
+    let numbers = (0..64).collect::<Vec<_>>();
+    let encode = |text: &mut Vec<u8>| {
+        encoder.encode_group([&rows[0][..]].into_iter(), PERSONAL, text)?;
+        text.extend_from_slice(&[0; 16]);
+        Ok::<(), bulla_proof::EntryError>(())
+    };
+    groups.push(&numbers, Hash::ZERO, encode).unwrap();
+    encoder.end_groups(&groups, &mut out);
+    let (mut decoder, mut back, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
+    decoder.decode(&pad(out), 1, content(&rows), &mut back).unwrap();
+    let text = decoder.groups().content(0).ciphertext.to_vec();
+    decoder.decode_group(&text[..text.len() - 16], 1, &mut pieces).unwrap();
+}
+
+#[test]
 fn what_a_group_holds_depends_on_its_rows_alone() {
     let block = Block::random(90, 7, PERSONAL);
     let texts = |block: &Block| {

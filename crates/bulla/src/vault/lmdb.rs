@@ -1,0 +1,270 @@
+//! The LMDB environment of a vault: four databases, their transactions, and room for them.
+//!
+//! - No transaction of this process is active while the map changes its size: each runs inside `gate`.
+//! - A write transaction that returned is durable: no flag that would put its sync off is ever set.
+//! - The environment belongs to the process that opened it: a forked child neither uses nor closes it.
+//!
+//! LMDB trusts the structure of its own file. What can be told beforehand (a file that was cut off) is refused here;
+//! a page that somebody altered by hand may end the process, as LMDB's documentation says.
+#![allow(unsafe_code)]
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls};
+use std::fs;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use super::stop::{Stop, of_heed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::process;
+
+/// A database of bytes to bytes.
+pub(super) type Table = Database<'static, Bytes, Bytes>;
+
+/// The databases.
+pub(super) struct Tables {
+    pub(super) meta: Table,
+    pub(super) rows: Table,
+    pub(super) index: Table,
+    pub(super) buckets: Table,
+}
+
+/// The open environment.
+pub(super) struct Lmdb {
+    env: ManuallyDrop<Env<WithoutTls>>,
+    pub(super) tables: Tables,
+    gate: RwLock<()>,
+    owner: u32,
+    name: String,
+}
+
+/// Transactions at once, over all processes.
+const READERS: u32 = 1024;
+const NAMES: [&str; 4] = ["meta", "rows", "index", "buckets"];
+const DATABASES: u32 = 4;
+/// A multiple of every system's page size.
+const PAGES: usize = 1 << 16;
+/// How long the last user of this process may take to let go of it.
+const CLOSING: Duration = Duration::from_secs(10);
+
+impl Lmdb {
+    /// Makes the databases in `directory`, those that are not there yet.
+    ///
+    /// # Errors
+    /// Where LMDB or the file system fails.
+    pub(super) fn create(directory: &Path, map_size: usize) -> Result<Self> {
+        let env = open(directory, map_size)?;
+        let failed = |error| of_heed(&name(directory), error);
+        let txn = env.write_txn().map_err(failed)?;
+        let made = env.create_databases_and_commit(txn, |opener, txn| {
+            let mut create = |name| opener.create_database::<Bytes, Bytes>(txn, Some(name));
+            let [meta, rows, index, buckets] = NAMES;
+            let made = (create(meta)?, create(rows)?, create(index)?, create(buckets)?);
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(made))
+        });
+        let tables = made.map_err(failed)?.unwrap_commit();
+        Ok(Self::new(env, tables, directory))
+    }
+
+    /// Opens the databases in `directory`.
+    ///
+    /// # Errors
+    /// `Tampered` where they are not all there, or the file is not whole; else where LMDB or the file system fails.
+    pub(super) fn open(directory: &Path, map_size: usize) -> Result<Self> {
+        let data = directory.join("data.mdb");
+        let whole = fs::metadata(&data).map_err(|error| Error::io(name(&data), error))?.len();
+        if whole == 0 {
+            // LMDB would take it for a new one.
+            return Err(cut_off(&data));
+        }
+        let env = open(directory, map_size)?;
+        let failed = |error| of_heed(&name(directory), error);
+        let pages = env.info().last_page_number as u64 + 1;
+        let page = u64::from(env.unnamed_database_stat().page_size);
+        if whole < pages.saturating_mul(page) {
+            return Err(cut_off(&data));
+        }
+        env.clear_stale_readers().map_err(failed)?;
+        let txn = env.read_txn().map_err(failed)?;
+        let opened = env.open_databases_and_commit(txn, |opener, txn| {
+            let open = |name| opener.open_database::<Bytes, Bytes>(txn, Some(name));
+            let [meta, rows, index, buckets] = NAMES;
+            let opened = (open(meta)?, open(rows)?, open(index)?, open(buckets)?);
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(opened))
+        });
+        let (Some(meta), Some(rows), Some(index), Some(buckets)) = opened.map_err(failed)?.unwrap_commit()
+        else {
+            return Err(Error::tampered(format!(
+                "{} holds no vault, or not all of one: restore it from a backup",
+                name(directory)
+            )));
+        };
+        Ok(Self::new(env, (meta, rows, index, buckets), directory))
+    }
+
+    fn new(env: Env<WithoutTls>, tables: (Table, Table, Table, Table), directory: &Path) -> Self {
+        let (meta, rows, index, buckets) = tables;
+        Lmdb {
+            env: ManuallyDrop::new(env),
+            tables: Tables { meta, rows, index, buckets },
+            gate: RwLock::new(()),
+            owner: process::id(),
+            name: name(directory),
+        }
+    }
+
+    /// Whether this process opened it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.owner == process::id()
+    }
+
+    /// How the directory is called, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The size of the map, in bytes.
+    pub(super) fn map_size(&self) -> usize {
+        self.env.info().map_size
+    }
+
+    /// Runs `work` on a snapshot.
+    ///
+    /// # Errors
+    /// What `work` says, or where LMDB fails.
+    pub(super) fn read<T>(&self, work: impl Fn(&Tables, &RoTxn<'_>) -> Result<T, Stop>) -> Result<T, Stop> {
+        loop {
+            let inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+            match self.env.read_txn() {
+                Ok(txn) => return work(&self.tables, &txn),
+                Err(heed::Error::Mdb(MdbError::MapResized)) => {}
+                Err(error) => return Err(of_heed(&self.name, error).into()),
+            }
+            drop(inside);
+            self.adopt()?;
+        }
+    }
+
+    /// Runs `work` and makes what it did durable; where there is no room, makes room and runs it again.
+    ///
+    /// # Errors
+    /// What `work` says, and then nothing has changed; or where LMDB fails.
+    pub(super) fn write<T>(
+        &self,
+        work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        loop {
+            let size = self.map_size();
+            match self.try_write(&work) {
+                Err(Stop::Full) => self.grow(size)?,
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => self.adopt()?,
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+
+    /// `None` where another process has grown the map.
+    fn try_write<T>(
+        &self,
+        work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<T, Stop>,
+    ) -> Result<Option<T>, Stop> {
+        let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let mut txn = match self.env.write_txn() {
+            Ok(txn) => txn,
+            Err(heed::Error::Mdb(MdbError::MapResized)) => return Ok(None),
+            Err(error) => return Err(of_heed(&self.name, error).into()),
+        };
+        let done = work(&self.tables, &mut txn)?;
+        txn.commit()?;
+        Ok(Some(done))
+    }
+
+    /// Doubles the map, unless somebody has done so since it had `size` bytes.
+    fn grow(&self, size: usize) -> Result<()> {
+        self.resize(|now| (now <= size).then(|| now.saturating_mul(2)))
+    }
+
+    /// Takes over the size that another process has given the map.
+    fn adopt(&self) -> Result<()> {
+        self.resize(|_| Some(0))
+    }
+
+    fn resize(&self, choose: impl Fn(usize) -> Option<usize>) -> Result<()> {
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(size) = choose(self.map_size()) else { return Ok(()) };
+        // SAFETY: every transaction of this process runs inside `gate`, which is ours alone now, and none outlives
+        // it: `read` and `write` hand them out by reference.
+        let resized = unsafe { self.env.resize(size) };
+        resized.map_err(|error| of_heed(&format!("making room in {}", self.name), error))
+    }
+}
+
+impl Drop for Lmdb {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            // Closing would touch the parent's lock file and its table of readers.
+            return;
+        }
+        // SAFETY: dropped here, once, and not used afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.env) }
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn cut_off(data: &Path) -> Error {
+    Error::tampered(format!("{} is not whole: restore it from a backup", name(data)))
+}
+
+fn open(directory: &Path, map_size: usize) -> Result<Env<WithoutTls>> {
+    let directory = &fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))?;
+    match open_with(directory, map_size, EnvFlags::empty()) {
+        Err(heed::Error::EnvAlreadyOpened) => open_after(directory, map_size),
+        // Who may read only reads; a write transaction is refused then.
+        Err(heed::Error::Io(error)) if may_only_read(&error) => {
+            open_with(directory, map_size, EnvFlags::READ_ONLY)
+        }
+        result => result,
+    }
+    .map_err(|error| match error {
+        heed::Error::EnvAlreadyOpened => Error::new(
+            ErrorKind::Locked,
+            format!("{} is open in this process by other means: close that first", name(directory)),
+        ),
+        error => of_heed(&name(directory), error),
+    })
+}
+
+fn may_only_read(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The last user of it in this process is just closing it.
+fn open_after(directory: &Path, map_size: usize) -> heed::Result<Env<WithoutTls>> {
+    if let Some(closing) = heed::env_closing_event(directory) {
+        closing.wait_timeout(CLOSING);
+    }
+    open_with(directory, map_size, EnvFlags::empty())
+}
+
+fn open_with(directory: &Path, map_size: usize, flags: EnvFlags) -> heed::Result<Env<WithoutTls>> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map_size.next_multiple_of(PAGES)).max_dbs(DATABASES).max_readers(READERS);
+    // SAFETY: no flag but `READ_ONLY` is ever given, and that one lifts none of LMDB's guarantees.
+    unsafe { options.flags(flags) };
+    // SAFETY: the file is mapped, so nobody but LMDB may change it while it is open. It lies in a directory of mode
+    // 0700 that belongs to the log's writer; nothing in Bulla reaches it by other means, LMDB's lock file orders the
+    // processes that do, and heed refuses a second mapping in this one.
+    unsafe { options.open(directory) }
+}
+
+/// The path by which a process tells whether it has an environment open already.
+pub(super) fn canonical(directory: &Path) -> Result<PathBuf> {
+    fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))
+}

@@ -1,0 +1,133 @@
+//! The records of the database `meta`.
+//!
+//! ```text
+//! "vault":   "bullaVM1" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
+//! "erasing": "bullaVE1" ‖ state u8: 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
+//! ```
+//!
+//! Little-endian. LMDB's pages have no checksum of their own, and a number that is given twice would join two people.
+
+use heed::{RoTxn, RwTxn};
+
+use super::lmdb::Tables;
+use super::stop::Stop;
+use crate::error::{Error, Result};
+use bulla_proof::commitment::LogId;
+
+/// What the vault is, and how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Meta {
+    pub(super) log: LogId,
+    pub(super) generation: u64,
+    /// The number that the next new subject gets; no row has it or a greater one.
+    pub(super) next_number: u64,
+    /// The id that the next new index bucket gets; none in use has it or a greater one.
+    pub(super) next_bucket: u32,
+}
+
+/// An erasure that nobody has confirmed yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Erasing {
+    pub(super) numbers: Vec<u64>,
+    pub(super) erased: bool,
+}
+
+/// The most subjects that one erasure takes.
+pub(super) const MAX_ERASED: usize = 4096;
+
+const META: &[u8] = b"vault";
+const META_MAGIC: &[u8; 8] = b"bullaVM1";
+const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
+const ERASING: &[u8] = b"erasing";
+const ERASING_MAGIC: &[u8; 8] = b"bullaVE1";
+
+impl Meta {
+    /// Reads it; `None` in a vault whose making was cut short.
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, Stop> {
+        let Some(bytes) = tables.meta.get(txn, META)? else { return Ok(None) };
+        Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("vault"))?))
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let content = checked(bytes)?;
+        let [magic, log @ ..] = content.as_chunks::<8>().0 else { return None };
+        if content.len() != META_LENGTH || magic != META_MAGIC {
+            return None;
+        }
+        let [low, high, generation, next_number] = log else { return None };
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(low);
+        id[8..].copy_from_slice(high);
+        Some(Meta {
+            log: LogId(id),
+            generation: u64::from_le_bytes(*generation),
+            next_number: u64::from_le_bytes(*next_number),
+            next_bucket: u32::from_le_bytes(content[40..].try_into().ok()?),
+        })
+    }
+
+    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        let mut bytes = Vec::with_capacity(META_LENGTH + 4);
+        bytes.extend_from_slice(META_MAGIC);
+        bytes.extend_from_slice(&self.log.0);
+        bytes.extend_from_slice(&self.generation.to_le_bytes());
+        bytes.extend_from_slice(&self.next_number.to_le_bytes());
+        bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
+        Ok(tables.meta.put(txn, META, &with_check(bytes))?)
+    }
+}
+
+impl Erasing {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, Stop> {
+        let Some(bytes) = tables.meta.get(txn, ERASING)? else { return Ok(None) };
+        Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("erasing"))?))
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (head, numbers) = checked(bytes)?.split_at_checked(16)?;
+        let (numbers, []) = numbers.as_chunks::<8>() else { return None };
+        let count = u32::from_le_bytes(head[12..].try_into().ok()?);
+        let sound = head[..8] == *ERASING_MAGIC && head[9..12] == [0; 3] && numbers.len() == count as usize;
+        let erased = match head[8] {
+            1 => false,
+            2 => true,
+            _ => return None,
+        };
+        let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+        sound.then_some(Erasing { numbers, erased })
+    }
+
+    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        let count = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        let mut bytes = Vec::with_capacity(20 + 8 * self.numbers.len());
+        bytes.extend_from_slice(ERASING_MAGIC);
+        bytes.extend_from_slice(&[1 + u8::from(self.erased), 0, 0, 0]);
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
+        Ok(tables.meta.put(txn, ERASING, &with_check(bytes))?)
+    }
+
+    pub(super) fn clear(tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        tables.meta.delete(txn, ERASING)?;
+        Ok(())
+    }
+
+    /// Whether `number` is on its way out.
+    pub(super) fn holds_back(&self, number: u64) -> bool {
+        !self.erased && self.numbers.contains(&number)
+    }
+}
+
+fn with_check(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+    bytes
+}
+
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (content, check) = bytes.split_last_chunk::<4>()?;
+    (crc32c::crc32c(content) == u32::from_le_bytes(*check)).then_some(content)
+}
+
+fn damaged(record: &str) -> Error {
+    Error::tampered(format!("the vault's record `{record}` is damaged: restore the vault from a backup"))
+}

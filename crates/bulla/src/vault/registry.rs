@@ -1,0 +1,25 @@
+//! The vaults that this process has open: LMDB allows an environment once a process, so its handles share one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::{Shared, foreign};
+use crate::error::Result;
+
+static OPEN: Mutex<Vec<(PathBuf, Weak<Shared>)>> = Mutex::new(Vec::new());
+
+/// The vault in `directory`, a canonical path: the one that is open already, or what `open` opens.
+///
+/// # Errors
+/// What `open` says; `Closed` in a forked child, for a vault that its parent has open.
+pub(super) fn share(directory: &Path, open: impl FnOnce() -> Result<Shared>) -> Result<Arc<Shared>> {
+    let mut vaults = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    vaults.retain(|(_, vault)| vault.strong_count() > 0);
+    let found = vaults.iter().find(|(path, _)| path == directory);
+    if let Some(vault) = found.and_then(|(_, vault)| vault.upgrade()) {
+        return if vault.lmdb.is_ours() { Ok(vault) } else { Err(foreign()) };
+    }
+    let vault = Arc::new(open()?);
+    vaults.push((directory.to_owned(), Arc::downgrade(&vault)));
+    Ok(vault)
+}

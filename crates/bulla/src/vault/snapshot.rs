@@ -1,0 +1,175 @@
+//! Work on one state of the database, with the keys that belong to it.
+
+use heed::{RoTxn, RwTxn};
+use std::sync::Arc;
+
+use super::Shared;
+use super::index::Bucket;
+use super::keys::{Keys, row_bucket};
+use super::lmdb::Tables;
+use super::record::{Erasing, Meta};
+use super::stop::Stop;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Other processes' erasures that one look-up follows before it gives up.
+const ATTEMPTS: usize = 64;
+
+/// A state of the database that others do not change.
+pub(super) struct Snapshot<'s> {
+    pub(super) tables: &'s Tables,
+    pub(super) txn: &'s RoTxn<'s>,
+    pub(super) meta: Meta,
+    pub(super) keys: &'s Keys,
+    pub(super) erasing: Option<Erasing>,
+}
+
+/// A change of the database that nobody sees before it is durable.
+pub(super) struct Change<'s, 'e> {
+    pub(super) shared: &'s Shared,
+    pub(super) tables: &'s Tables,
+    pub(super) txn: &'s mut RwTxn<'e>,
+    pub(super) meta: Meta,
+    pub(super) keys: Arc<Keys>,
+    pub(super) erasing: Option<Erasing>,
+}
+
+impl Shared {
+    /// What the vault says of itself.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(super) fn meta(&self) -> Result<Meta> {
+        self.snapshot(|snapshot| Ok(snapshot.meta))
+    }
+
+    /// Runs `work` on a snapshot.
+    ///
+    /// # Errors
+    /// What `work` says, or where the vault cannot be read.
+    pub(super) fn snapshot<T>(&self, work: impl Fn(&Snapshot<'_>) -> Result<T, Stop>) -> Result<T> {
+        self.with_keys(|keys| {
+            self.lmdb.read(|tables, txn| {
+                let (meta, erasing) = self.records(tables, txn, keys)?;
+                work(&Snapshot { tables, txn, meta, keys, erasing })
+            })
+        })
+    }
+
+    /// Runs `work` and makes durable what it did.
+    ///
+    /// # Errors
+    /// What `work` says, and then nothing has changed; or where the vault cannot be written.
+    pub(super) fn change<T>(&self, work: impl Fn(&mut Change<'_, '_>) -> Result<T, Stop>) -> Result<T> {
+        self.with_keys(|_| {
+            self.lmdb.write(|tables, txn| {
+                // Not those from before: somebody else may have changed something until we had our turn.
+                let keys = self.keys();
+                let (meta, erasing) = self.records(tables, txn, &keys)?;
+                let mut change = Change { shared: self, tables, txn, meta, keys, erasing };
+                let done = work(&mut change)?;
+                change.meta.write(tables, change.txn)?;
+                Ok(done)
+            })
+        })
+    }
+
+    fn records(
+        &self,
+        tables: &Tables,
+        txn: &RoTxn<'_>,
+        keys: &Keys,
+    ) -> Result<(Meta, Option<Erasing>), Stop> {
+        let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
+        if meta.log != self.log {
+            return Err(another_log(self.lmdb.name(), &meta).into());
+        }
+        if meta.generation != keys.generation {
+            return Err(Stop::Stale(Error::unavailable(
+                "the vault's generations follow each other too fast",
+            )));
+        }
+        Ok((meta, Erasing::read(tables, txn)?))
+    }
+
+    fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, Stop>) -> Result<T> {
+        let mut why = None;
+        for _ in 0..ATTEMPTS {
+            let keys = self.keys();
+            match work(&keys) {
+                Ok(done) => return Ok(done),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Full) => return Err(Error::unavailable("the vault's map is full")),
+                Err(Stop::Stale(error)) => {
+                    if !self.reload(&keys)? {
+                        return Err(error);
+                    }
+                    why = Some(error);
+                }
+            }
+        }
+        Err(why.unwrap_or_else(|| Error::unavailable("the vault is being changed too fast")))
+    }
+
+    /// Reads the keys of the generation that counts now, and says whether they are others than `old`.
+    fn reload(&self, old: &Arc<Keys>) -> Result<bool> {
+        for _ in 0..ATTEMPTS {
+            let generation = self.generation_now()?;
+            let read = match generation == old.generation {
+                true => self.roots.load_beneath(&old.root, self.log, generation),
+                false => self.roots.load(self.log, generation),
+            };
+            match read {
+                Ok(keys) if keys.is_same(old) => return Ok(!Arc::ptr_eq(&self.keys(), old)),
+                Ok(keys) => {
+                    self.take(Arc::new(keys));
+                    return Ok(true);
+                }
+                // Its root may have been destroyed just now.
+                Err(_) if self.generation_now()? != generation => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn generation_now(&self) -> Result<u64> {
+        let read = self.lmdb.read(|tables, txn| {
+            let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
+            Ok(meta.generation)
+        });
+        read.map_err(|stop| stop.into_error(self.lmdb.name()))
+    }
+}
+
+impl Change<'_, '_> {
+    /// Sees to it that there is a key for the row of `number` and for every index bucket before `buckets`: durably,
+    /// since what comes to lie under a key must never be there without it.
+    pub(super) fn provide(&mut self, number: u64, buckets: u32) -> Result<(), Stop> {
+        let next = self.keys.index.last().map_or(0, |(id, _)| id.saturating_add(1));
+        let rows = row_bucket(number) + 1;
+        if rows <= self.keys.rows.len() as u64 && buckets <= next {
+            return Ok(());
+        }
+        let keys = self.keys.extended(rows, buckets, &*self.shared.random)?;
+        self.shared.roots.write_keys(&keys)?;
+        self.keys = Arc::new(keys);
+        self.shared.take(self.keys.clone());
+        Ok(())
+    }
+
+    /// The ids of the index buckets that are in use.
+    pub(super) fn buckets(&self) -> Result<Vec<Bucket>, Stop> {
+        Bucket::all(self.tables, self.txn)
+    }
+}
+
+/// The vault was not made to its end.
+pub(super) fn unfinished(name: &str) -> Error {
+    Error::unavailable(format!(
+        "{name} holds no vault: restore it from a backup, or, where the log has none yet, make one"
+    ))
+}
+
+pub(super) fn another_log(name: &str, meta: &Meta) -> Error {
+    Error::new(ErrorKind::Refused, format!("{name} is the vault of another log, {}", meta.log))
+}

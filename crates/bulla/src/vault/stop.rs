@@ -1,0 +1,49 @@
+//! Why work inside a transaction ends early.
+
+use crate::error::Error;
+
+pub(super) enum Stop {
+    /// The map has no room: once it has grown, the same work is done again.
+    Full,
+    /// The keys at hand are not those of the snapshot: with the right ones the same work is done again. Where there
+    /// are no others, the error holds.
+    Stale(Error),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+impl From<heed::Error> for Stop {
+    fn from(error: heed::Error) -> Self {
+        match error {
+            heed::Error::Mdb(heed::MdbError::MapFull) => Stop::Full,
+            error => Stop::Failed(of_heed("the vault", error)),
+        }
+    }
+}
+
+/// An error of LMDB in terms of what the caller can do.
+pub(super) fn of_heed(what: &str, error: heed::Error) -> Error {
+    use heed::MdbError::{Corrupted, Invalid, PageNotFound, VersionMismatch};
+    match error {
+        heed::Error::Io(error) => Error::io(what, error),
+        heed::Error::Mdb(Corrupted | Invalid | PageNotFound | VersionMismatch) => {
+            Error::tampered(format!("{what} is damaged ({error}): restore it from a backup"))
+        }
+        error => Error::unavailable(format!("{what}: {error}")),
+    }
+}
+
+impl Stop {
+    /// What is left to say where nothing can be done again.
+    pub(super) fn into_error(self, what: &str) -> Error {
+        match self {
+            Stop::Full => Error::unavailable(format!("{what}: the map is full")),
+            Stop::Stale(error) | Stop::Failed(error) => error,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+mod cache;
+mod crash;
+mod damage;
+mod erase;
+mod files;
+mod resolve;
+mod traces;
+
+use super::*;
+use crate::environment::SystemRandom;
+use crate::store::fault::Faults;
+use crate::store::{FileSystem, Store};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use tempfile::TempDir;
+
+const LOG: LogId = LogId([0x5a; 16]);
+
+/// A place for a vault.
+struct World {
+    place: TempDir,
+    settings: Settings,
+}
+
+impl World {
+    /// An empty vault.
+    fn new() -> Self {
+        Self::with(Settings { map_size: 1 << 20, ..Settings::default() })
+    }
+
+    fn with(settings: Settings) -> Self {
+        let world = World { place: tempfile::tempdir().unwrap(), settings };
+        Vault::create(world.path(), LOG, &world.settings).unwrap();
+        world
+    }
+
+    fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    fn open(&self) -> Vault {
+        self.try_open().unwrap()
+    }
+
+    fn try_open(&self) -> Result<Vault> {
+        Vault::open(self.path(), LOG, Access::Write, &self.settings)
+    }
+
+    /// What opening says that must not succeed.
+    fn refusal(&self) -> (ErrorKind, String) {
+        let error = self.try_open().err().expect("it is refused");
+        (error.kind(), error.to_string())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+}
+
+/// Random bytes of the system, all of which are kept.
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Vec<u8>>>);
+
+impl Random for Recorder {
+    fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+        SystemRandom.fill(bytes)?;
+        self.0.lock().unwrap().push(bytes.to_vec());
+        Ok(())
+    }
+}
+
+impl Recorder {
+    fn secrets(&self) -> Vec<[u8; 32]> {
+        let made = self.0.lock().unwrap();
+        made.iter().filter_map(|bytes| bytes.as_slice().try_into().ok()).collect()
+    }
+}
+
+fn number(vault: &Vault, subject: &str) -> u64 {
+    vault.resolve(&[subject]).unwrap()[0].number
+}
+
+fn key(vault: &Vault, subject: &str) -> [u8; 32] {
+    *vault.find(subject).unwrap().unwrap().key.bytes()
+}
+
+/// Resolves `prefix0` and so on, all at once.
+fn fill(vault: &Vault, prefix: &str, count: usize) -> Vec<Subject> {
+    let names = (0..count).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
+    vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
+}
+
+fn assert_sound(vault: &Vault) {
+    let checked = vault.check(&|_| ()).unwrap();
+    assert_eq!((checked.damage, checked.more), (Vec::new(), 0));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let to = to.join(item.file_name());
+        match item.file_type().unwrap().is_dir() {
+            true => copy(&item.path(), &to),
+            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Numbers and keys.
+
+use super::*;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Barrier;
+
+#[test]
+fn a_subject_keeps_its_number_and_key() {
+    let world = World::new();
+    let vault = world.open();
+    let first = vault.resolve(&["alice", "bob", "alice", "carol"]).unwrap();
+    assert_eq!(first.iter().map(|subject| subject.number).collect::<Vec<_>>(), [0, 1, 0, 2]);
+    assert_eq!(first[0].key.bytes(), first[2].key.bytes());
+    assert_ne!(first[0].key.bytes(), first[1].key.bytes());
+    assert_eq!(vault.next_number().unwrap(), 3);
+    assert!(vault.find("dave").unwrap().is_none());
+    assert_eq!(vault.next_number().unwrap(), 3, "looking for somebody adds nobody");
+    assert!(vault.key(3).unwrap().is_none());
+    assert_sound(&vault);
+
+    drop(vault);
+    let vault = world.open();
+    for (subject, was) in [("alice", &first[0]), ("bob", &first[1]), ("carol", &first[3])] {
+        assert_eq!(number(&vault, subject), was.number);
+        assert_eq!(key(&vault, subject), *was.key.bytes());
+        assert_eq!(vault.key(was.number).unwrap().unwrap().bytes(), was.key.bytes());
+    }
+    assert_eq!(number(&vault, "dave"), 3);
+}
+
+#[test]
+fn texts_that_differ_at_all_are_different_subjects() {
+    let world = World::new();
+    let vault = world.open();
+    let texts = ["", "a", "A", "a ", "\0", "a\0", "ä", "a\u{308}"];
+    let found = vault.resolve(&texts).unwrap();
+    let numbers = found.iter().map(|subject| subject.number).collect::<BTreeSet<_>>();
+    assert_eq!(numbers.len(), texts.len());
+    let long = "x".repeat(65_536);
+    assert_eq!(number(&vault, &long), number(&vault, &long));
+}
+
+#[test]
+fn what_was_given_out_is_found_with_any_cache() {
+    for cache in [0, 1, 7, 1000] {
+        let world = World::with(Settings { cache, map_size: 1 << 20, ..Settings::default() });
+        let vault = world.open();
+        let found = fill(&vault, "s", 100);
+        let again = fill(&vault, "s", 100);
+        assert!(found.iter().zip(&again).all(|(one, two)| one.number == two.number));
+        assert!(found.iter().zip(&again).all(|(one, two)| one.key.bytes() == two.key.bytes()));
+        assert!(vault.shared.cache.len() <= cache);
+    }
+}
+
+/// More than one bucket of rows, of the index, and more keys than are made at once.
+#[test]
+fn buckets_come_as_they_are_needed() {
+    let world = World::new();
+    let vault = world.open();
+    let mut all = Vec::new();
+    for part in 0..10 {
+        all.extend(fill(&vault, &format!("part {part} "), 5000));
+    }
+    assert_sound(&vault);
+    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.tables, it.txn)).unwrap();
+    let starts = buckets.iter().map(|bucket| bucket.start).collect::<BTreeSet<_>>();
+    assert!(buckets.len() >= 7 && starts.len() == buckets.len(), "{}", buckets.len());
+    assert!(buckets.iter().all(|bucket| bucket.entries <= index::SPLIT_ABOVE && bucket.entries > 1000));
+    assert_eq!(buckets.iter().map(|bucket| bucket.entries).sum::<u32>(), 50_000);
+    drop(vault);
+
+    let vault = world.open();
+    assert_sound(&vault);
+    for part in 0..10 {
+        let again = fill(&vault, &format!("part {part} "), 5000);
+        let before = &all[part * 5000..][..5000];
+        assert!(again.iter().zip(before).all(|(one, two)| one.key.bytes() == two.key.bytes()));
+    }
+}
+
+/// Row keys are made 64 at a time; the one after those is there when it is needed.
+#[test]
+fn numbers_can_be_skipped_but_not_beyond_all_bounds() {
+    let world = World::new();
+    let vault = world.open();
+    let next = (keys::AHEAD as u64 + 3) << keys::ROWS_LOG2;
+    vault.skip_to(next).unwrap();
+    vault.skip_to(5).unwrap();
+    assert_eq!(number(&vault, "alice"), next);
+    assert!(vault.shared.keys().rows.len() > keys::AHEAD as usize);
+    let error = vault.skip_to(1 << 40).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    drop(vault);
+    let vault = world.open();
+    assert_eq!(vault.find("alice").unwrap().unwrap().number, next);
+    assert_sound(&vault);
+}
+
+#[test]
+fn a_vault_older_than_the_log_is_refused() {
+    let world = World::new();
+    let vault = world.open();
+    fill(&vault, "s", 3);
+    vault.require_at_least(3).unwrap();
+    let error = vault.require_at_least(4).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    let text = error.to_string();
+    assert!(text.contains("has given 3 numbers, the log knows 4; restore the newest"), "{text}");
+}
+
+/// Threads that meet the same people at the same time, with a map that has to grow under them.
+#[test]
+fn threads_agree() {
+    const THREADS: usize = 8;
+    let world = World::with(Settings { map_size: 1 << 16, cache: 500, ..Settings::default() });
+    let vault = world.open();
+    let before = vault.shared.lmdb.map_size();
+    let barrier = Barrier::new(THREADS);
+    let found = std::thread::scope(|scope| {
+        let work = |thread: usize| {
+            barrier.wait();
+            let mut found = HashMap::new();
+            for round in 0..60 {
+                let names =
+                    (0..40).map(|index| format!("s{}", (thread * 7 + round * 31 + index * 13) % 2000));
+                let names = names.collect::<Vec<_>>();
+                let subjects = vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+                for (name, subject) in names.into_iter().zip(subjects) {
+                    let pair = (subject.number, *subject.key.bytes());
+                    assert_eq!(*found.entry(name).or_insert(pair), pair);
+                }
+            }
+            found
+        };
+        let threads = (0..THREADS).map(|thread| scope.spawn(move || work(thread)));
+        let threads = threads.collect::<Vec<_>>();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut all = HashMap::new();
+    for (name, pair) in found.into_iter().flatten() {
+        assert_eq!(*all.entry(name).or_insert(pair), pair);
+    }
+    let numbers = all.values().map(|pair| pair.0).collect::<BTreeSet<_>>();
+    assert_eq!(numbers.len(), all.len());
+    assert_eq!(numbers.last().copied(), Some(all.len() as u64 - 1), "numbers have no holes");
+    assert!(vault.shared.lmdb.map_size() > before, "it had to grow");
+    assert_sound(&vault);
+}
+
+#[test]
+fn handles_of_a_process_share_one_vault() {
+    let world = World::new();
+    let writer = world.open();
+    let error = world.try_open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    let reader = Vault::open(world.path(), LOG, Access::Read, &world.settings).unwrap();
+    assert!(reader.find("alice").unwrap().is_none());
+    let alice = number(&writer, "alice");
+    assert_eq!(reader.find("alice").unwrap().unwrap().number, alice);
+    for refused in [
+        reader.resolve(&["bob"]).err(),
+        reader.begin_erasure(&["alice"]).err(),
+        reader.confirm(&[0]).err(),
+        reader.skip_to(9).err(),
+    ] {
+        assert_eq!(refused.unwrap().kind(), ErrorKind::Refused);
+    }
+    let error = Vault::open(world.path(), LogId([1; 16]), Access::Read, &world.settings).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    drop(writer);
+    let writer = world.open();
+    assert_eq!(number(&writer, "alice"), alice);
+}

@@ -1,0 +1,78 @@
+//! Logs with erasure on the file system: their keys lie in the vault of the key directory.
+
+use bulla::keys::recipients::IdentityFile;
+use bulla::vault::{Access, Settings, Vault};
+use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, Verify, default_keys};
+use std::path::Path;
+use std::sync::Arc;
+
+fn append(directory: &Path, range: std::ops::Range<u64>) {
+    let log = Log::open(directory, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    for number in range {
+        let (location, subject) = (format!("place {number}"), format!("user_{}", number % 50));
+        producer.append(&Entry::new("read", &location).subject(&subject)).unwrap();
+    }
+    drop(producer);
+    log.close().unwrap();
+}
+
+fn reader(directory: &Path, vault: &Arc<Vault>) -> Reader {
+    let identity = std::fs::read_to_string(default_keys(directory).join("identity.age")).unwrap();
+    let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
+    Reader::open(directory).unwrap().identity(identity).group_keys(vault.clone())
+}
+
+#[test]
+fn what_a_log_with_a_vault_took_comes_out() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    let created = Init::default().erasure(true).create(&directory).unwrap();
+    append(&directory, 0..3000);
+    append(&directory, 3000..5000);
+
+    let vault =
+        Vault::open(&default_keys(&directory), created.id, Access::Read, &Settings::default()).unwrap();
+    assert_eq!(vault.next_number().unwrap(), 50, "nobody got a second number");
+    let vault = Arc::new(vault);
+    let mut next = 0;
+    let read = reader(&directory, &vault).for_each(&Query::new(), |number, entry| {
+        assert_eq!(number, next);
+        assert_eq!(entry.location, Some(format!("place {number}").as_bytes()));
+        assert_eq!(entry.subjects.as_deref(), Some(&[&*format!("user_{}", number % 50)][..]));
+        next += 1;
+        Ok(())
+    });
+    assert_eq!((read.unwrap().withheld, next), (0, 5000));
+    let report = Verify::open(&directory).unwrap().group_keys(vault.clone()).run().unwrap();
+    assert!(report.ok, "{:?}", report.findings);
+
+    let found = reader(&directory, &vault).for_each(&Query::new().subject("user_7"), |_, _| Ok(())).unwrap();
+    assert_eq!(found.entries, 100);
+}
+
+#[test]
+fn a_log_whose_vault_is_gone_is_not_written() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().erasure(true).create(&directory).unwrap();
+    append(&directory, 0..100);
+    std::fs::remove_dir_all(default_keys(&directory).join("vault")).unwrap();
+    let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
+#[test]
+fn a_vault_that_is_older_than_the_log_is_not_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().erasure(true).create(&directory).unwrap();
+    let keys = default_keys(&directory);
+    append(&directory, 0..10);
+    let old = std::fs::read(keys.join("vault/data.mdb")).unwrap();
+    append(&directory, 10..20);
+    std::fs::write(keys.join("vault/data.mdb"), old).unwrap();
+    let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("older than the log"), "{error}");
+}

@@ -1,0 +1,113 @@
+//! Vaults in memory.
+
+use bulla::Result;
+use bulla::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla::vault::{Subject, SubjectKey};
+use bulla_proof::hash::sha256;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+
+/// Numbers in the order in which data subjects are met, keys that follow from the names.
+#[derive(Default)]
+pub(crate) struct Register {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    names: Vec<String>,
+    numbers: HashMap<String, u64>,
+    /// Those whose keys are gone.
+    gone: BTreeSet<u64>,
+}
+
+impl Register {
+    /// The key of a subject is gone.
+    pub(crate) fn lose(&self, name: &str) {
+        let mut known = self.known.lock().unwrap();
+        let number = known.numbers.remove(name).unwrap();
+        known.gone.insert(number);
+    }
+}
+
+impl Subjects for Register {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
+        let mut known = self.known.lock().unwrap();
+        let mut number = |name: &str| match known.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                let number = known.names.len() as u64;
+                known.names.push(name.to_owned());
+                known.numbers.insert(name.to_owned(), number);
+                number
+            }
+        };
+        Ok(subjects.iter().map(|name| Subject { number: number(name), key: key(name) }).collect())
+    }
+
+    fn next_number(&self) -> Result<u64> {
+        Ok(self.known.lock().unwrap().names.len() as u64)
+    }
+
+    fn require_at_least(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl GroupKeys for Register {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        Ok(self.known.lock().unwrap().numbers.get(subject).copied())
+    }
+
+    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+        let known = self.known.lock().unwrap();
+        if subjects.iter().any(|number| known.gone.contains(number)) {
+            return Ok(None);
+        }
+        let keys = subjects.iter().map(|&number| key(&known.names[number as usize])).collect::<Vec<_>>();
+        place.secret(subjects.iter().copied().zip(&keys)).map(Some)
+    }
+}
+
+/// Numbers that follow from the names, and keys from the numbers: nothing has to be kept, whatever crashes.
+pub(crate) struct ByName;
+
+impl ByName {
+    fn number_of(name: &str) -> u64 {
+        let digest = sha256(&[b"subject number", name.as_bytes()]).0;
+        u64::from_le_bytes(*digest.first_chunk().unwrap())
+    }
+}
+
+impl Subjects for ByName {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
+        let resolve = |name: &&str| {
+            let number = Self::number_of(name);
+            Subject { number, key: key(&number.to_string()) }
+        };
+        Ok(subjects.iter().map(resolve).collect())
+    }
+
+    fn next_number(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn require_at_least(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl GroupKeys for ByName {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        Ok(Some(Self::number_of(subject)))
+    }
+
+    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+        let keys = subjects.iter().map(|number| key(&number.to_string())).collect::<Vec<_>>();
+        place.secret(subjects.iter().copied().zip(&keys)).map(Some)
+    }
+}
+
+fn key(name: &str) -> SubjectKey {
+    SubjectKey::from(sha256(&[b"subject key", name.as_bytes()]).0)
+}
