@@ -66,15 +66,17 @@ def hex_strings(value):
             yield bytes.fromhex(value)
 
 
-def write_proofs(proofs):
-    """Sound proof files, and what those disclose by itself. The refused ones are a mutation away."""
-    for kind in ("proofs", "consistency"):
-        for index, case in enumerate(proofs[kind]):
+def write_proofs(proofs, groups):
+    """Sound proof files, and what those disclose by itself; and proofs of groups that do not open. The refused ones are a
+    mutation away."""
+    for name, kind, cases in (("", "proofs", proofs["proofs"]), ("", "consistency", proofs["consistency"]),
+                              ("groups-", "proofs", groups["proofs"]), ("groups-", "unopened", groups["unopened"])):
+        for index, case in enumerate(cases):
             content = case["file"].encode()
-            write("proof", f"{kind}-{index}", content)
+            write("proof", f"{name}{kind}-{index}", content)
             lines = content.split(b"\n")
             if kind == "proofs":
-                write("proof", f"disclosure-{index}", base64.b64decode(lines[1].removeprefix(b"extra ")))
+                write("proof", f"{name}disclosure-{index}", base64.b64decode(lines[1].removeprefix(b"extra ")))
 
 
 def padme(content):
@@ -132,7 +134,7 @@ def main():
             write("block", f"{name[:-5]}-{index}", int(count).to_bytes(2, "little") + plaintext)
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
-    write_proofs(vectors("proof/proofs.json"))
+    write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
     write_index()
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())

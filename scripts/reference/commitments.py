@@ -25,4 +25,4 @@ def read_commitment(data):
     require(block or root == bytes(32), "a commitment has a root but no units")
     require(length <= 1 << 29, "a commitment's body is too long")
     return dict(kind=KINDS[kind], hash=HASHES[hash_id], log=log, frame=frame, first=first, entries=entries, epoch=epoch,
-                length=length, digest=digest, units=units, root=root)
+                length=length, digest=digest, units=units, root=root, content=1 << log2)

@@ -12,7 +12,7 @@ FIELDS = ["controller", "processor", "purpose", "status", "duration", "size", "f
 NUMBERS = {"status": 32, "duration": 64, "size": 64, "flags": 32}
 MAX_STRING, MAX_PAYLOAD, MAX_SUBJECTS = 1 << 16, 1 << 24, 64
 PRINTED = ["location", "subject", "controller", "processor", "purpose", "actor", "client", "stream", "status",
-           "duration", "size", "flags", "payload"]
+           "duration", "size", "flags", "payload", "withheld"]
 
 
 class Cursor:
@@ -72,6 +72,20 @@ def read_row(data):
             entry[field] = string().decode()
     require(not row.left(), "a row has bytes after its last field")
     return entry
+
+
+def varint_size(value):
+    return max((value.bit_length() + 6) // 7, 1)
+
+
+def size(field, value):
+    """How many bytes of a row a field takes."""
+    if field in NUMBERS:
+        return varint_size(value)
+    if field == "subject":
+        return varint_size(len(value)) + sum(size(None, name) for name in value)
+    length = len(value if isinstance(value, bytes) else value.encode())
+    return varint_size(length) + length
 
 
 def format_time(nanoseconds):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the vectors of bulla-proof: a second implementation, of the standard library alone. Those of proof files are
-made by proofs.py.
+made by proofs.py and groups.py.
 
     python3 vectors/proof/make.py            writes the .json files beside it
     python3 vectors/proof/make.py --check    fails where they differ
@@ -12,6 +12,7 @@ import pathlib
 import struct
 import sys
 
+import groups
 import proofs
 
 HASHES = {"sha256": (1, hashlib.sha256), "sha3-256": (2, hashlib.sha3_256)}
@@ -368,6 +369,7 @@ FILES = {
     "multiproofs.json": lambda: dict(proofs=list(multi_proofs()), refused=list(refused_multi_proofs())),
     "consistency.json": lambda: dict(proofs=list(consistency_proofs()), refused=list(refused_consistency_proofs())),
     "proofs.json": lambda: proofs.vectors(encode, commitment, tree, multi_proof, consistency, row),
+    "groups.json": lambda: groups.vectors(encode, commitment, tree, multi_proof, row),
 }
 
 

@@ -40,19 +40,26 @@ def sign(body, *signers):
 class Log:
     """Seven frames: an epoch, three blocks between an event and a gap, and another block."""
 
-    def __init__(self, hash_name, encode, commitment, tree, row):
+    LAYOUT = [("epoch", 0), ("block", 5), ("block", 1), ("event", 0), ("gap", 41), ("block", 13), ("block", 300)]
+
+    # What commitments of blocks say besides.
+    declared = {}
+
+    def __init__(self, hash_name, encode, commitment, tree, row, layout=LAYOUT):
         self.digest, self.tree, self.frames, first = HASHES[hash_name], tree, [], 0
-        for number, (kind, count) in enumerate([("epoch", 0), ("block", 5), ("block", 1), ("event", 0), ("gap", 41),
-                                                ("block", 13), ("block", 300)]):
+        for number, (kind, count) in enumerate(layout):
             fields = dict(hash=hash_name, frame=number, first_entry=first, entries=count, epoch=0)
-            units = [self.unit(number, index, first + index, row) for index in range(count if kind == "block" else 0)]
+            units = self.units(number, count, first, row) if kind == "block" else []
             if units:
                 top = tree(self.digest, [unit["hash"] for unit in units])
                 root = self.digest(b"\2" + struct.pack("<Q", len(units)) + top).hexdigest()
-                fields.update(units=len(units), root=root)
+                fields.update(units=len(units), root=root, **self.declared)
             self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units))
             first += count
         self.leaves = [hashlib.sha256(b"\0" + frame["encoded"]).digest() for frame in self.frames]
+
+    def units(self, frame, count, first, row):
+        return [self.unit(frame, index, first + index, row) for index in range(count)]
 
     def unit(self, frame, index, entry, row):
         salt = hashlib.sha256(f"salt {frame} {index}".encode()).digest()[:16]
@@ -70,13 +77,37 @@ class Log:
         frames = []
         for number, positions in sorted(chosen.items()):
             frame = self.frames[number]
-            units = [dict(frame["units"][at], position=at, kind=0, codec=1) for at in positions]
+            units = [{"kind": 0, "codec": 1, **frame["units"][at], "position": at} for at in positions]
             nodes = multi_proof(self.digest, [unit["hash"] for unit in frame["units"]], positions)
             frames.append(dict(encoded=frame["encoded"], first=frame["first"], units=units, nodes=nodes, count=len(units)))
         return dict(header="c2sp.org/tlog-proof@v1" if len(chosen) == 1 else "bulla-multi-proof-v1", version=1,
                     frames=frames, indices=sorted(chosen), tail=b"",
                     hashes=multi_proof(hashlib.sha256, self.leaves[:size], sorted(chosen)),
                     note=self.checkpoint(size, *signers))
+
+
+def row_form(unit, first):
+    """The binary form of a row, behind its salt."""
+    offset = unit.get("offset", varint((unit["entry"] - first) % 2**64))
+    return offset + varint(unit.get("length", len(unit["row"]))) + unit["row"]
+
+
+def ascending(numbers, first):
+    """How far each number is from the least that it may be."""
+    for number in numbers:
+        yield varint((number - first) % 2**64)
+        first = number + 1
+
+
+def group_form(unit, first):
+    """The binary form of a group, behind its salt."""
+    entries, subjects = unit["entries"], unit["subjects"]
+    out = struct.pack("<H", unit["personal"]) + varint(unit.get("count", len(entries)))
+    for distance, (_, row) in zip(unit.get("distances", ascending([number for number, _ in entries], first)), entries):
+        out += distance + varint(unit.get("row_length", len(row))) + row
+    out += varint(unit.get("subject_count", len(subjects))) + b"".join(unit.get("subject_distances", ascending(subjects, 0)))
+    out += varint(unit.get("ciphertext_length", len(unit["ciphertext"]))) + unit["ciphertext"] + unit["promise"]
+    return out + bytes([unit.get("opened", unit["secret"] is not None)]) + (unit["secret"] or b"")
 
 
 def disclosure(parts):
@@ -87,8 +118,7 @@ def disclosure(parts):
         for unit in frame["units"]:
             out += unit.get("distance", varint((unit["position"] - following) % 2**64))
             out += bytes([unit["kind"], unit["codec"]]) + unit["salt"]
-            out += unit.get("offset", varint((unit["entry"] - frame["first"]) % 2**64))
-            out += varint(unit.get("length", len(unit["row"]))) + unit["row"]
+            out += group_form(unit, frame["first"]) if "ciphertext" in unit else row_form(unit, frame["first"])
             following = unit["position"] + 1
         out += b"".join(frame["nodes"])
     return out + parts["tail"]
@@ -226,7 +256,7 @@ def refused(log, other, encode, commitment, multi_proof):
 
     # Units.
     for name, error, change in [
-        ("a group of one data subject", "Group", dict(kind=1)),
+        ("a row that is said to be a group", "Personal(8707)", dict(kind=1)),
         ("an unknown kind", "Kind(2)", dict(kind=2)),
         ("codec 0", "Codec(0)", dict(codec=0)),
         ("codec 2", "Codec(2)", dict(codec=2)),

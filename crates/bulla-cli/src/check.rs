@@ -4,9 +4,9 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::{self, Came};
 use crate::output::print_json;
 use crate::verify::parse_key;
-use bulla::VerifierKey;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
+use bulla::{Disclosed, Opened, VerifierKey, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -51,11 +51,21 @@ impl Check {
 
     fn entries(&self, proof: &Proof, key: Option<&VerifierKey>) -> Result<Result<(), Failure>, ProofError> {
         let checked = proof.verify(key)?;
-        Ok(match self.json {
-            true => print_json(&EntriesJson::from(&checked)),
-            false => print_entries(&checked).map(|()| {
-                let (entries, units, frames) = (checked.entries().count(), checked.units(), checked.frames());
+        // Nothing is printed of a file whose groups do not all open.
+        Ok(match open_proof(&checked, |_| Ok(())) {
+            Err(error) => {
+                Err(Failure::new(error.kind().into(), format!("{}: {error}", name(&self.file))))
+            }
+            Ok(opened) if self.json => {
+                EntriesJson::of(&checked, opened).and_then(|object| print_json(&object))
+            }
+            Ok(opened) => print_entries(&checked).map(|()| {
+                let (entries, units, frames) = (opened.entries, checked.units(), checked.frames());
                 note!("discloses {entries} entries, which are {units} units of {frames} blocks");
+                if opened.withheld > 0 {
+                    let withheld = opened.withheld;
+                    note!("of {withheld} of them the personal fields are withheld: the proof has no key for these");
+                }
                 note!("of {}, tree size {}", checked.origin(), checked.tree_size());
                 tell(key);
             }),
@@ -118,19 +128,26 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The entries as `bulla export` prints them.
 fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
+    let failed = |error| bulla::Error::io("writing to standard output", error);
     let mut out = BufWriter::with_capacity(256 * 1024, io::stdout().lock());
     let mut line = Vec::new();
-    let mut written = checked.entries().try_for_each(|(number, entry)| {
+    let printed = open_proof(checked, |disclosed| {
         line.clear();
-        jsonl::write_entry(&entry, number, &mut line);
-        out.write_all(&line)
+        write_line(disclosed, &mut line);
+        out.write_all(&line).map_err(failed)
     });
-    written = written.and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::io("writing to standard output", &error))
+    match printed.and_then(|_| out.flush().map_err(failed)) {
+        Err(error) if error.io_error().map(io::Error::kind) != Some(io::ErrorKind::BrokenPipe) => {
+            Err(error.into())
         }
         _ => Ok(()),
+    }
+}
+
+fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
+    match disclosed.withheld {
+        true => jsonl::write_withheld(&disclosed.entry, disclosed.number, line),
+        false => jsonl::write_entry(&disclosed.entry, disclosed.number, line),
     }
 }
 
@@ -143,6 +160,8 @@ struct EntriesJson<'a> {
     root: String,
     frames: usize,
     units: usize,
+    /// Of so many entries the personal fields.
+    withheld: u64,
     entries: Vec<Box<RawValue>>,
 }
 
@@ -156,15 +175,18 @@ struct ConsistencyJson<'a> {
     root: String,
 }
 
-impl<'a> From<&Checked<'a>> for EntriesJson<'a> {
-    fn from(checked: &Checked<'a>) -> Self {
-        let json = |(number, entry)| {
+impl<'a> EntriesJson<'a> {
+    fn of(checked: &Checked<'a>, opened: Opened) -> Result<Self, Failure> {
+        let mut entries = Vec::new();
+        open_proof(checked, |disclosed| {
             let mut line = Vec::new();
-            jsonl::write_entry(&entry, number, &mut line);
+            write_line(disclosed, &mut line);
             // What is written is JSON, and JSON is text.
-            RawValue::from_string(String::from_utf8(line).ok()?.trim_end().to_owned()).ok()
-        };
-        EntriesJson {
+            let text = String::from_utf8(line).ok();
+            entries.extend(text.and_then(|line| RawValue::from_string(line.trim_end().to_owned()).ok()));
+            Ok(())
+        })?;
+        Ok(EntriesJson {
             ok: true,
             anchored: checked.anchored(),
             origin: checked.origin(),
@@ -172,7 +194,8 @@ impl<'a> From<&Checked<'a>> for EntriesJson<'a> {
             root: checked.root().to_base64(),
             frames: checked.frames(),
             units: checked.units(),
-            entries: checked.entries().filter_map(json).collect(),
-        }
+            withheld: opened.withheld,
+            entries,
+        })
     }
 }

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
-use bulla::Reader;
+use bulla::{Proven, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
-there are. It does not show that these are all there are.
+there are. It does not show that these are all there are. An entry that is in a group is proven with the group: all
+entries of the same data subjects in its block.
 
 Examples:
   bulla prove audit --entry 1042 -o entry.proof
@@ -62,10 +63,7 @@ impl Prove {
                     return Err(Failure::usage(message));
                 }
                 let proven = reader.identity(self.identities.reader(&self.place)?).prove(&query)?;
-                let read = proven.read;
-                let (entries, units, blocks) = (read.entries, proven.units, (read.blocks_read, read.blocks));
-                let told =
-                    format!("{entries} entries in {units} units; read {} of {} blocks", blocks.0, blocks.1);
+                let told = told(&proven);
                 (proven.text, told)
             }
         };
@@ -80,6 +78,21 @@ impl Prove {
     }
 }
 
+/// What is proven, and what that discloses besides.
+fn told(proven: &Proven) -> String {
+    let Proven { units, entries, withheld, read, .. } = proven;
+    let besides = match entries.saturating_sub(read.entries) {
+        0 => String::new(),
+        more => format!(" ({more} were not asked for, but are of the same data subjects)"),
+    };
+    let without = match withheld {
+        0 => String::new(),
+        some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
+    };
+    let (some, all) = (read.blocks_read, read.blocks);
+    format!("{entries} entries in {units} units{besides}{without}; read {some} of {all} blocks")
+}
+
 /// Reads a checkpoint, which is short.
 fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 1 << 20;
@@ -92,5 +105,32 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
             Err(Failure::usage(format!("{} has over {LIMIT} bytes: it is no checkpoint", path.display())))
         }
         false => Ok(note),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use bulla::{Hash, Proven, ReadReport};
+
+    #[test]
+    fn what_a_group_discloses_besides_or_withholds_is_said() {
+        let read = ReadReport {
+            entries: 3,
+            withheld: 0,
+            blocks_read: 2,
+            blocks: 9,
+            bytes_read: 0,
+            tree_size: 10,
+            root: Hash::ZERO,
+        };
+        let proven = |entries, withheld| {
+            told(&Proven { text: "personal".to_owned(), units: 2, entries, withheld, read })
+        };
+        assert_eq!(proven(3, 0), "3 entries in 2 units; read 2 of 9 blocks");
+        let besides = "5 entries in 2 units (2 were not asked for, but are of the same data subjects)";
+        assert_eq!(proven(5, 0), format!("{besides}; read 2 of 9 blocks"));
+        let without = "of 4 the personal fields cannot be shown: their keys are not there";
+        assert_eq!(proven(5, 4), format!("{besides}; {without}; read 2 of 9 blocks"));
     }
 }

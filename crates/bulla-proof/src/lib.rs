@@ -1,5 +1,6 @@
 //! What an auditor of a Bulla log compiles: entries and their rows, units, commitments, the tree, tiles, checkpoints
-//! and proofs. No keys, no input or output, no unsafe code.
+//! and proofs. No keys but the secrets that a proof discloses, and no cipher to use them; no input or output, no
+//! unsafe code.
 //!
 //! `docs/format.md` is the specification of every byte here.
 #![forbid(unsafe_code)]
@@ -8,6 +9,7 @@ pub mod checkpoint;
 pub mod commitment;
 pub mod consistency;
 pub mod entry;
+pub mod group;
 pub mod hash;
 mod hex;
 pub mod multiproof;
@@ -21,10 +23,14 @@ pub mod varint;
 pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use commitment::{Commitment, CommitmentError, FrameKind, LogId};
 pub use entry::{Entry, EntryError};
+pub use group::{GroupKey, GroupSecret};
 pub use hash::{Hash, HashId, Sha256, sha256};
 pub use multiproof::TreeProofError;
 pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
-pub use proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof, ProofError, ProofFile};
+pub use proof::{
+    ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Proof, ProofError,
+    ProofFile, UnitContent,
+};
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;
 pub use unit::{block_root, row_unit};

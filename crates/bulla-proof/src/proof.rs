@@ -21,13 +21,16 @@
 //! verifying take memory and work in proportion to the file's length, whatever it claims.
 
 mod consistency;
+mod cursor;
 mod disclosure;
 mod error;
 mod text;
+mod unit;
 
 pub use consistency::{ConsistencyProof, Consistent};
-pub use disclosure::{DISCLOSURE_VERSION, DisclosedFrame, DisclosedUnit};
+pub use disclosure::{DISCLOSURE_VERSION, DisclosedFrame};
 pub use error::{FrameProblem, ProofError, UnitProblem};
+pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedUnit, UnitContent};
 
 use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
 use crate::commitment::Commitment;
@@ -75,6 +78,8 @@ pub struct Proof {
     tree_nodes: Vec<Hash>,
     checkpoint: Checkpoint,
     note: Vec<u8>,
+    /// Of the file.
+    length: usize,
 }
 
 impl Proof {
@@ -85,8 +90,11 @@ impl Proof {
     /// Where the parts do not make a proof that verifies: no file is made that a reader refuses. Only the signature
     /// is not looked at.
     pub fn new(note: &[u8], tree_nodes: Vec<Hash>, frames: Vec<DisclosedFrame>) -> Result<Self, ProofError> {
-        let proof = Proof { frames, tree_nodes, checkpoint: read_checkpoint(note)?, note: note.to_vec() };
-        let read = Proof::parse(proof.render().as_bytes())?;
+        let checkpoint = read_checkpoint(note)?;
+        let mut proof = Proof { frames, tree_nodes, checkpoint, note: note.to_vec(), length: 0 };
+        let file = proof.render();
+        proof.length = file.len();
+        let read = Proof::parse(file.as_bytes())?;
         read.verify(None)?;
         debug_assert_eq!(read, proof, "a file tells what it was made of");
         Ok(read)
@@ -125,7 +133,7 @@ impl Proof {
         }
         disclosure.close()?;
         let tree_nodes = lines.hashes()?;
-        Ok(Proof { frames, tree_nodes, checkpoint, note: note.to_vec() })
+        Ok(Proof { frames, tree_nodes, checkpoint, note: note.to_vec(), length: file.len() })
     }
 
     /// The file.
@@ -143,8 +151,8 @@ impl Proof {
     }
 
     /// Checks that the disclosed entries are units of their blocks, the blocks frames of the tree, and the tree the
-    /// one whose head the checkpoint states; and, given the log's `key`, that the log signed that. Without a key,
-    /// anybody can have made all of it.
+    /// one whose head the checkpoint states; that disclosed secrets are those of their groups; and, given the log's
+    /// `key`, that the log signed the tree. Without a key, anybody can have made all of it.
     ///
     /// # Errors
     /// The first of these that does not hold, and in which frame.
@@ -153,9 +161,7 @@ impl Proof {
             open_checkpoint(&self.note, key).map_err(ProofError::Checkpoint)?;
         }
         for frame in &self.frames {
-            frame
-                .verify()
-                .map_err(|problem| ProofError::Frame { frame: frame.commitment().frame, problem })?;
+            frame.verify().map_err(|at| at.of_frame(frame.commitment().frame))?;
         }
         let leaves: Vec<(u64, Hash)> =
             self.frames.iter().map(|frame| (frame.commitment().frame, frame.commitment().leaf())).collect();
@@ -202,7 +208,11 @@ impl<'a> Checked<'a> {
 
     /// How many units are disclosed.
     pub fn units(&self) -> usize {
-        self.proof.frames.iter().map(|frame| frame.units().len()).sum()
+        self.each_unit().count()
+    }
+
+    fn each_unit(&self) -> impl Iterator<Item = &'a DisclosedUnit> + use<'a> {
+        self.proof.frames.iter().flat_map(DisclosedFrame::units)
     }
 
     /// The commitments of those frames, ascending.
@@ -210,11 +220,63 @@ impl<'a> Checked<'a> {
         self.proof.frames.iter().map(DisclosedFrame::commitment)
     }
 
-    /// The disclosed entries with their numbers in the log, ascending.
-    pub fn entries(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + use<'a> {
-        let units = self.proof.frames.iter().flat_map(DisclosedFrame::units);
-        units.map(|unit| (unit.entry, Entry::decode(&unit.row).expect("parsing has read every row")))
+    /// How many entries the disclosed units have: those of rows, and of groups whether they can be opened or not.
+    pub fn entry_count(&self) -> usize {
+        self.each_unit().map(|unit| unit.entries().len()).sum()
     }
+
+    /// The length of the file in bytes, for whoever opens groups and has to set a limit.
+    pub fn file_length(&self) -> usize {
+        self.proof.length
+    }
+
+    /// What is disclosed, frame by frame.
+    pub fn disclosed(&self) -> &'a [DisclosedFrame] {
+        &self.proof.frames
+    }
+
+    /// The disclosed entries that are in no group, with their numbers in the log, ascending.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + use<'a> {
+        let rows = self.each_unit().filter(|unit| unit.group().is_none());
+        rows.flat_map(DisclosedUnit::entries).map(parsed)
+    }
+
+    /// The disclosed groups, in the order of their first entries.
+    pub fn groups(&self) -> impl Iterator<Item = CheckedGroup<'a>> + use<'a> {
+        self.each_unit().filter_map(DisclosedUnit::group).map(|group| CheckedGroup { group })
+    }
+}
+
+/// A group that a proof discloses. To open it takes a cipher, which is not here.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedGroup<'a> {
+    group: &'a DisclosedGroup,
+}
+
+impl<'a> CheckedGroup<'a> {
+    /// The entries with their numbers in the log, ascending, without their personal fields.
+    pub fn shared_entries(&self) -> impl ExactSizeIterator<Item = (u64, Entry<'a>)> + use<'a> {
+        self.group.entries.iter().map(parsed)
+    }
+
+    /// The numbers of the data subjects, ascending. Who they are, only the host knows that wrote the log.
+    pub fn subjects(&self) -> &'a [u64] {
+        &self.group.subjects
+    }
+
+    /// Presence bits of the personal fields.
+    pub fn personal(&self) -> u16 {
+        self.group.personal
+    }
+
+    /// Whether the secret is disclosed that opens the group; it was found to be the group's.
+    pub fn has_secret(&self) -> bool {
+        self.group.secret.is_some()
+    }
+}
+
+fn parsed(entry: &DisclosedEntry) -> (u64, Entry<'_>) {
+    (entry.number, Entry::decode(&entry.row).expect("parsing has read every row"))
 }
 
 fn read_checkpoint(note: &[u8]) -> Result<Checkpoint, ProofError> {

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let checked = proof.verify(Some(&key))?;
     println!(
         "proven: {} entries of {}, disclosed in {} units",
-        checked.entries().count(),
+        checked.entry_count(),
         checked.origin(),
         checked.units()
     );

@@ -3,6 +3,7 @@
 //! `fuzz/` drives them with coverage, a plain test with the corpus alone. Each states what must hold, whatever the
 //! bytes. Not part of the API.
 
+use crate::disclosed::open_proof;
 use crate::event::Event;
 use crate::index::{self, HEAD, Head, Part, Parts};
 use crate::keys::recipients::IdentityFile;
@@ -19,6 +20,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::entry::RawRow;
+use bulla_proof::proof::Checked;
 use bulla_proof::tile;
 use bulla_proof::{Entry, ProofFile};
 use std::io::IoSlice;
@@ -86,12 +88,13 @@ pub fn block(bytes: &[u8]) {
 
 /// A group of the block that was decoded last, as if it were not encrypted: a tag stands behind its plaintext.
 fn personal_rows(decoder: &mut Decoder, group: usize, entries: usize) {
-    let ciphertext = decoder.groups().content(group).ciphertext;
-    let text = ciphertext[..ciphertext.len() - 16].to_vec();
+    let content = decoder.groups().content(group);
+    let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+    let (personal, mut left) = (content.personal, decoder.left());
     let count = (0..entries).filter(|&row| decoder.groups().of_row(row) == Some(group)).count();
     assert!(count > 0, "a group has an entry");
     let mut pieces = Rows::default();
-    if decoder.decode_group(&text, count, &mut pieces).is_ok() {
+    if decoder.decode_group(&text, count, personal, &mut left, &mut pieces).is_ok() {
         assert_eq!(pieces.len(), count);
         assert!(
             pieces.iter().all(|piece| RawRow::parse_personal(piece).is_ok()),
@@ -238,7 +241,7 @@ fn proof_file(bytes: &[u8]) {
         Ok(ProofFile::Entries(proof)) => {
             assert_eq!(proof.render().as_bytes(), bytes, "a proof has one spelling");
             if let Ok(checked) = proof.verify(None) {
-                assert_eq!(checked.entries().count(), checked.units());
+                disclosed(&checked);
             }
         }
         Ok(ProofFile::Consistency(proof)) => {
@@ -248,6 +251,25 @@ fn proof_file(bytes: &[u8]) {
             }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// What a proof that verified discloses.
+fn disclosed(checked: &Checked<'_>) {
+    let rows = checked.entries().count();
+    let grouped = checked.groups().map(|group| group.shared_entries().len()).sum::<usize>();
+    assert_eq!(rows + grouped, checked.entry_count());
+    assert_eq!(rows + checked.groups().count(), checked.units());
+    let mut last = None;
+    let opened = open_proof(checked, |entry| {
+        assert!(last < Some(entry.number), "entries ascend");
+        last = Some(entry.number);
+        Ok(())
+    });
+    if let Ok(opened) = opened {
+        assert_eq!(opened.entries, checked.entry_count() as u64);
+        let closed = checked.groups().filter(|group| !group.has_secret());
+        assert_eq!(opened.withheld, closed.map(|group| group.shared_entries().len() as u64).sum::<u64>());
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! What they prove, and what not, is in `docs/format.md`, "Proofs".
 
+mod disclose;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
@@ -10,28 +12,47 @@ use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
 use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof};
 use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
+use std::fmt;
 
 /// A proof of the entries that meet a query.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Proven {
-    /// The file.
+    /// The file. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
     pub text: String,
     /// What it discloses: so many units.
     pub units: u64,
-    /// What was read for it, and how many entries it discloses.
+    /// So many entries those have. They are more than met the query where a group has others of the same data subjects:
+    /// a group is proven as a whole.
+    pub entries: u64,
+    /// Of those, the ones whose personal fields the file does not open: nobody has their keys any more.
+    pub withheld: u64,
+    /// What was read for it, and how many entries met the query.
     pub read: ReadReport,
+}
+
+impl fmt::Debug for Proven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Proven { text: _, units, entries, withheld, read } = self;
+        let mut shown = f.debug_struct("Proven");
+        shown.field("units", units).field("entries", entries).field("withheld", withheld);
+        shown.field("read", read).finish_non_exhaustive()
+    }
 }
 
 impl Reader {
     /// Proves that the log holds the entries that meet `query`, to whoever has the log's key and the proof alone.
-    /// The proof discloses those entries, and of others no more than that there are so many.
+    /// The proof discloses those entries, and of others no more than that there are so many; but an entry that is in a
+    /// group discloses the group: all entries of the same data subjects in its block, and the secret that opens it,
+    /// where the keys are at hand.
     ///
     /// # Errors
     /// `Refused` where no entry meets the query; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
         let snapshot = self.snapshot()?;
-        let mut frames = Vec::new();
-        let read = snapshot.read(query, Delivery::Discardable, disclose, |frame| {
+        let mut frames = Vec::<DisclosedFrame>::new();
+        let of_block =
+            |matches: &Matches<'_>| disclose::disclose(matches.opener, matches.commitment, matches.rows);
+        let read = snapshot.read(query, Delivery::Discardable, of_block, |frame| {
             frames.push(frame.map_err(|error| impossible(&error))?);
             Ok(())
         })?;
@@ -43,9 +64,12 @@ impl Reader {
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
         let nodes =
             multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
-        let units = frames.iter().map(|frame| frame.units().len() as u64).sum();
+        let all = || frames.iter().flat_map(DisclosedFrame::units);
+        let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
+        let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
+        let withheld = all().filter(closed).map(entries_of).sum();
         let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        Ok(Proven { text: proof.render(), units, read })
+        Ok(Proven { text: proof.render(), units, entries, withheld, read })
     }
 
     /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.
@@ -82,18 +106,8 @@ impl Reader {
     }
 }
 
-/// Of a block, what matches.
-fn disclose(matches: &Matches<'_>) -> Result<DisclosedFrame, TreeProofError> {
-    let (commitment, rows) = (matches.commitment, matches.opener.rows());
-    let (units, salts) = matches.opener.units(commitment);
-    let unit = |&row: &u32| DisclosedUnit {
-        position: u64::from(row),
-        salt: salts[row as usize],
-        entry: commitment.first_entry + u64::from(row),
-        row: rows[row as usize].to_vec(),
-    };
-    let disclosed = matches.rows.iter().map(unit).collect();
-    DisclosedFrame::new(commitment.clone(), &units, disclosed)
+fn entries_of(unit: &DisclosedUnit) -> u64 {
+    unit.entries().len() as u64
 }
 
 /// Everything that goes into a proof was checked before.

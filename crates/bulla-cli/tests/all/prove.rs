@@ -67,6 +67,46 @@ fn a_proof_discloses_what_an_export_prints_and_another_implementation_agrees() {
     }
 }
 
+/// Proofs of groups, which another implementation made.
+#[test]
+fn groups_are_opened_or_their_entries_marked_and_what_does_not_open_is_refused() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/proof/groups.json");
+    let vectors: serde_json::Value = serde_json::from_slice(&std::fs::read(vectors).unwrap()).unwrap();
+    let key = vectors["vkey"].as_str().unwrap();
+    let place = Place::empty();
+    let write =
+        |vector: &serde_json::Value| place.write("a.proof", vector["file"].as_str().unwrap().as_bytes());
+    let mut marked = 0;
+    for vector in vectors["proofs"].as_array().unwrap() {
+        let (file, opened) = (write(vector), vector["opened"].as_array().unwrap());
+        let ran = check(&file, &["--key", key]).exits(exit::DONE);
+        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", key]).output().unwrap();
+        assert_eq!(ran.out, Ran::from(theirs).exits(0).out, "{}", vector["name"]);
+
+        let (units, withheld) = (&vector["units"], opened.iter().filter(|entry| entry[2] == true).count());
+        assert!(
+            ran.err.contains(&format!("discloses {} entries, which are {units} units of ", opened.len()))
+        );
+        let told = format!("of {withheld} of them the personal fields are withheld");
+        assert_eq!(ran.err.contains(&told), withheld > 0, "{ran:?}");
+        let lines = parse_lines(&ran.out);
+        for (line, entry) in lines.iter().zip(opened) {
+            assert_eq!((&line["entry"], line["withheld"] == true), (&entry[0], entry[2] == true));
+        }
+        let json = check(&file, &["--key", key, "--json"]).exits(exit::DONE).json();
+        assert_eq!((&json["units"], &json["withheld"]), (units, &withheld.into()));
+        assert_eq!(json["entries"].as_array().unwrap(), &lines);
+        marked += withheld;
+    }
+    assert!(marked > 5);
+    for vector in ["refused", "unopened"].iter().flat_map(|list| vectors[list].as_array().unwrap()) {
+        for more in [&["--key", key][..], &["--key", key, "--json"]] {
+            let ran = check(&write(vector), more).exits(exit::VIOLATION);
+            assert!(ran.err.starts_with("bulla: ") && ran.out.is_empty(), "{}: {ran:?}", vector["name"]);
+        }
+    }
+}
+
 #[test]
 fn without_a_key_a_proof_only_agrees_with_itself_and_with_another_it_does_not_hold() {
     let place = filled();

@@ -80,18 +80,34 @@ pub enum UnitProblem {
     NotMinimal,
     /// Its position is past the block's last.
     Position,
-    /// It is a group of one data subject, which a later version of Bulla wrote.
-    Group,
     /// There is no such kind of unit.
     Kind(u8),
     /// There is no such codec.
     Codec(u8),
-    /// The entry is not of the frame's.
+    /// An entry is not of the frame's.
     Entry,
-    /// The entry does not come after the one before it.
+    /// Its first entry does not come after that of the unit before it.
     Order,
-    /// The row is not canonical.
+    /// A row is not canonical.
     Row(EntryError),
+    /// These cannot be a group's personal fields: one is unknown, or the data subjects are not among them.
+    Personal(u16),
+    /// The group has this many entries: none, or more than the frame.
+    Entries(u64),
+    /// The shared row of this entry has a personal field.
+    NotShared(u64),
+    /// The group has this many data subjects: none, or more than an entry may name.
+    Subjects(u64),
+    /// A data subject's number is past the last.
+    Subject,
+    /// The group's ciphertext has this many bytes, fewer than its tag.
+    Ciphertext(u64),
+    /// Whether the group's secret is disclosed is neither 0 nor 1.
+    Opened(u8),
+    /// One of its entries is in a unit before it.
+    Repeated,
+    /// The disclosed secret is not the one that the group commits to.
+    Secret,
 }
 
 /// What is wrong inside a frame whose number the reader knows.
@@ -162,12 +178,28 @@ impl fmt::Display for UnitProblem {
             Self::Truncated => write!(f, "the disclosure ends inside it"),
             Self::NotMinimal => write!(f, "an integer is not in its shortest form"),
             Self::Position => write!(f, "its position is past the block's last"),
-            Self::Group => write!(f, "it is the group of a data subject, which needs a newer version"),
             Self::Kind(kind) => write!(f, "it has the unknown kind {kind}"),
             Self::Codec(codec) => write!(f, "it has the unknown codec {codec}"),
-            Self::Entry => write!(f, "its entry is not one of the frame's"),
-            Self::Order => write!(f, "its entry does not come after the one before it"),
+            Self::Entry => write!(f, "an entry is not one of the frame's"),
+            Self::Order => write!(f, "its first entry does not come after that of the unit before it"),
             Self::Row(error) => write!(f, "{error}"),
+            Self::Personal(fields) => write!(f, "{fields:#06x} cannot be the personal fields of a group"),
+            Self::Entries(count) => {
+                write!(f, "it is a group of {count} entries, none or more than the frame has")
+            }
+            Self::NotShared(entry) => write!(f, "the shared row of entry {entry} has a personal field"),
+            Self::Subjects(count) => write!(f, "it is a group of {count} data subjects, none or too many"),
+            Self::Subject => write!(f, "a data subject's number is past the last"),
+            Self::Ciphertext(length) => {
+                write!(f, "its ciphertext has {length} bytes, fewer than any has")
+            }
+            Self::Opened(tag) => {
+                write!(f, "it says {tag} where 1 says that its secret follows, and 0 that not")
+            }
+            Self::Repeated => write!(f, "one of its entries is in a unit before it"),
+            Self::Secret => {
+                write!(f, "the secret that is disclosed is not the one that the group commits to")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which entries of a block form which personal group: one for each set of data subjects.
 
 use crate::error::{Error, Result};
-use crate::keys::group::{GroupSecret, Place, Subjects};
+use crate::keys::group::{Place, Subjects};
 use crate::seal::groups::{Grouping, SubjectSet};
 use crate::vault::Subject;
 use bulla_proof::entry::RawRow;
@@ -50,7 +50,7 @@ fn secret(place: Place<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet
     if !numbers.is_sorted_by(|one, next| one < next) {
         return Err(Error::tampered("two data subjects have one number"));
     }
-    let secret = GroupSecret::derive(place, of_set().map(|subject| (subject.number, &subject.key)))?;
+    let secret = place.secret(of_set().map(|subject| (subject.number, &subject.key)))?;
     Ok(SubjectSet { numbers, secret })
 }
 

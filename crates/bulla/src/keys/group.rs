@@ -1,27 +1,17 @@
 //! The key of a personal group: one set of data subjects in one block.
 //!
 //! secret = HKDF-Expand(the subjects' keys, "bulla group v1" ‖ log id ‖ epoch's random ‖ frame number ‖ count of
-//! subjects ‖ their numbers, 32), then key ‖ commitment = HKDF-Expand(secret, "bulla group keys v1", 64) (RFC 5869,
-//! SHA-256). All of the subjects' keys are needed for the secret, and it opens that one group: a proof may reveal it,
-//! and whoever has it can check the commitment.
+//! subjects ‖ their numbers, 32) (RFC 5869, SHA-256); the key and the commitment to it follow from the secret, as
+//! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
+//! proof may reveal it, and whoever has it can check the commitment.
 
 use crate::error::{Error, Result};
 use crate::vault::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
-use bulla_proof::hash::Hash;
+pub use bulla_proof::group::GroupSecret;
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
-/// The secret of one group.
-#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub struct GroupSecret(pub(crate) [u8; 32]);
-
-/// The key of a group's ciphertext, and the commitment to it.
-pub(crate) struct GroupKey {
-    pub(crate) key: Zeroizing<[u8; 32]>,
-    pub(crate) commitment: Hash,
-}
+use zeroize::Zeroizing;
 
 /// The block that a group is in.
 #[derive(Clone, Copy, Debug)]
@@ -84,22 +74,23 @@ impl GroupKeys for SharedOnly {
     }
 }
 
-impl GroupSecret {
-    /// Derives the secret of the group of these subjects, ascending by their numbers, each once.
+impl Place<'_> {
+    /// The secret of the group of these subjects, ascending by their numbers, each once.
     ///
     /// # Errors
     /// `Invalid` where there is no subject.
-    pub fn derive<'a>(
-        place: Place<'_>,
+    pub fn secret<'a>(
+        self,
         subjects: impl ExactSizeIterator<Item = (u64, &'a SubjectKey)>,
-    ) -> Result<Self> {
+    ) -> Result<GroupSecret> {
+        const LABEL: &[u8] = b"bulla group v1";
         let count = subjects.len();
         let mut keys = Zeroizing::new(Vec::with_capacity(count * 32));
         let mut info = Vec::with_capacity(LABEL.len() + 16 + 32 + 8 * (2 + count));
         info.extend_from_slice(LABEL);
-        info.extend_from_slice(&place.log.0);
-        info.extend_from_slice(place.epoch_random);
-        info.extend_from_slice(&place.frame.to_le_bytes());
+        info.extend_from_slice(&self.log.0);
+        info.extend_from_slice(self.epoch_random);
+        info.extend_from_slice(&self.frame.to_le_bytes());
         info.extend_from_slice(&(count as u64).to_le_bytes());
         for (number, key) in subjects {
             info.extend_from_slice(&number.to_le_bytes());
@@ -107,29 +98,9 @@ impl GroupSecret {
         }
         let hkdf =
             Hkdf::<Sha256>::from_prk(&keys).map_err(|_| Error::invalid("a group has no data subject"))?;
-        let mut secret = GroupSecret([0; 32]);
-        expand(&hkdf, &info, &mut secret.0)?;
-        Ok(secret)
+        let mut secret = Zeroizing::new([0; GroupSecret::LENGTH]);
+        let expanded = hkdf.expand(&info, &mut *secret);
+        expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
+        Ok(GroupSecret::new(*secret))
     }
-
-    /// The group's key and the commitment to it.
-    ///
-    /// # Errors
-    /// None in practice: the lengths are fixed.
-    pub(crate) fn key(&self) -> Result<GroupKey> {
-        let hkdf =
-            Hkdf::<Sha256>::from_prk(&self.0).map_err(|_| Error::unavailable("HKDF refused its key"))?;
-        let mut output = Zeroizing::new([0; 64]);
-        expand(&hkdf, b"bulla group keys v1", &mut *output)?;
-        let (mut key, mut commitment) = (Zeroizing::new([0; 32]), Hash::ZERO);
-        key.copy_from_slice(&output[..32]);
-        commitment.0.copy_from_slice(&output[32..]);
-        Ok(GroupKey { key, commitment })
-    }
-}
-
-const LABEL: &[u8] = b"bulla group v1";
-
-fn expand(hkdf: &Hkdf<Sha256>, info: &[u8], output: &mut [u8]) -> Result<()> {
-    hkdf.expand(info, output).map_err(|_| Error::unavailable("HKDF refused its length"))
 }

@@ -8,13 +8,12 @@ use crate::keys::epoch::EpochKeys;
 use crate::keys::group::{GroupKeys, GroupSecret, Place};
 use crate::seal::Identity;
 use crate::seal::columns::{Decoder, Groups, Rows};
-use crate::seal::groups::{Leaves, Members};
+use crate::seal::groups::{Leaves, Members, decrypt, merge};
 use crate::segment::SegmentName;
 use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_proof::entry::RawRow;
 use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::unit::{self, GroupContent, SALT_LENGTH};
+use bulla_proof::unit::{self, SALT_LENGTH};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -92,8 +91,8 @@ pub(crate) struct BlockOpener {
     /// With the personal fields of the groups that were opened, once that was asked for.
     whole: Rows,
     members: Members,
-    /// Of each group, whether its personal fields are in `whole`.
-    opened: Vec<bool>,
+    /// Of each group, if its personal fields are in `whole`, what opened it.
+    secrets: Vec<Option<GroupSecret>>,
     salts: Vec<u8>,
     units: Vec<Hash>,
 }
@@ -123,8 +122,8 @@ impl BlockOpener {
         let groups = self.decoder.groups();
         self.members.fill(entries, groups.len(), |row| groups.of_row(row));
         self.whole.clear();
-        self.opened.clear();
-        self.opened.resize(groups.len(), false);
+        self.secrets.clear();
+        self.secrets.resize(groups.len(), None);
         Ok(())
     }
 
@@ -139,28 +138,29 @@ impl BlockOpener {
         opening: &Opening<'_>,
     ) -> Result<Result<(), Unreadable>> {
         let place = Place { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
-        let mut personal = vec![None; if self.opened.is_empty() { 0 } else { self.rows.len() }];
+        let mut personal = vec![None; if self.secrets.is_empty() { 0 } else { self.rows.len() }];
+        let mut left = self.decoder.left();
         let mut pieces = Rows::default();
         let mut bytes = Vec::new();
-        for group in 0..self.opened.len() {
+        for group in 0..self.secrets.len() {
             let content = self.decoder.groups().content(group);
             if opening.subject.is_some_and(|subject| content.subjects.binary_search(&subject).is_err()) {
                 continue;
             }
             let Some(secret) = opening.keys.secret(place, content.subjects)? else { continue };
-            let text = match decrypt(&secret, &content)? {
+            let (fields, rows) = (content.personal, self.members.of(group));
+            let text = match decrypt(&secret, &content) {
                 Ok(text) => text,
-                Err(unreadable) => return Ok(Err(unreadable)),
+                Err(detail) => return Ok(Err(invalid(detail.to_owned()))),
             };
-            let rows = self.members.of(group);
-            if let Err(error) = self.decoder.decode_group(&text, rows.len(), &mut pieces) {
+            if let Err(error) = self.decoder.decode_group(&text, rows.len(), fields, &mut left, &mut pieces) {
                 return Ok(Err(invalid(format!("a group of the block does not decode: {error}"))));
             }
             for (&row, piece) in rows.iter().zip(pieces.iter()) {
                 personal[row as usize] = Some(bytes.len()..bytes.len() + piece.len());
                 bytes.extend_from_slice(piece);
             }
-            self.opened[group] = true;
+            self.secrets[group] = Some(secret);
         }
         Ok(self.merge(&personal, &bytes))
     }
@@ -174,23 +174,37 @@ impl BlockOpener {
                 continue;
             };
             // Both were written by the decoder.
-            let parsed = RawRow::parse(shared).and_then(|shared| {
-                RawRow::parse_personal(&bytes[personal.clone()]).map(|personal| shared.or(&personal))
-            });
-            let row = parsed.map_err(|error| invalid(format!("an entry of a group: {error}")))?;
-            self.whole.push(|out| row.write(u16::MAX, out));
+            self.whole
+                .push(|out| merge(shared, &bytes[personal.clone()], out))
+                .map_err(|error| invalid(format!("an entry of a group: {error}")))?;
         }
         Ok(())
     }
 
     /// The rows of the block opened last, with the personal fields of the groups that were opened.
     pub(crate) fn rows(&self) -> &Rows {
-        if self.whole.len() == self.rows.len() && !self.opened.is_empty() { &self.whole } else { &self.rows }
+        if self.whole.len() == self.rows.len() && !self.secrets.is_empty() { &self.whole } else { &self.rows }
     }
 
     /// Whether personal fields of a row are not in it, since its group was not opened.
     pub(crate) fn is_withheld(&self, row: usize) -> bool {
-        self.decoder.groups().of_row(row).is_some_and(|group| !self.opened[group])
+        self.decoder.groups().of_row(row).is_some_and(|group| self.secrets[group].is_none())
+    }
+
+    /// The rows of a group, ascending.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn rows_of(&self, group: usize) -> &[u32] {
+        self.members.of(group)
+    }
+
+    /// What opened a group, if it was opened.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn secret(&self, group: usize) -> Option<&GroupSecret> {
+        self.secrets[group].as_ref()
     }
 
     /// The groups of the block opened last.
@@ -233,7 +247,7 @@ impl BlockOpener {
     ) -> Result<(), Unreadable> {
         let mismatch =
             |detail: &str| Unreadable { kind: FindingKind::UnitsMismatch, detail: detail.to_owned() };
-        let units = self.rows.len() - self.members.len() + self.opened.len();
+        let units = self.rows.len() - self.members.len() + self.secrets.len();
         if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
             return Err(mismatch("the salts could not be derived"));
         }
@@ -248,20 +262,11 @@ impl BlockOpener {
     }
 }
 
-/// The plaintext of a group.
-fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Result<Vec<u8>, Unreadable>> {
-    let key = secret.key()?;
-    if key.commitment != *content.commitment {
-        return Ok(Err(invalid("a group is not under the key that it commits to".to_owned())));
-    }
-    let mut text = content.ciphertext.to_vec();
-    let opened = AesGcm.open(&key.key, 0, &[], &mut text);
-    Ok(opened.map(|()| text).map_err(|_| invalid("a group does not decrypt under its key".to_owned())))
-}
-
 fn invalid(detail: String) -> Unreadable {
     Unreadable { kind: FindingKind::BlockInvalid, detail }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod world;

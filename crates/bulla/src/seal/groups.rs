@@ -4,12 +4,13 @@
 
 use super::Identity;
 use super::columns::{Encoder, Groups, PERSONAL, Partition};
-use crate::environment::Cipher;
+use crate::environment::{AesGcm, Cipher};
 use crate::error::{Error, Result};
 use crate::keys::group::GroupSecret;
+use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
-use bulla_proof::unit::{self, CODEC_ROW};
+use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
 
 /// Which entries of a block form which group, and the secrets of the groups: what sealing is given.
 pub(crate) struct Grouping {
@@ -100,7 +101,7 @@ pub(super) fn encrypt(
     let mut text = Vec::new();
     groups.begin(grouping.personal);
     for (group, set) in grouping.sets.iter().enumerate() {
-        let key = set.secret.key()?;
+        let key = set.secret.key();
         text.clear();
         let of_group = members.of(group).iter().map(|&row| rows[row as usize]);
         encoder
@@ -112,6 +113,32 @@ pub(super) fn encrypt(
             Ok::<(), Error>(())
         })?;
     }
+    Ok(())
+}
+
+/// The plaintext of a group, which [`encrypt`] has made the ciphertext of.
+///
+/// # Errors
+/// Where the secret is not the group's, or the ciphertext is not what it was; says which.
+pub(crate) fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Vec<u8>, &'static str> {
+    let key = secret.key();
+    if key.commitment != *content.commitment {
+        return Err("a group is not under the key that it commits to");
+    }
+    let mut text = content.ciphertext.to_vec();
+    match AesGcm.open(&key.key, 0, &[], &mut text) {
+        Ok(()) => Ok(text),
+        Err(_) => Err("a group does not decrypt under its key"),
+    }
+}
+
+/// Appends the row of an entry, from its shared row and its personal one.
+///
+/// # Errors
+/// Where they are none.
+pub(crate) fn merge(shared: &[u8], personal: &[u8], out: &mut Vec<u8>) -> Result<(), EntryError> {
+    let (shared, personal) = (RawRow::parse(shared)?, RawRow::parse_personal(personal)?);
+    shared.or(&personal).write(u16::MAX, out);
     Ok(())
 }
 

@@ -37,6 +37,14 @@ pub fn write_entry(entry: &Entry<'_>, number: u64, out: &mut Vec<u8>) {
     write_fields(entry, out);
 }
 
+/// Writes an entry whose personal fields are withheld: as [`write_entry`] does, and says so at the end, so that nobody
+/// takes it for an entry without them. `bulla append` refuses such a line.
+pub fn write_withheld(entry: &Entry<'_>, number: u64, out: &mut Vec<u8>) {
+    write_entry(entry, number, out);
+    out.truncate(out.len() - "}\n".len());
+    out.extend_from_slice(b",\"withheld\":true}\n");
+}
+
 /// Writes an entry as a line that `bulla append` reads: as [`write_entry`] does, without a number.
 pub fn write_unnumbered(entry: &Entry<'_>, out: &mut Vec<u8>) {
     let start = out.len();

@@ -26,6 +26,6 @@ impl GroupKeys for Vault {
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let keys =
             subjects.iter().map(|&number| self.key(number)).collect::<Result<Option<Vec<SubjectKey>>>>()?;
-        keys.map(|keys| GroupSecret::derive(place, subjects.iter().copied().zip(&keys))).transpose()
+        keys.map(|keys| place.secret(subjects.iter().copied().zip(&keys))).transpose()
     }
 }

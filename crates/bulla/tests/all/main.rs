@@ -9,6 +9,7 @@ mod configure;
 mod corpus;
 mod crash;
 mod damage;
+mod disclosed;
 mod erasure;
 mod examples;
 mod follow;

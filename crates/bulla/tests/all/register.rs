@@ -65,7 +65,7 @@ impl GroupKeys for Register {
             return Ok(None);
         }
         let keys = subjects.iter().map(|&number| key(&known.names[number as usize])).collect::<Vec<_>>();
-        GroupSecret::derive(place, subjects.iter().copied().zip(&keys)).map(Some)
+        place.secret(subjects.iter().copied().zip(&keys)).map(Some)
     }
 }
 
@@ -104,7 +104,7 @@ impl GroupKeys for ByName {
 
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let keys = subjects.iter().map(|number| key(&number.to_string())).collect::<Vec<_>>();
-        GroupSecret::derive(place, subjects.iter().copied().zip(&keys)).map(Some)
+        place.secret(subjects.iter().copied().zip(&keys)).map(Some)
     }
 }
 

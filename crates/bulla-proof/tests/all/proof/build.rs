@@ -1,4 +1,4 @@
-use super::world::{WITNESS, World};
+use super::world::{WITNESS, World, entry, entry_mut};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::proof::{FrameProblem, UnitProblem};
@@ -45,7 +45,7 @@ proptest! {
         let expected: Vec<(u64, &[u8])> = chosen
             .iter()
             .flat_map(|(frame, at)| at.iter().map(|&at| &world.frames[*frame].units[at]))
-            .map(|unit| (unit.entry, &unit.row[..]))
+            .map(|unit| (entry(unit).number, &entry(unit).row[..]))
             .collect();
         let found: Vec<(u64, Vec<u8>)> =
             checked.entries().map(|(number, entry)| (number, super::world::encode(&entry))).collect();
@@ -130,9 +130,12 @@ fn nothing_is_built_that_does_not_verify() {
         disclosed(&|units| units[1].position = 5),
         Err(TreeProofError::Position { position: 5, size: 5 })
     );
-    assert_eq!(disclosed(&|units| units[0].entry = 3), of_unit(1, UnitProblem::Order));
-    assert_eq!(disclosed(&|units| units[0].entry = 7), of_unit(0, UnitProblem::Entry));
-    assert!(matches!(disclosed(&|units| units[0].row.push(0)), Ok(Err(ProofError::Unit { unit: 0, .. }))));
+    assert_eq!(disclosed(&|units| entry_mut(&mut units[0]).number = 3), of_unit(1, UnitProblem::Order));
+    assert_eq!(disclosed(&|units| entry_mut(&mut units[0]).number = 7), of_unit(0, UnitProblem::Entry));
+    assert!(matches!(
+        disclosed(&|units| entry_mut(&mut units[0]).row.push(0)),
+        Ok(Err(ProofError::Unit { unit: 0, .. }))
+    ));
     assert_eq!(disclosed(&|units| units[0].salt[0] ^= 1), Ok(of(1, FrameProblem::Root)));
     // Unit hashes that are not as many as the commitment says.
     let hashes = &world.frames[1].hashes[..4];

@@ -1,7 +1,7 @@
 //! Every bit of small files altered, every end cut off: refused, or of no matter.
 
-use super::world::{WITNESS, World};
-use bulla_proof::{HashId, Proof, ProofFile, VerifierKey};
+use super::world::{Frame, WITNESS, World};
+use bulla_proof::{DisclosedFrame, HashId, Proof, ProofFile, VerifierKey};
 
 /// What a file proves to whoever has the key, in full.
 fn proven(file: &[u8], key: &VerifierKey) -> Option<String> {
@@ -10,7 +10,12 @@ fn proven(file: &[u8], key: &VerifierKey) -> Option<String> {
             assert_eq!(proof.render().as_bytes(), file, "a file has one spelling");
             let checked = proof.verify(Some(key)).ok()?;
             let entries: Vec<_> = checked.entries().collect();
-            Some(format!("{} {} {:?}", checked.tree_size(), checked.root(), entries))
+            let groups = checked.groups().map(|group| {
+                let entries = group.shared_entries().collect::<Vec<_>>();
+                format!("{entries:?} {:?} {} {}", group.subjects(), group.personal(), group.has_secret())
+            });
+            let groups = groups.collect::<Vec<_>>();
+            Some(format!("{} {} {entries:?} {groups:?}", checked.tree_size(), checked.root()))
         }
         ProofFile::Consistency(proof) => {
             assert_eq!(proof.render().as_bytes(), file, "a file has one spelling");
@@ -26,14 +31,37 @@ fn files(world: &World) -> Vec<String> {
     vec![single, several, world.growth(3, 4).render()]
 }
 
+/// Proofs of groups, with a secret and without.
+fn group_files(world: &World) -> Vec<String> {
+    let opened = world.proof(&[(1, &[1, 2])]).render();
+    let mut units = world.frames[3].units[..2].to_vec();
+    super::world::group_mut(&mut units[1]).secret = None;
+    let Frame { commitment, hashes, .. } = &world.frames[3];
+    let frame = DisclosedFrame::new(commitment.clone(), hashes, units).unwrap();
+    let closed = Proof::new(world.note(4).as_bytes(), world.tree_nodes(&[3]), vec![frame]).unwrap();
+    vec![opened, closed.render()]
+}
+
 fn world() -> World {
     World::new(HashId::Sha256, &[5, 0, 3])
 }
 
+fn grouped() -> World {
+    World::with_groups(HashId::Sha256, &[6, 0, 3], super::world::row, super::world::mixed)
+}
+
+/// All files, with their log.
+fn all_files() -> Vec<(World, Vec<String>)> {
+    let (world, grouped) = (world(), grouped());
+    let (files, group_files) = (files(&world), group_files(&grouped));
+    vec![(world, files), (grouped, group_files)]
+}
+
 #[test]
 fn every_altered_bit_is_seen() {
-    let world = world();
-    for file in files(&world) {
+    for (world, file) in
+        all_files().iter().flat_map(|(world, files)| files.iter().map(move |file| (world, file)))
+    {
         assert!(proven(file.as_bytes(), &world.key).is_some());
         for bit in 0..file.len() * 8 {
             let mut damaged = file.clone().into_bytes();
@@ -69,8 +97,9 @@ fn a_witness_line_is_the_witness_own() {
 
 #[test]
 fn every_end_that_is_cut_off_is_missed() {
-    let world = world();
-    for file in files(&world) {
+    for (world, file) in
+        all_files().iter().flat_map(|(world, files)| files.iter().map(move |file| (world, file)))
+    {
         for length in 0..file.len() {
             assert_eq!(proven(&file.as_bytes()[..length], &world.key), None, "{length} of {file}");
         }
@@ -82,8 +111,9 @@ fn every_end_that_is_cut_off_is_missed() {
 
 #[test]
 fn every_byte_left_out_or_doubled_is_seen() {
-    let world = world();
-    for file in files(&world) {
+    for (world, file) in
+        all_files().iter().flat_map(|(world, files)| files.iter().map(move |file| (world, file)))
+    {
         for at in 0..file.len() {
             let (before, rest) = file.as_bytes().split_at(at);
             assert_eq!(proven(&[before, &rest[1..]].concat(), &world.key), None, "without {at} of {file}");

@@ -14,9 +14,10 @@ const BESIDES: usize = 4096;
 
 fn read_within_bounds(file: &[u8], world: &World) -> bool {
     let (proven, most) = most_held(|| match ProofFile::parse(file) {
-        Ok(ProofFile::Entries(proof)) => {
-            proof.verify(Some(&world.key)).is_ok_and(|checked| checked.entries().count() == checked.units())
-        }
+        Ok(ProofFile::Entries(proof)) => proof.verify(Some(&world.key)).is_ok_and(|checked| {
+            let grouped: usize = checked.groups().map(|group| group.shared_entries().len()).sum();
+            checked.entries().count() + grouped == checked.entry_count()
+        }),
         Ok(ProofFile::Consistency(proof)) => proof.verify(Some(&world.key)).is_ok(),
         Err(_) => false,
     });
@@ -72,7 +73,7 @@ fn no_claim_is_believed() {
         out.extend_from_slice(row);
         out
     };
-    let row = &world.frames[1].units[0].row[..];
+    let row = &super::world::entry(&world.frames[1].units[0]).row[..];
     let fits = row.len() as u64;
     for commitment in [sound, &large] {
         for count in [0, 1, 2, 5, 6, (1 << 24) - 1, 1 << 24, 1 << 32, u64::MAX] {
@@ -89,6 +90,51 @@ fn no_claim_is_believed() {
                 }
             }
         }
+    }
+}
+
+/// Every integer of a group at its largest, and just past what follows it.
+#[test]
+fn no_claim_of_a_group_is_believed() {
+    let world = World::with_groups(HashId::Sha256, &[9], super::world::row, super::world::mixed);
+    let sound = &world.frames[1].commitment;
+    let large = Commitment { content_log2: 28, entries: 1 << 24, units: 1 << 24, ..sound.clone() };
+    large.check().unwrap();
+    let group = world.frames[1].units[1].group().unwrap();
+    let entry = &group.entries[0];
+    let claims = [0, 1, 2, 15, 16, 64, 65, 1 << 24, (1 << 24) + 1, 1 << 32, 1 << 63, u64::MAX];
+    // Count, number and length of entries; count and number of subjects; length of the ciphertext.
+    let honest = [1, 1, entry.row.len() as u64, 1, 0, group.ciphertext.len() as u64];
+    for commitment in [sound, &large] {
+        for (claim, at) in claims.into_iter().flat_map(|claim| (0..honest.len()).map(move |at| (claim, at))) {
+            let mut told = honest;
+            told[at] = claim;
+            let mut disclosure = [&[1][..], &commitment.encode(), &[1, 1, 1, 1], &[3; 16]].concat();
+            disclosure.extend_from_slice(&group.personal.to_le_bytes());
+            let (shared, rest) = told.split_at(3);
+            shared.iter().for_each(|&integer| varint::push(integer, &mut disclosure));
+            disclosure.extend_from_slice(&entry.row);
+            rest.iter().for_each(|&integer| varint::push(integer, &mut disclosure));
+            disclosure.extend_from_slice(&group.ciphertext);
+            disclosure.extend_from_slice(group.commitment.as_bytes());
+            disclosure.push(0);
+            for header in [SINGLE, MULTI] {
+                assert!(!read_within_bounds(&file(header, &disclosure, "index 1\n", &world), &world));
+            }
+        }
+    }
+}
+
+#[test]
+fn honest_groups_stay_within_the_bounds() {
+    let shortest =
+        |_| encode(&Entry { operation: "x", time: Some(1_700_000_000_000_000_000), ..Entry::default() });
+    // One group, many, and groups among rows.
+    let groups: [fn(u64) -> Option<u64>; 3] = [|_| Some(1), |entry| Some(entry % 1000), super::world::mixed];
+    for group in groups {
+        let world = World::with_groups(HashId::Sha256, &[5000], shortest, group);
+        let all: Vec<usize> = (0..world.frames[1].units.len()).collect();
+        assert!(read_within_bounds(world.proof(&[(1, &all)]).render().as_bytes(), &world));
     }
 }
 

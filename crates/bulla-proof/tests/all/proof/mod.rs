@@ -2,6 +2,7 @@
 
 mod build;
 mod damage;
+mod groups;
 mod hostile;
 mod second_reader;
 mod vectors;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// What the script finds in `files`: its output, and whether it took each.
-fn check(test: &str, files: &[Vec<u8>], key: Option<&VerifierKey>) -> (Output, Vec<bool>) {
+pub(crate) fn check(test: &str, files: &[Vec<u8>], key: Option<&VerifierKey>) -> (Output, Vec<bool>) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,11 +1,13 @@
 //! Small logs, whose every frame and unit the tests know.
 
 use bulla_proof::commitment::{CODEC_COLUMNS, CODEC_PLAIN, Commitment, FrameKind, LogId};
+use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::tree::node_hash;
-use bulla_proof::unit::CODEC_ROW;
+use bulla_proof::unit::{CODEC_ROW, group_unit};
 use bulla_proof::{
-    Checkpoint, ConsistencyProof, DisclosedFrame, DisclosedUnit, Entry, Hash, HashId, Proof, VerifierKey,
-    block_root, consistency, multiproof, row_unit, sha256, sign_checkpoint,
+    Checkpoint, ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Entry,
+    GroupSecret, Hash, HashId, Proof, UnitContent, VerifierKey, block_root, consistency, multiproof,
+    row_unit, sha256, sign_checkpoint,
 };
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -31,10 +33,21 @@ impl World {
     }
 
     pub(crate) fn with_rows(hash: HashId, blocks: &[u64], row: impl Fn(u64) -> Vec<u8>) -> World {
+        World::with_groups(hash, blocks, row, |_| None)
+    }
+
+    /// The same, with entries in the groups that `group` names, of the block that they are in.
+    pub(crate) fn with_groups(
+        hash: HashId,
+        blocks: &[u64],
+        row: impl Fn(u64) -> Vec<u8>,
+        group: impl Fn(u64) -> Option<u64>,
+    ) -> World {
         let mut frames = Vec::new();
         let mut first = 0;
         for (number, &entries) in [0].iter().chain(blocks).enumerate() {
-            frames.push(frame(hash, number as u64, first, entries, &row));
+            let units = units(number as u64, first..first + entries, &row, &group);
+            frames.push(frame(hash, number as u64, first, entries, units));
             first += entries;
         }
         let secret = SigningKey::from_bytes(&[7; 32]);
@@ -82,9 +95,14 @@ impl World {
 /// A line that somebody else's key has signed, as a witness would.
 pub(crate) const WITNESS: &str = "\u{2014} witness.example AAAAAAEC\n";
 
-fn row(entry: u64) -> Vec<u8> {
+pub(crate) fn row(entry: u64) -> Vec<u8> {
     let location = format!("user_{entry}/email");
     encode(&Entry::new("read", &location).time(1_700_000_000_000_000_000 + entry.cast_signed()))
+}
+
+/// Two in three entries are in one of two groups.
+pub(crate) fn mixed(entry: u64) -> Option<u64> {
+    (!entry.is_multiple_of(3)).then_some(entry / 2 % 2)
 }
 
 pub(crate) fn encode(entry: &Entry<'_>) -> Vec<u8> {
@@ -93,15 +111,82 @@ pub(crate) fn encode(entry: &Entry<'_>) -> Vec<u8> {
     row
 }
 
-fn frame(hash: HashId, number: u64, first: u64, entries: u64, row: impl Fn(u64) -> Vec<u8>) -> Frame {
-    let unit = |position: u64| {
-        let entry = first + position;
-        let digest = sha256(&[b"salt", &number.to_le_bytes(), &position.to_le_bytes()]);
-        DisclosedUnit { position, salt: digest.0[..16].try_into().unwrap(), entry, row: row(entry) }
-    };
-    let units: Vec<DisclosedUnit> = (0..entries).map(unit).collect();
-    let hashes: Vec<Hash> =
-        units.iter().map(|unit| row_unit(hash, &unit.salt, CODEC_ROW, unit.entry, &unit.row)).collect();
+/// The personal fields of all groups.
+pub(crate) const PERSONAL: u16 = Field::Location.bit() | Field::Subject.bit();
+
+/// The entry of a unit that is a row.
+pub(crate) fn entry(unit: &DisclosedUnit) -> &DisclosedEntry {
+    assert!(unit.group().is_none());
+    &unit.entries()[0]
+}
+
+pub(crate) fn entry_mut(unit: &mut DisclosedUnit) -> &mut DisclosedEntry {
+    let UnitContent::Row(entry) = &mut unit.content else { panic!("a group") };
+    entry
+}
+
+pub(crate) fn group_mut(unit: &mut DisclosedUnit) -> &mut DisclosedGroup {
+    let UnitContent::Group(group) = &mut unit.content else { panic!("a row") };
+    group
+}
+
+fn units(
+    frame: u64,
+    numbers: std::ops::Range<u64>,
+    row: impl Fn(u64) -> Vec<u8>,
+    group: impl Fn(u64) -> Option<u64>,
+) -> Vec<DisclosedUnit> {
+    let mut units = Vec::<DisclosedUnit>::new();
+    let mut names = Vec::new();
+    for number in numbers {
+        let name = group(number);
+        let mut entry = DisclosedEntry { number, row: row(number) };
+        let content = match name {
+            None => UnitContent::Row(entry),
+            Some(name) => {
+                let mut shared = Vec::new();
+                RawRow::parse(&entry.row).unwrap().write(!PERSONAL, &mut shared);
+                entry.row = shared;
+                if let Some(at) = names.iter().position(|known| *known == Some(name)) {
+                    group_mut(&mut units[at]).entries.push(entry);
+                    continue;
+                }
+                UnitContent::Group(Box::new(some_group(frame, name, entry)))
+            }
+        };
+        let position = units.len() as u64;
+        let digest = sha256(&[b"salt", &frame.to_le_bytes(), &position.to_le_bytes()]);
+        units.push(DisclosedUnit { position, salt: digest.0[..16].try_into().unwrap(), content });
+        names.push(name);
+    }
+    units
+}
+
+/// A group whose ciphertext is none: nothing here could decrypt it.
+fn some_group(frame: u64, name: u64, first: DisclosedEntry) -> DisclosedGroup {
+    let secret = GroupSecret::new(sha256(&[b"secret", &frame.to_le_bytes(), &name.to_le_bytes()]).0);
+    DisclosedGroup {
+        personal: PERSONAL,
+        entries: vec![first],
+        subjects: vec![name, name + 300],
+        ciphertext: vec![name.to_le_bytes()[0]; 40],
+        commitment: secret.key().commitment,
+        secret: Some(secret),
+    }
+}
+
+pub(crate) fn hash_of(hash: HashId, unit: &DisclosedUnit) -> Hash {
+    match &unit.content {
+        UnitContent::Row(entry) => row_unit(hash, &unit.salt, CODEC_ROW, entry.number, &entry.row),
+        UnitContent::Group(group) => {
+            let entries = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
+            group_unit(hash, &unit.salt, entries, &group.content(), &mut Vec::new())
+        }
+    }
+}
+
+fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<DisclosedUnit>) -> Frame {
+    let hashes: Vec<Hash> = units.iter().map(|unit| hash_of(hash, unit)).collect();
     let block = entries > 0;
     let commitment = Commitment {
         kind: match (number, block) {
@@ -119,7 +204,7 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, row: impl Fn(u64) 
         earliest: 1_700_000_000,
         latest: 1_700_000_001,
         epoch: 0,
-        units: entries,
+        units: units.len() as u64,
         root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },
         body_length: 1000,
         body_digest: sha256(&[b"body", &number.to_le_bytes()]),

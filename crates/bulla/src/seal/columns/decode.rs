@@ -12,7 +12,9 @@ use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::varint;
 
 /// What a row's presence bits, time and length of the operation count towards the content limit, at least.
-const LEAST_ROW: usize = 2 + 8 + 1 + ROW_OVERHEAD;
+const LEAST_ROW: usize = PRESENCE_LENGTH + 8 + 1 + ROW_OVERHEAD;
+/// The length of a row's presence bits.
+const PRESENCE_LENGTH: usize = 2;
 
 /// Decodes blocks. Keeps its memory between them.
 #[derive(Default)]
@@ -21,7 +23,7 @@ pub struct Decoder {
     bitmap: Vec<u8>,
     pub(super) strings: StringDecoder,
     pub(super) groups: Groups,
-    /// What the block that was decoded last has left of its content limit, for its groups.
+    /// What the rows of the block that was decoded last leave of its content limit, for its groups.
     left: usize,
 }
 
@@ -63,24 +65,35 @@ impl Decoder {
         rows.ends.clear();
         self.read(plaintext, entries, content_limit)?;
         let length = self.columns.length();
-        if length.saturating_add((entries * ROW_OVERHEAD) as u64) > content_limit as u64 {
-            return Err(Fault::TooLarge.within("block"));
-        }
+        let content = length.saturating_add((entries * ROW_OVERHEAD) as u64);
+        self.left = pay(content, content_limit).map_err(|fault| fault.within("block"))?;
         self.columns.write(length, rows).map_err(|fault| fault.within("block"))
     }
 
-    /// Decodes personal rows: presence bits of the fields in `personal`, and those fields. They are paid for from what
-    /// the last block has left.
-    pub(super) fn decode_personal(
+    /// What the rows of the block that was decoded last leave of its content limit: what its groups may take.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Decodes the plaintext of a group of `entries` rows whose `personal` fields are in the group: their personal
+    /// rows, which are u16 presence bits and the fields, into `rows`, replacing what was there.
+    ///
+    /// What they add to the rows of their block is taken from `left`, before room is made for it. Nothing of a block
+    /// that was decoded before matters, nor is it kept.
+    ///
+    /// # Errors
+    /// Where the plaintext is not exactly that many personal rows, or there is not as much left. `rows` is then empty.
+    pub(crate) fn decode_group(
         &mut self,
         plaintext: &[u8],
         entries: usize,
         personal: u16,
+        left: &mut usize,
         rows: &mut Rows,
     ) -> Result<(), DecodeError> {
-        rows.ends.clear();
+        rows.clear();
         let mut input = Input { rest: plaintext };
-        let mut budget = Budget { left: self.left };
+        let mut budget = Budget { left: *left };
         self.columns.clear(entries);
         for (index, &(field, name, _)) in FIELDS.iter().enumerate() {
             if personal & field.bit() != 0 {
@@ -90,8 +103,13 @@ impl Decoder {
         if !input.rest.is_empty() {
             return Err(Fault::Padding.within("group"));
         }
-        self.left = budget.left;
-        self.columns.write(self.columns.length(), rows).map_err(|fault| fault.within("group"))
+        let length = self.columns.length();
+        // The presence bits are in the row of the block.
+        let content = length - (entries * PRESENCE_LENGTH) as u64;
+        let rest = pay(content, *left).map_err(|fault| fault.within("group"))?;
+        self.columns.write(length, rows).map_err(|fault| fault.within("group"))?;
+        *left = rest;
+        Ok(())
     }
 
     /// How much memory is held, in bytes.
@@ -126,7 +144,6 @@ impl Decoder {
         }
         self.columns.scatter(&self.groups);
         self.read_group_tail(&mut input, &budget)?;
-        self.left = budget.left;
         input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }
 
@@ -195,6 +212,12 @@ impl Decoder {
     }
 }
 
+/// What is left of a limit once the exact length of rows is taken: a string in a dictionary was paid for once only.
+fn pay(content: u64, limit: usize) -> Result<usize, Fault> {
+    let content = usize::try_from(content).map_err(|_| Fault::TooLarge)?;
+    limit.checked_sub(content).ok_or(Fault::TooLarge)
+}
+
 fn read_head(input: &mut Input<'_>, entries: usize, budget: &mut Budget) -> Result<(), Fault> {
     if input.byte()? != VERSION {
         return Err(Fault::Version);
@@ -234,7 +257,7 @@ impl Columns {
     fn length(&self) -> u64 {
         let string = |span: &Span| u64::from(span.length) + varint::length(u64::from(span.length)) as u64;
         let number = |&value: &u64| varint::length(value) as u64;
-        let mut length = self.presence.len() as u64 * 2 + self.times.len() as u64 * 8;
+        let mut length = (self.presence.len() * PRESENCE_LENGTH) as u64 + self.times.len() as u64 * 8;
         length += self.operations.iter().map(string).sum::<u64>();
         length += self.numbers.iter().flatten().map(number).sum::<u64>();
         length += self.strings.iter().flatten().map(string).sum::<u64>();

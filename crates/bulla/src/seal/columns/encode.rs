@@ -90,8 +90,8 @@ impl Encoder {
             Ok(())
         });
         if result.is_ok() {
-            for index in 0..FIELDS.len() {
-                if personal & FIELDS[index].0.bit() != 0 {
+            for (index, (field, ..)) in FIELDS.iter().enumerate() {
+                if personal & field.bit() != 0 {
                     self.write_field(&columns, &columns.presence, index, out, |_, _| {});
                 }
             }
@@ -114,8 +114,8 @@ impl Encoder {
         self.numbers.encode(&columns.times, &mut self.blobs, out);
         self.strings.encode(&columns.operations, &mut self.numbers, &mut self.blobs, out);
         self.strings.tell(&columns.operations, |operation| tell(Searched::Operation, Some(operation)));
-        for index in 0..FIELDS.len() {
-            let ungrouped = partition.personal() & FIELDS[index].0.bit() != 0;
+        for (index, (field, ..)) in FIELDS.iter().enumerate() {
+            let ungrouped = partition.personal() & field.bit() != 0;
             let presence = if ungrouped { &columns.ungrouped } else { &columns.presence };
             self.write_field(columns, presence, index, out, &mut tell);
         }

@@ -250,19 +250,4 @@ impl Decoder {
         }
         Ok(())
     }
-
-    /// Decodes the plaintext of a group of `entries` rows of the block that was decoded last: their personal rows,
-    /// which are u16 presence bits and the fields, into `rows`. Room is made for no more than the block declared.
-    ///
-    /// # Errors
-    /// Where the plaintext is not exactly that many personal rows, or they exceed what the block declared.
-    pub(crate) fn decode_group(
-        &mut self,
-        plaintext: &[u8],
-        entries: usize,
-        rows: &mut super::Rows,
-    ) -> Result<(), DecodeError> {
-        let personal = self.groups.personal;
-        self.decode_personal(plaintext, entries, personal, rows)
-    }
 }

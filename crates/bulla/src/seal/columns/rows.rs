@@ -28,10 +28,17 @@ impl Rows {
         self.ends.clear();
     }
 
-    /// Adds a row, which `write` appends.
-    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
+    /// Adds a row, which `write` appends; what that returns.
+    pub(crate) fn push<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let value = write(&mut self.bytes);
         self.ends.push(self.bytes.len());
+        value
+    }
+
+    /// How much memory is held, in bytes.
+    #[cfg(test)]
+    pub(super) fn footprint(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
     /// All rows' canonical bytes, in order.

@@ -4,12 +4,22 @@ use super::world::{World, answer, blocks, reader, some_log, some_query, varied};
 use crate::damage::image::Image;
 use crate::helpers::Rng;
 use bulla::text::jsonl;
-use bulla::{ErrorKind, Query, Reader};
+use bulla::{ErrorKind, Query, Reader, open_proof};
 use bulla_proof::proof::{ConsistencyProof, Proof};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A log with subjects over many blocks and epochs.
 fn log(seed: u64) -> World {
-    let (mut world, mut rng) = (World::new(seed), Rng(seed));
+    fill(World::new(seed), seed)
+}
+
+/// The same with erasure.
+fn grouped_log(seed: u64) -> World {
+    fill(World::grouped(seed), seed)
+}
+
+fn fill(mut world: World, seed: u64) -> World {
+    let mut rng = Rng(seed);
     for _ in 0..3 {
         let log = world.open();
         for _ in 0..20 {
@@ -25,21 +35,50 @@ fn log(seed: u64) -> World {
     world
 }
 
-/// Proves, and checks that it discloses what the query answers.
+/// Proves, and checks that it discloses what the query answers; of a log with erasure also the other entries of the
+/// same data subjects in the same blocks.
 fn prove(world: &World, reader: &Reader, query: &Query) -> String {
     let proven = reader.prove(query).unwrap();
     let proof = Proof::parse(proven.text.as_bytes()).unwrap();
     let checked = proof.verify(Some(&world.key)).unwrap();
     assert!(checked.anchored());
-    let told = checked.entries().map(|(number, entry)| {
+    let mut told = Vec::new();
+    let opened = open_proof(&checked, |disclosed| {
         let mut line = Vec::new();
-        jsonl::write_entry(&entry, number, &mut line);
-        (number, line)
-    });
-    assert_eq!(told.collect::<Vec<_>>(), answer(reader, query).unwrap().0, "{query:?}");
-    assert_eq!(checked.entries().map(|(number, _)| number).collect::<Vec<_>>(), world.expected(query));
-    assert_eq!((proven.units, proven.read.entries), (checked.units() as u64, checked.units() as u64));
+        jsonl::write_entry(&disclosed.entry, disclosed.number, &mut line);
+        told.push((disclosed.number, line));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((opened.entries, opened.withheld), (proven.entries, 0));
+    let met = world.expected(query);
+    let numbers = with_groups(world, &met);
+    assert!(told.iter().map(|(number, _)| number).eq(&numbers), "{query:?}");
+    let asked = told.iter().filter(|(number, _)| met.contains(number));
+    assert!(asked.eq(&answer(reader, query).unwrap().0), "{query:?}");
+    assert!(
+        told.iter().all(|one| answer(reader, &Query::new().entries(one.0..=one.0)).unwrap().0[0] == *one)
+    );
+    assert_eq!(proven.units, checked.units() as u64);
+    assert_eq!((proven.read.entries, proven.entries), (met.len() as u64, numbers.len() as u64));
     proven.text
+}
+
+/// These entries, and in a log with erasure those in their blocks of the same data subjects.
+fn with_groups(world: &World, numbers: &[u64]) -> Vec<u64> {
+    if world.register.is_none() {
+        return numbers.to_vec();
+    }
+    let rows: BTreeMap<u64, usize> = world.numbers().into_iter().collect();
+    let set = |number: &u64| world.rows[rows[number]].subjects.iter().flatten().collect::<BTreeSet<_>>();
+    let mut all = BTreeSet::from_iter(numbers.iter().copied());
+    for block in blocks(&world.image()) {
+        let entries = block.first_entry..block.first_entry + block.entries;
+        let met = numbers.iter().filter(|number| entries.contains(number));
+        let sets = met.map(set).filter(|set| !set.is_empty()).collect::<Vec<_>>();
+        all.extend(entries.filter(|number| sets.contains(&set(number))));
+    }
+    all.into_iter().collect()
 }
 
 /// What the file says, what is base 64 in it included.
@@ -87,9 +126,55 @@ fn a_proof_discloses_what_meets_the_query_and_nothing_else() {
 }
 
 #[test]
+fn a_proof_of_entries_in_groups_discloses_the_groups_and_opens_them() {
+    let world = grouped_log(64);
+    let reader = world.reader(world.image());
+    let last = world.rows.len() as u64 - 1;
+    let q = Query::new;
+    let mut besides = 0;
+    for query in [
+        q().entries(7..=7),
+        q().entries(3..=last / 2),
+        q().subject("usér_3"),
+        q().subject("user_1").operation("write"),
+        q().stream("s"),
+        q(),
+    ] {
+        let contents = contents(&prove(&world, &reader, &query));
+        let met = world.expected(&query);
+        besides += with_groups(&world, &met).len() - met.len();
+        for (number, row) in world.numbers() {
+            let row = &world.rows[row];
+            // What is in a group is there as a ciphertext alone.
+            let alone = row.subjects.iter().flatten().next().is_none();
+            assert_eq!(has(&contents, &row.payload), alone && row.meets(number, &query), "entry {number}");
+        }
+    }
+    assert!(besides > 0);
+}
+
+#[test]
+fn what_nobody_has_the_key_of_is_proven_as_far_as_it_is_shared() {
+    let world = grouped_log(65);
+    let gone = world.expected(&Query::new().subject("user_1"));
+    world.register.as_ref().unwrap().lose("user_1");
+    let proven = world.reader(world.image()).prove(&Query::new()).unwrap();
+    let proof = Proof::parse(proven.text.as_bytes()).unwrap();
+    let mut withheld = Vec::new();
+    let opened = open_proof(&proof.verify(Some(&world.key)).unwrap(), |disclosed| {
+        withheld.extend(disclosed.withheld.then_some(disclosed.number));
+        assert_eq!(disclosed.entry.location.is_none(), disclosed.withheld);
+        Ok(())
+    });
+    assert_eq!(opened.unwrap().entries, world.rows.len() as u64);
+    assert_eq!((proven.withheld, withheld), (gone.len() as u64, gone));
+}
+
+#[test]
 fn any_query_can_be_proved_or_has_nothing_to_prove() {
-    for seed in 0..12 {
-        let world = some_log(seed);
+    let worlds =
+        (0..12).map(|seed| (seed, some_log(seed))).chain((12..15).map(|seed| (seed, grouped_log(seed))));
+    for (seed, world) in worlds {
         let reader = world.reader(world.image());
         let mut rng = Rng(seed);
         for _ in 0..6 {

@@ -2,7 +2,7 @@
 
 use super::vectors::{cases, hex, number, unhex};
 use super::*;
-use crate::seal::columns::{Groups, PERSONAL, Partition};
+use crate::seal::columns::{Fault, Groups, PERSONAL, Partition};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::hash::Hash;
 use serde_json::{Value, json};
@@ -93,13 +93,14 @@ fn shared_and_personal_rows_make_the_rows_again() {
             decoder.decode(&plaintext, count, content(&block.rows), &mut rows).unwrap();
             assert!(rows.iter().eq(block.shared().iter().map(Vec::as_slice)), "{count} {groups}");
             assert_eq!(decoder.groups().len(), block.groups);
+            let mut left = decoder.left();
             for group in 0..block.groups {
                 let content = decoder.groups().content(group);
                 assert_eq!(content.subjects, [group as u64, group as u64 + 1_000_000]);
                 assert_eq!(*content.commitment, Hash([group as u8; 32]));
                 let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
                 let of_group = block.rows_of(group as u64).collect::<Vec<_>>();
-                decoder.decode_group(&text, of_group.len(), &mut pieces).unwrap();
+                decoder.decode_group(&text, of_group.len(), personal, &mut left, &mut pieces).unwrap();
                 let shared = (0..count).filter(|&row| decoder.groups().of_row(row) == Some(group));
                 for ((shared, piece), row) in shared.zip(pieces.iter()).zip(of_group) {
                     let shared = RawRow::parse(&rows[shared]).unwrap();
@@ -138,7 +139,8 @@ fn a_row_of_nothing_but_subjects_fits_what_it_counts() {
     let (mut decoder, mut back, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
     decoder.decode(&pad(out), 1, content(&rows), &mut back).unwrap();
     let text = decoder.groups().content(0).ciphertext.to_vec();
-    decoder.decode_group(&text[..text.len() - 16], 1, &mut pieces).unwrap();
+    let mut left = decoder.left();
+    decoder.decode_group(&text[..text.len() - 16], 1, PERSONAL, &mut left, &mut pieces).unwrap();
 }
 
 #[test]
@@ -197,11 +199,13 @@ fn damaged_groups_end_in_an_error_or_in_rows() {
                 continue;
             }
             assert!(rows.iter().all(|row| Entry::decode(row).is_ok()));
+            let mut left = decoder.left();
             for group in 0..decoder.groups().len() {
                 let content = decoder.groups().content(group);
                 let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
+                let personal = content.personal;
                 let count = (0..60).filter(|&row| decoder.groups().of_row(row) == Some(group)).count();
-                if decoder.decode_group(&text, count, &mut pieces).is_ok() {
+                if decoder.decode_group(&text, count, personal, &mut left, &mut pieces).is_ok() {
                     assert_eq!(pieces.len(), count);
                     assert!(pieces.iter().all(|piece| RawRow::parse_personal(piece).is_ok()));
                 }
@@ -218,15 +222,42 @@ fn groups_pay_from_what_their_block_declared() {
     let limit = content(&block.rows);
     let mut all = |limit: usize| {
         decoder.decode(&plaintext, 60, limit, &mut rows)?;
-        (0..block.groups).try_for_each(|group| {
+        let mut left = decoder.left();
+        for group in 0..block.groups {
             let content = decoder.groups().content(group);
             let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
-            decoder.decode_group(&text, block.rows_of(group as u64).count(), &mut pieces)
-        })
+            let count = block.rows_of(group as u64).count();
+            decoder.decode_group(&text, count, PERSONAL, &mut left, &mut pieces)?;
+        }
+        Ok::<usize, crate::seal::columns::DecodeError>(left)
     };
-    all(limit).expect("what the rows count suffices");
-    let least = (0..limit).rev().find(|&limit| all(limit).is_err()).unwrap();
-    assert!(least > limit / 2, "{least} of {limit}");
+    // To the byte: shared and personal rows together are the rows.
+    assert_eq!(all(limit), Ok(0));
+    assert_eq!(all(limit + 7), Ok(7));
+    assert_eq!(all(limit - 1).unwrap_err().fault, Fault::TooLarge);
+}
+
+/// A constant string is there once and in every row: what rows take is counted before room is made for them.
+#[test]
+fn a_group_of_few_bytes_is_not_many_rows() {
+    let place = vec![b'x'; 50_000];
+    let row = row(&Entry::new("read", &place).time(1).subject("s"));
+    let mut text = Vec::new();
+    let rows_of = std::iter::repeat_n(&row[..], 400);
+    Encoder::new(Compression::FAST).encode_group(rows_of, PERSONAL, &mut text).unwrap();
+    assert!(text.len() < 1000);
+    let (mut decoder, mut pieces) = (Decoder::new(), Rows::default());
+    // Of each the two lengths, the subjects' count, and the two strings.
+    let all = 400 * (3 + place.len() + 1 + 1 + 1);
+    for missing in [1, all / 2, all - 100_000] {
+        let mut left = all - missing;
+        let error = decoder.decode_group(&text, 400, PERSONAL, &mut left, &mut pieces).unwrap_err();
+        assert_eq!((error.fault, left), (Fault::TooLarge, all - missing));
+        assert!(pieces.is_empty() && pieces.footprint() == 0, "no room was made");
+    }
+    let mut left = all;
+    decoder.decode_group(&text, 400, PERSONAL, &mut left, &mut pieces).unwrap();
+    assert_eq!((left, pieces.len()), (0, 400));
 }
 
 /// Blocks with groups as our encoder writes them; in place of encryption, 16 zeros stand behind each group's plaintext.

@@ -1,0 +1,180 @@
+//! Proofs whose groups are opened: known answers, logs that lied, and claims that are bounded in memory.
+
+use crate::allocator::most_held;
+use bulla::environment::{AesGcm, Cipher};
+use bulla::{ErrorKind, Opened, open_proof};
+use bulla_proof::commitment::{CODEC_COLUMNS, Commitment, FrameKind, LogId};
+use bulla_proof::entry::{Field, MAX_ROW, MAX_STRING};
+use bulla_proof::proof::{DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Proof, UnitContent};
+use bulla_proof::unit::group_unit;
+use bulla_proof::{
+    Checkpoint, Entry, GroupSecret, Hash, HashId, VerifierKey, block_root, sha256, sign_checkpoint, varint,
+};
+use serde_json::{Value, json};
+
+fn vectors() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/proof/groups.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn encode(entry: &Entry<'_>) -> Vec<u8> {
+    let mut row = vec![0; entry.measure().unwrap()];
+    entry.encode(0, &mut row);
+    row
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn each<'a>(vectors: &'a Value, list: &str) -> impl Iterator<Item = (&'a Value, Proof, VerifierKey)> {
+    let key: VerifierKey = vectors["vkey"].as_str().unwrap().parse().unwrap();
+    let list = vectors[list].as_array().unwrap();
+    assert!(!list.is_empty());
+    list.iter().map(move |vector| {
+        let proof = Proof::parse(vector["file"].as_str().unwrap().as_bytes()).unwrap();
+        (vector, proof, key.clone())
+    })
+}
+
+#[test]
+fn groups_open_as_the_vectors_say() {
+    let vectors = vectors();
+    for (vector, proof, key) in each(&vectors, "proofs") {
+        let mut entries = Vec::new();
+        let opened = open_proof(&proof.verify(Some(&key)).unwrap(), |disclosed| {
+            entries.push(json!([disclosed.number, hex(&encode(&disclosed.entry)), disclosed.withheld]));
+            Ok(())
+        });
+        let withheld = entries.iter().filter(|entry| entry[2] == true).count() as u64;
+        assert_eq!(opened.unwrap(), Opened { entries: entries.len() as u64, withheld });
+        assert_eq!(json!(entries), vector["opened"], "{}", vector["name"]);
+    }
+}
+
+#[test]
+fn what_a_log_committed_to_and_does_not_open_is_told() {
+    let vectors = vectors();
+    for (vector, proof, key) in each(&vectors, "unopened") {
+        let mut given = 0;
+        let opened = open_proof(&proof.verify(Some(&key)).unwrap(), |_| {
+            given += 1;
+            Ok(())
+        });
+        let error = opened.expect_err(vector["name"].as_str().unwrap());
+        assert_eq!(error.kind(), ErrorKind::Tampered, "{error}");
+        assert!(error.to_string().starts_with("frame 1, the group of entry 1: "), "{error}");
+        assert_eq!(given, 0);
+    }
+}
+
+/// A block of one group: so many entries of one location, which its ciphertext has once.
+fn constant(entries: usize, location: &[u8], content_log2: u8) -> Proof {
+    let mut text = vec![1, 0];
+    varint::push(location.len() as u64, &mut text);
+    text.push(0);
+    text.extend_from_slice(location);
+    // No subject at all.
+    text.push(0);
+    let secret = GroupSecret::new([7; 32]);
+    let key = secret.key();
+    AesGcm.seal(&key.key, 0, &[], &mut text).unwrap();
+    let row = encode(&Entry { operation: "x", time: Some(0), ..Entry::default() });
+    let entries = (0..entries as u64).map(|number| DisclosedEntry { number, row: row.clone() });
+    let group = DisclosedGroup {
+        personal: Field::Location.bit() | Field::Subject.bit(),
+        entries: entries.collect(),
+        subjects: vec![0],
+        ciphertext: text,
+        commitment: key.commitment,
+        secret: Some(secret),
+    };
+    prove(group, content_log2)
+}
+
+fn prove(group: DisclosedGroup, content_log2: u8) -> Proof {
+    let hashed = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
+    let unit = group_unit(HashId::Sha256, &[0; 16], hashed, &group.content(), &mut Vec::new());
+    let commitment = Commitment {
+        kind: FrameKind::Block,
+        codec: CODEC_COLUMNS,
+        hash: HashId::Sha256,
+        content_log2,
+        log_id: LogId([9; 16]),
+        frame: 1,
+        first_entry: 0,
+        entries: group.entries.len() as u64,
+        earliest: 0,
+        latest: 0,
+        epoch: 0,
+        units: 1,
+        root: block_root(HashId::Sha256, &mut vec![unit]),
+        body_length: 1000,
+        body_digest: Hash::ZERO,
+    };
+    let other = sha256(&[b"epoch"]);
+    let root = bulla_proof::tree::node_hash(&other, &commitment.leaf());
+    let key = VerifierKey::new("x", [1; 32]).unwrap();
+    let note = sign_checkpoint(&Checkpoint::new("x", 2, root), &key, |_| [0; 64]);
+    let content = UnitContent::Group(Box::new(group));
+    let units = vec![DisclosedUnit { position: 0, salt: [0; 16], content }];
+    let frame = DisclosedFrame::new(commitment, &[unit], units).unwrap();
+    Proof::new(note.as_bytes(), vec![other], vec![frame]).unwrap()
+}
+
+/// Opens, and tells how many bytes were held and how many times the file's length those are.
+fn open(proof: &Proof) -> (bulla::Result<Opened>, usize) {
+    let checked = proof.verify(None).unwrap();
+    most_held(|| {
+        open_proof(&checked, |disclosed| {
+            assert!(disclosed.entry.location.is_some() && !disclosed.withheld);
+            Ok(())
+        })
+    })
+}
+
+#[test]
+fn a_block_holds_no_more_than_it_declared() {
+    // Of each entry 12 bytes that are shared, 4, and a length and a location.
+    let each = 12 + 4 + 1 + 100;
+    let fits = 1024 / each;
+    assert_eq!(open(&constant(fits, &[b'x'; 100], 10)).0.unwrap().entries, fits as u64);
+    let (refused, _) = open(&constant(fits + 1, &[b'x'; 100], 10));
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tampered);
+    assert!(error.to_string().contains("content limit"), "{error}");
+}
+
+#[test]
+fn a_file_holds_no_more_than_its_length_is_trusted_with() {
+    let longest = vec![b'x'; MAX_STRING];
+    // The longest location in 4,000 entries is 256 MiB, of a file of 160 KiB: 40 MiB are.
+    let huge = constant(4000, &longest, 28);
+    let length = huge.render().len();
+    let (refused, held) = open(&huge);
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains(&format!("more than {} bytes", 256 * length)), "{error}");
+    assert!(held < 12 * length, "{held} bytes for a file of {length}");
+    // What is trusted is opened, and held a few times at most.
+    let fits = constant(350, &longest, 28);
+    let length = fits.render().len();
+    let (opened, held) = open(&fits);
+    assert_eq!(opened.unwrap().entries, 350);
+    assert!(held > 350 * MAX_STRING, "nothing was weighed: {held}");
+    assert!(held < 4 * 256 * length, "{held} bytes for a file of {length}");
+    // However short the file, an entry may be as long as entries get.
+    let short = constant(MAX_ROW / (MAX_STRING + 20), &longest, 28);
+    assert!(open(&short).0.is_ok());
+}
+
+#[test]
+fn an_error_of_the_receiver_ends_it() {
+    let proof = constant(5, b"here", 20);
+    let mut given = 0;
+    let opened = open_proof(&proof.verify(None).unwrap(), |_| {
+        given += 1;
+        Err(bulla::Error::io("writing", std::io::Error::other("full")))
+    });
+    assert_eq!((opened.unwrap_err().kind(), given), (ErrorKind::Unavailable, 1));
+}

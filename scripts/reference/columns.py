@@ -1,0 +1,163 @@
+"""Columns, as docs/format-columns.md has them: what a group's ciphertext holds, back to its entries' personal fields."""
+
+import struct
+
+from .basics import require
+from .rows import FIELDS, MAX_PAYLOAD, MAX_STRING, MAX_SUBJECTS, NUMBERS, Cursor
+
+MASK = 2**64 - 1
+BYTES = ("location", "payload")
+
+
+def lz4(data, length):
+    """An LZ4 block without a frame."""
+    data, out = Cursor(data, "an LZ4 block"), b""
+
+    def extended(count):
+        while count >= 15 and (more := data.byte()) is not None:
+            count += more
+            if more < 255:
+                break
+        return count
+
+    while data.left():
+        token = data.byte()
+        out += data.take(extended(token >> 4))
+        if not data.left():
+            break
+        distance = struct.unpack("<H", data.take(2))[0]
+        require(0 < distance <= len(out), "an LZ4 block points outside")
+        for _ in range(4 + extended(token & 15)):
+            out += out[-distance:][:1]
+        require(len(out) <= length, "an LZ4 block is too long")
+    return out
+
+
+def zstd(data, length):
+    try:
+        from compression.zstd import decompress
+    except ImportError:
+        require(False, "this Python cannot decompress zstd: 3.14 can")
+    return decompress(data)
+
+
+def blob(data, length):
+    if not length:
+        return b""
+    codec = data.byte()
+    require(codec < 3, "a blob has an unknown codec")
+    if codec == 0:
+        return data.take(length)
+    found = (lz4 if codec == 1 else zstd)(data.take(data.varint()), length)
+    require(len(found) == length, "a blob has another length")
+    return found
+
+
+def chunk(data, count):
+    offset, width = data.varint(), data.byte()
+    require(width <= 64, "a chunk is too wide")
+    bits = int.from_bytes(data.take((count * width + 7) // 8), "little")
+    require(bits >> count * width == 0, "unused bits are set")
+    return [offset + (bits >> at * width & (1 << width) - 1) for at in range(count)]
+
+
+def integers(data, count, depth=0):
+    if not count:
+        return []
+    form = data.byte()
+    require(form < 6 and (depth < 3 or form in (0, 1, 5)), "an integer column has an unknown form")
+    inner = lambda many: integers(data, many, depth + 1)
+    if form == 0:
+        return [data.varint()] * count
+    if form == 2:
+        values = [data.varint()]
+        for step in inner(count - 1):
+            values.append(values[-1] + (step // 2 if step % 2 == 0 else -(step + 1) // 2) & MASK)
+        return values
+    if form in (3, 4):
+        few = data.varint()
+        require(1 <= few <= max(count // 2, 1), "an integer column has too many runs or too large a dictionary")
+        values, others = inner(few), inner(few if form == 3 else count)
+        if form == 4:
+            require(max(others) < few, "an index is past its dictionary")
+            return [values[index] for index in others]
+        require(sum(length + 1 for length in others) == count, "runs have another length")
+        return [value for value, length in zip(values, others) for _ in range(length + 1)]
+    base, scale = data.varint(), data.varint()
+    if form == 1:
+        found = [one for at in range(0, count, 512) for one in chunk(data, min(512, count - at))]
+    else:
+        width = data.byte()
+        require(1 <= width <= 8, "bytes are too wide")
+        planes = blob(data, count * width)
+        found = [int.from_bytes(planes[at::count], "little") for at in range(count)]
+    return [base + scale * one & MASK for one in found]
+
+
+def strings(data, count, limit):
+    if not count:
+        return []
+    form = data.byte()
+    require(form < 3, "a string column has an unknown form")
+    if form == 0:
+        found = [blob(data, within(data.varint(), limit))] * count
+    elif form == 1:
+        size = data.varint()
+        require(1 <= size <= count, "a dictionary is too large")
+        known = plain(data, size, limit)
+        indexes = integers(data, count)
+        require(max(indexes) < size, "an index is past its dictionary")
+        found = [known[index] for index in indexes]
+    else:
+        found = plain(data, count, limit)
+    return found
+
+
+def within(length, limit):
+    require(length <= limit, "a string is too long")
+    return length
+
+
+def plain(data, count, limit):
+    lengths = [within(length, limit) for length in integers(data, count)]
+    together, at, found = blob(data, sum(lengths)), 0, []
+    for length in lengths:
+        found.append(together[at:at + length])
+        at += length
+    return found
+
+
+def presence(data, count):
+    kind = data.byte()
+    require(kind < 3, "a column has an unknown presence")
+    if kind < 2:
+        return [kind == 1] * count
+    bits = int.from_bytes(blob(data, (count + 7) // 8), "little")
+    require(bits >> count == 0, "unused bits are set")
+    return [bool(bits >> at & 1) for at in range(count)]
+
+
+def values(data, field, count):
+    if field in NUMBERS:
+        found = integers(data, count)
+        require(all(value < 1 << NUMBERS[field] for value in found), f"a {field} is too large")
+        return found
+    if field == "subject":
+        counts = integers(data, count)
+        require(all(many <= MAX_SUBJECTS for many in counts), "an entry has too many subjects")
+        names = iter([name.decode() for name in strings(data, sum(counts), MAX_STRING)])
+        return [[next(names) for _ in range(many)] for many in counts]
+    found = strings(data, count, MAX_PAYLOAD if field == "payload" else MAX_STRING)
+    return found if field in BYTES else [value.decode() for value in found]
+
+
+def read_group(text, personal, count):
+    """The personal fields of each of a group's entries."""
+    data, entries = Cursor(text, "a group"), [{} for _ in range(count)]
+    for bit, field in enumerate(FIELDS):
+        if personal >> bit & 1:
+            having = [entry for entry, has in zip(entries, presence(data, count)) if has]
+            for entry, value in zip(having, values(data, field, len(having))):
+                entry[field] = value
+    require(not data.left(), "a group has bytes after its last column")
+    return entries

@@ -1,0 +1,279 @@
+"""The vectors of proofs that disclose groups, for make.py: what they disclose, opened or not, and what is refused."""
+
+import copy
+import hashlib
+import hmac
+import struct
+
+import proofs
+from proofs import Log, ORIGIN, SEED, render, varint
+from reference import aes
+
+SHARED = ["controller", "processor", "purpose", "status", "duration", "size", "flags"]
+FIELDS = SHARED + ["location", "client", "actor", "stream", "payload", "subjects"]
+NUMBERS = {"status", "duration", "size", "flags"}
+USUAL = sum(1 << FIELDS.index(field) for field in FIELDS if field not in SHARED)
+FEW = 1 << FIELDS.index("subjects") | 1 << FIELDS.index("purpose") | 1 << FIELDS.index("status")
+TOP = 2**64 - 1
+
+# By block: presence bits of the personal fields, and each entry's group.
+BLOCKS = {
+    1: (USUAL, [None, "a", "b", "a", None, "b", "c", None, "a", "c", None, "b"]),
+    2: (FEW, ["d", "d", "d"]),
+    4: (USUAL, ["e"] + [None] * 39),
+}
+SUBJECTS = {"a": [3], "b": [3, 2**40], "c": [0, TOP], "d": list(range(128, 192)), "e": [7]}
+
+
+def u64(value):
+    return struct.pack("<Q", value)
+
+
+# The plaintext of a group: every integer column `packed` at width 64, every string column `plain`, nothing compressed.
+
+def integers(values):
+    if not values:
+        return b""
+    chunks = [values[at:at + 512] for at in range(0, len(values), 512)]
+    return b"\1\0\1" + b"".join(b"\0\x40" + b"".join(map(u64, chunk)) for chunk in chunks)
+
+
+def strings(values):
+    together = b"".join(values)
+    lengths = integers([len(value) for value in values])
+    return b"\2" + lengths + (b"\0" + together if together else b"") if values else b""
+
+
+def column(field, entries):
+    has = [field in entry for entry in entries]
+    values = [entry[field] for entry in entries if field in entry]
+    bits = sum(one << at for at, one in enumerate(has)).to_bytes((len(has) + 7) // 8, "little")
+    out = b"\0" if not values else b"\1" if all(has) else b"\2\0" + bits
+    if field in NUMBERS:
+        return out + integers(values)
+    if field == "subjects":
+        names = [name.encode() for value in values for name in value]
+        return out + integers([len(value) for value in values]) + strings(names)
+    return out + strings([bytes.fromhex(value) if field in ("location", "payload") else value.encode() for value in values])
+
+
+def plaintext(personal, entries):
+    return b"".join(column(field, entries) for bit, field in enumerate(FIELDS) if personal >> bit & 1)
+
+
+def expand(secret, info, length):
+    """HKDF-Expand, RFC 5869, section 2.3."""
+    out, block = b"", b""
+    for counter in range(1, (length + 31) // 32 + 1):
+        block = hmac.new(secret, block + info + bytes([counter]), hashlib.sha256).digest()
+        out += block
+    return out[:length]
+
+
+def group_secret(log, random, frame, subjects):
+    """From keys of the subjects that are the hashes of their numbers."""
+    keys = b"".join(hashlib.sha256(f"subject {number}".encode()).digest() for number in subjects)
+    place = b"bulla group v1" + log + random + u64(frame)
+    return expand(keys, place + u64(len(subjects)) + b"".join(map(u64, subjects)), 32)
+
+
+class GroupedLog(Log):
+    """Five frames: an epoch, two blocks with groups, an event, and a block of one group and many rows."""
+
+    def __init__(self, hash_name, encode, commitment, tree, row, garble=None):
+        self.write, self.random, self.garble = row, bytes(range(32)), garble or {}
+        self.declared = self.garble.get("declared", {})
+        layout = [("epoch", 0), ("block", 12), ("block", 3), ("event", 0), ("block", 40)]
+        super().__init__(hash_name, encode, commitment, tree, row, layout)
+
+    def entry(self, number, group):
+        entry = dict(time=1700000000000000000 + number, operation="read", location=f"user_{number}/ü".encode().hex())
+        if number % 2:
+            entry.update(status=number, purpose="support")
+        if group:
+            entry.update(subjects=[f"subject {subject}" for subject in SUBJECTS[group][:2]])
+        if number % 3 == 0:
+            entry.update(payload="00ff" * number, stream="", client="192.0.2.7")
+        return entry
+
+    def units(self, frame, count, first, row):
+        personal, members = BLOCKS[frame]
+        units, known = [], {}
+        for index, name in enumerate(members):
+            entry = self.entry(first + index, name)
+            if name in known:
+                known[name]["entries"].append((first + index, entry))
+                continue
+            salt = hashlib.sha256(f"salt {frame} {len(units)}".encode()).digest()[:16]
+            unit = dict(salt=salt, entries=[(first + index, entry)], name=name)
+            units.append(unit)
+            if name:
+                known[name] = unit
+        return [self.group(frame, personal, unit) if unit["name"] else self.row(unit) for unit in units]
+
+    def row(self, unit):
+        (number, entry), = unit["entries"]
+        content = self.write(entry)
+        hashed = self.digest(b"\0" + unit["salt"] + b"\0\1" + u64(number) + content).digest()
+        return dict(salt=unit["salt"], entry=number, row=content, hash=hashed, kind=0, whole=[(number, content)])
+
+    def group(self, frame, personal, unit):
+        entries, subjects = unit["entries"], SUBJECTS[unit["name"]]
+        private = {field for bit, field in enumerate(FIELDS) if personal >> bit & 1}
+        shared = [(number, self.write({key: entry[key] for key in entry if key not in private}))
+                  for number, entry in entries]
+        secret = group_secret(bytes(range(16)), self.random, frame, subjects)
+        key, promise = (expand(secret, b"bulla group keys v1", 64)[at:at + 32] for at in (0, 32))
+        text = plaintext(personal, [entry for _, entry in entries])
+        text = self.garble.get("text", lambda text: text)(text)
+        ciphertext = self.garble.get("sealed", lambda data: data)(aes.seal(key, bytes(12), b"", text))
+        content = [b"\0" + unit["salt"] + b"\1\1" + u64(len(shared)), *(u64(number) for number, _ in shared), u64(personal),
+                   *(u64(len(row)) + row for _, row in shared), u64(len(subjects)), *map(u64, subjects),
+                   u64(len(ciphertext)) + ciphertext + promise]
+        return dict(salt=unit["salt"], kind=1, personal=personal, entries=shared, subjects=subjects, ciphertext=ciphertext,
+                    promise=promise, secret=secret, hash=self.digest(b"".join(content)).digest(),
+                    whole=[(number, self.write(entry)) for number, entry in entries])
+
+    def disclosed(self, chosen, multi_proof, closed=()):
+        """The parts of a proof; without the secrets of `closed`, (frame, position)."""
+        parts = copy.deepcopy(self.proof(chosen, multi_proof, len(self.frames)))
+        for number, frame in zip(sorted(chosen), parts["frames"]):
+            for unit in frame["units"]:
+                if (number, unit["position"]) in closed:
+                    unit["secret"] = None
+        return parts
+
+
+def described(unit):
+    return dict(entries=[[number, row.hex()] for number, row in unit["entries"]], subjects=unit["subjects"],
+                personal=unit["personal"], secret=unit["secret"].hex() if unit["secret"] else None)
+
+
+def accepted(logs, multi_proof):
+    for name, hash_name, chosen, closed in [
+        ("a group with its secret", "sha256", {1: [1]}, []),
+        ("a group without its secret", "sha256", {1: [1]}, [(1, 1)]),
+        ("every unit of a block", "sha256", {1: [0, 1, 2, 3, 4, 5, 6]}, []),
+        ("every unit, one group without its secret", "sha3-256", {1: [0, 1, 2, 3, 4, 5, 6]}, [(1, 2)]),
+        ("the only unit of a block, of 64 data subjects, with other personal fields", "sha256", {2: [0]}, []),
+        ("rows alone of a block with groups", "sha256", {1: [0, 3, 6]}, []),
+        ("groups and rows of several blocks", "sha3-256", {1: [2, 3], 2: [0], 4: [0, 1, 39]}, [(2, 0)]),
+    ]:
+        log = logs[hash_name]
+        parts = log.disclosed(chosen, multi_proof, closed)
+        units = [unit for frame in parts["frames"] for unit in frame["units"]]
+        opened = []
+        for unit in units:
+            withheld = unit["kind"] == 1 and not unit["secret"]
+            rows = unit["entries"] if withheld else unit["whole"]
+            opened += [[number, row.hex(), withheld] for number, row in rows]
+        yield dict(name=name, file=render(parts), units=len(units),
+                   entries=[[unit["entry"], unit["row"].hex()] for unit in units if unit["kind"] == 0],
+                   groups=[described(unit) for unit in units if unit["kind"] == 1], opened=sorted(opened))
+
+
+def refused(log, multi_proof):
+    both, only = log.disclosed({1: [1, 2]}, multi_proof), log.disclosed({2: [0]}, multi_proof)
+    many = log.disclosed({4: [0]}, multi_proof)
+    one, two = both["frames"][0]["units"]
+    moved = lambda numbers: [(number, row) for number, (_, row) in zip(numbers, two["entries"])]
+    first_row = one["entries"][0][1]
+    at = lambda frame, unit, problem: f"Unit {{ frame: {frame}, unit: {unit}, problem: {problem} }}"
+    root = "Frame { frame: 1, problem: Root }"
+    flipped = lambda data: bytes([data[0] ^ 1]) + data[1:]
+    presence = lambda row, bits: struct.pack("<H", struct.unpack("<H", row[:2])[0] | bits) + row[2:]
+    plain = log.write(dict(time=0, operation="x", location=b"here".hex()))
+
+    # What can be told from the form, of the first or the second of two groups.
+    for name, number, problem, change in [
+        ("codec 0", 0, "Codec(0)", dict(codec=0)),
+        ("codec 2", 1, "Codec(2)", dict(codec=2)),
+        ("an unknown kind", 1, "Kind(2)", dict(kind=2)),
+        ("personal fields without the data subjects", 0, "Personal(3968)", dict(personal=USUAL - 4096)),
+        ("no personal fields", 0, "Personal(0)", dict(personal=0)),
+        ("personal fields that are unknown", 0, f"Personal({USUAL + 8192})", dict(personal=USUAL + 8192)),
+        ("no entries", 0, "Entries(0)", dict(count=0)),
+        ("more entries than the block has", 0, "Entries(13)", dict(count=13)),
+        ("as many entries as integers go", 0, f"Entries({TOP})", dict(count=TOP)),
+        ("an entry before the frame's", 0, "Entry", dict(entries=[(TOP, first_row)])),
+        ("an entry after the frame's", 1, "Entry", dict(entries=moved([2, 5, 12]))),
+        ("an entry twice", 1, "Entry", dict(entries=moved([2, 5, 5]))),
+        ("entries that descend", 1, "Entry", dict(entries=moved([5, 2, 11]))),
+        ("an entry that is not in its shortest form", 1, "NotMinimal", dict(distances=[b"\x82\0", b"\2", b"\5"])),
+        ("a first entry before that of the unit before it", 1, "Order", dict(entries=moved([0, 5, 11]))),
+        ("a first entry that the unit before it has too", 1, "Order", dict(entries=moved([1, 5, 11]))),
+        ("an entry that the unit before it has too", 1, "Repeated", dict(entries=moved([2, 3, 11]))),
+        ("the last entry of the unit before it", 1, "Repeated", dict(entries=moved([2, 5, 8]))),
+        ("a row of all memory", 0, "Truncated", dict(row_length=TOP)),
+        ("a row that is not canonical", 0, "Row(UnknownField)", dict(entries=[(1, presence(first_row, 1 << 15))])),
+        ("a shared row that goes on", 0, "Row(LeftOver)", dict(entries=[(1, first_row + b"\0")])),
+        ("an empty shared row", 0, "Row(Truncated)", dict(entries=[(1, b"")])),
+        ("a shared row with a personal field", 0, "NotShared(1)", dict(entries=[(1, plain)])),
+        ("no data subjects", 0, "Subjects(0)", dict(subjects=[])),
+        ("65 data subjects", 0, "Subjects(65)", dict(subjects=list(range(65)))),
+        ("as many data subjects as integers go", 0, f"Subjects({TOP})", dict(subject_count=TOP)),
+        ("a data subject past the last", 1, "Subject", dict(subject_distances=[varint(3), varint(TOP)])),
+        ("a data subject after the last", 1, "Subject", dict(subject_distances=[varint(TOP), varint(0)])),
+        ("a data subject twice", 1, "Subject", dict(subjects=[3, 3])),
+        ("a ciphertext without a tag", 0, "Ciphertext(15)", dict(ciphertext=bytes(15))),
+        ("no ciphertext", 0, "Ciphertext(0)", dict(ciphertext=b"")),
+        ("a ciphertext of all memory", 0, "Truncated", dict(ciphertext_length=TOP)),
+        ("a secret that is there and not", 0, "Opened(2)", dict(opened=2)),
+        ("a secret of any kind", 0, "Opened(255)", dict(opened=255)),
+    ]:
+        yield name, proofs.altered(both, lambda parts: parts["frames"][0]["units"][number].update(change)), at(1, number, problem)
+
+    # What is not there.
+    for name, parts, problem, change in [
+        ("entries that are not there", many, at(4, 0, "Truncated"), dict(count=40)),
+        ("a commitment that is cut off", only, at(2, 0, "Truncated"), dict(promise=bytes(31), opened=0, secret=None)),
+        ("a secret that is not there", only, at(2, 0, "Truncated"), dict(opened=1, secret=None)),
+        ("a secret that is cut off", only, at(2, 0, "Truncated"), dict(secret=bytes(31))),
+        ("a secret that is told and denied", only, "LeftOver(32)", dict(opened=0)),
+        ("a secret that goes on", only, "LeftOver(1)", dict(secret=only["frames"][0]["units"][0]["secret"] + b"\0")),
+    ]:
+        yield name, proofs.altered(parts, lambda parts: parts["frames"][0]["units"][0].update(change)), problem
+
+    # What has the right form and does not hold.
+    for name, problem, change in [
+        ("a row less", root, dict(entries=one["entries"][:2])),
+        ("an entry's number", root, dict(entries=[(1, first_row), *((number - 1 if number == 8 else number, row)
+                                                                    for number, row in one["entries"][1:])])),
+        ("another shared row", root, dict(entries=[(1, log.write(dict(time=0, operation="x"))), *one["entries"][1:]])),
+        ("other personal fields", root, dict(personal=USUAL | 1)),
+        ("another data subject", root, dict(subjects=[4])),
+        ("another data subject besides", root, dict(subjects=[3, 4])),
+        ("another ciphertext", root, dict(ciphertext=flipped(one["ciphertext"]))),
+        ("another commitment", root, dict(promise=flipped(one["promise"]))),
+        ("another commitment, without a secret", root, dict(promise=flipped(one["promise"]), secret=None)),
+        ("another salt", root, dict(salt=bytes(16))),
+        ("the secret of another group", at(1, 0, "Secret"), dict(secret=two["secret"])),
+        ("a secret of nothing", at(1, 0, "Secret"), dict(secret=bytes(32))),
+        ("a secret with a bit altered", at(1, 0, "Secret"), dict(secret=flipped(one["secret"]))),
+    ]:
+        yield name, proofs.altered(both, lambda parts: parts["frames"][0]["units"][0].update(change)), problem
+
+
+def unopened(make, multi_proof):
+    """Logs that committed to groups which do not open: the proofs hold, and their groups are refused."""
+    for name, garble in [
+        ("a ciphertext with a bit altered", dict(sealed=lambda data: bytes([data[0] ^ 1]) + data[1:])),
+        ("a tag with a bit altered", dict(sealed=lambda data: data[:-1] + bytes([data[-1] ^ 1]))),
+        ("a plaintext that goes on", dict(text=lambda text: text + b"\0")),
+        ("a plaintext that is cut off", dict(text=lambda text: text[:-1])),
+        ("no plaintext", dict(text=lambda text: b"")),
+        ("another form of column", dict(text=lambda text: b"\3" + text[1:])),
+        ("a location of another length", dict(text=lambda text: text.replace(u64(9), u64(10), 1))),
+        ("a location of all memory", dict(text=lambda text: text.replace(u64(9), u64(2**63), 1))),
+        ("rows of more bytes than the block declared", dict(declared=dict(content_log2=8))),
+    ]:
+        chosen = {1: [0, 1, 2, 3] if "declared" in garble else [1]}
+        yield dict(name=name, file=render(make(garble).disclosed(chosen, multi_proof)))
+
+
+def vectors(encode, commitment, tree, multi_proof, row):
+    make = lambda garble=None, name="sha256": GroupedLog(name, encode, commitment, tree, row, garble)
+    logs = {name: make(name=name) for name in proofs.HASHES}
+    named = [dict(name=name, file=file, error=error) for name, file, error in refused(logs["sha256"], multi_proof)]
+    return dict(vkey=proofs.vkey(ORIGIN, SEED), proofs=list(accepted(logs, multi_proof)), refused=named,
+                unopened=list(unopened(make, multi_proof)))
