@@ -585,7 +585,9 @@ fn rules_for_fields_are_recorded_and_hold_from_the_next_epoch_on() {
             rules.iter().try_fold(Configure::default(), |all, (field, rule)| all.field(field, rule));
         made.apply(&configure.unwrap()).unwrap()
     };
-    let changed = rules(&[("payload", "cap:9"), ("location", "drop"), ("location", "strip-query")]);
+    let twice = Configure::default().field("location", "drop").unwrap().field("location", "strip-query");
+    assert_eq!(twice.unwrap_err().kind(), ErrorKind::Invalid);
+    let changed = rules(&[("payload", "cap:9"), ("location", "strip-query")]);
     assert_eq!(changed.keys, ["fields.location", "fields.payload"]);
     assert_eq!(changed.log.unwrap().1, made.config().digest);
     let table = "\n[log.fields]\nlocation = \"strip-query\"\npayload = \"cap:9\"\n\n[settings]";

@@ -96,6 +96,7 @@ impl Columns<'_> {
     fn block(&mut self, entries: u64) {
         assert_eq!(self.bytes(1), [1], "the layout version");
         assert_eq!(self.varint(), entries);
+        assert_eq!(self.varint(), 0, "personal groups");
         let count = entries as usize;
         self.integers(count);
         self.strings(count);
@@ -115,7 +116,6 @@ impl Columns<'_> {
                 }
             }
         }
-        assert_eq!(self.varint(), 0, "personal groups");
     }
 
     fn integers(&mut self, count: usize) -> Vec<u64> {
