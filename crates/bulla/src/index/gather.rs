@@ -8,6 +8,7 @@ use super::{DIRECTORY, GROUP, MAX_TOKENS, parse_name, path};
 use crate::environment::{Cipher, Environment, Random};
 use crate::error::Result;
 use crate::keys::epoch::EpochKeys;
+use crate::keys::scrub::scrubbed;
 use crate::store::{Store, StoreFile};
 use bulla_proof::commitment::Commitment;
 use std::collections::BTreeMap;
@@ -158,7 +159,8 @@ impl Indexer {
     fn write(&self, ready: Vec<Ready>, environment: &Environment) {
         for ready in ready {
             let Some(epoch) = ready.keys().map(|keys| keys.number()) else { continue };
-            let Ok(bytes) = ready.seal((&*environment.random, &*environment.cipher)) else { continue };
+            let sealed = scrubbed(|| ready.seal((&*environment.random, &*environment.cipher)));
+            let Ok(bytes) = sealed else { continue };
             let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
             if output.append(&*self.store, epoch, &bytes).is_err() {
                 output.give_up();

@@ -144,12 +144,12 @@ impl EpochKeys {
         salts.resize(units * 16, 0);
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
-        let refused = |_| Error::unavailable("AES-256 refused the salt key");
-        let key = UnboundCipherKey::new(&AES_256, &self.secret.salt)
-            .and_then(EncryptingKey::ctr)
-            .map_err(refused)?;
-        let context = EncryptionContext::Iv128(FixedLength::from(counter));
-        key.less_safe_encrypt(salts, context).map_err(refused)?;
+        // The library moves the key about on the stack.
+        scrubbed(|| {
+            let key = UnboundCipherKey::new(&AES_256, &self.secret.salt).and_then(EncryptingKey::ctr)?;
+            key.less_safe_encrypt(salts, EncryptionContext::Iv128(FixedLength::from(counter)))
+        })
+        .map_err(|_| Error::unavailable("AES-256 refused the salt key"))?;
         Ok(())
     }
 }
