@@ -139,7 +139,8 @@ fn a_row_of_nothing_but_subjects_fits_what_it_counts() {
     let (mut decoder, mut back, mut pieces) = (Decoder::new(), Rows::default(), Rows::default());
     decoder.decode(&pad(out), 1, content(&rows), &mut back).unwrap();
     let text = decoder.groups().content(0).ciphertext.to_vec();
-    decoder.decode_group(&text[..text.len() - 16], 1, &mut pieces).unwrap();
+    let mut left = decoder.left();
+    decoder.decode_group(&text[..text.len() - 16], 1, PERSONAL, &mut left, &mut pieces).unwrap();
 }
 
 #[test]
