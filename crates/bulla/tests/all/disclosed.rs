@@ -68,33 +68,40 @@ fn what_a_log_committed_to_and_does_not_open_is_told() {
     }
 }
 
-/// A block of one group: so many entries of one location, which its ciphertext has once.
-fn constant(entries: usize, location: &[u8], content_log2: u8) -> Proof {
+/// A block of groups of so many entries each, in turn: each entry with one location, which the ciphertext has once.
+fn constant(sizes: &[usize], location: &[u8], content_log2: u8) -> Proof {
     let mut text = vec![1, 0];
     varint::push(location.len() as u64, &mut text);
     text.push(0);
     text.extend_from_slice(location);
     // No subject at all.
     text.push(0);
-    let secret = GroupSecret::new([7; 32]);
-    let key = secret.key();
-    AesGcm.seal(&key.key, 0, &[], &mut text).unwrap();
     let row = encode(&Entry { operation: "x", time: Some(0), ..Entry::default() });
-    let entries = (0..entries as u64).map(|number| DisclosedEntry { number, row: row.clone() });
-    let group = DisclosedGroup {
-        personal: Field::Location.bit() | Field::Subject.bit(),
-        entries: entries.collect(),
-        subjects: vec![0],
-        ciphertext: text,
-        commitment: key.commitment,
-        secret: Some(secret),
+    let group = |(number, &size): (u64, &usize)| {
+        let secret = GroupSecret::new([number as u8; 32]);
+        let (key, mut ciphertext) = (secret.key(), text.clone());
+        AesGcm.seal(&key.key, 0, &[], &mut ciphertext).unwrap();
+        let numbers = (0..size as u64).map(|entry| number + entry * sizes.len() as u64);
+        DisclosedGroup {
+            personal: Field::Location.bit() | Field::Subject.bit(),
+            entries: numbers.map(|number| DisclosedEntry { number, row: row.clone() }).collect(),
+            subjects: vec![number],
+            ciphertext,
+            commitment: key.commitment,
+            secret: Some(secret),
+        }
     };
-    prove(group, content_log2)
+    prove((0..).zip(sizes).map(group).collect(), content_log2)
 }
 
-fn prove(group: DisclosedGroup, content_log2: u8) -> Proof {
-    let hashed = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
-    let unit = group_unit(HashId::Sha256, &[0; 16], hashed, &group.content(), &mut Vec::new());
+/// The proof of all groups of a block.
+fn prove(groups: Vec<DisclosedGroup>, content_log2: u8) -> Proof {
+    let unit = |group: &DisclosedGroup| {
+        let hashed = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
+        group_unit(HashId::Sha256, &[0; 16], hashed, &group.content(), &mut Vec::new())
+    };
+    let hashes = groups.iter().map(unit).collect::<Vec<_>>();
+    let last = groups.iter().flat_map(|group| &group.entries).map(|entry| entry.number).max().unwrap();
     let commitment = Commitment {
         kind: FrameKind::Block,
         codec: CODEC_COLUMNS,
@@ -103,12 +110,12 @@ fn prove(group: DisclosedGroup, content_log2: u8) -> Proof {
         log_id: LogId([9; 16]),
         frame: 1,
         first_entry: 0,
-        entries: group.entries.len() as u64,
+        entries: last + 1,
         earliest: 0,
         latest: 0,
         epoch: 0,
-        units: 1,
-        root: block_root(HashId::Sha256, &mut vec![unit]),
+        units: groups.len() as u64,
+        root: block_root(HashId::Sha256, &mut hashes.clone()),
         body_length: 1000,
         body_digest: Hash::ZERO,
     };
@@ -116,9 +123,12 @@ fn prove(group: DisclosedGroup, content_log2: u8) -> Proof {
     let root = bulla_proof::tree::node_hash(&other, &commitment.leaf());
     let key = VerifierKey::new("x", [1; 32]).unwrap();
     let note = sign_checkpoint(&Checkpoint::new("x", 2, root), &key, |_| [0; 64]);
-    let content = UnitContent::Group(Box::new(group));
-    let units = vec![DisclosedUnit { position: 0, salt: [0; 16], content }];
-    let frame = DisclosedFrame::new(commitment, &[unit], units).unwrap();
+    let units = (0..).zip(groups).map(|(position, group)| DisclosedUnit {
+        position,
+        salt: [0; 16],
+        content: UnitContent::Group(Box::new(group)),
+    });
+    let frame = DisclosedFrame::new(commitment, &hashes, units.collect()).unwrap();
     Proof::new(note.as_bytes(), vec![other], vec![frame]).unwrap()
 }
 
@@ -138,18 +148,21 @@ fn a_block_holds_no_more_than_it_declared() {
     // Of each entry 12 bytes that are shared, 4, and a length and a location.
     let each = 12 + 4 + 1 + 100;
     let fits = 1024 / each;
-    assert_eq!(open(&constant(fits, &[b'x'; 100], 10)).0.unwrap().entries, fits as u64);
-    let (refused, _) = open(&constant(fits + 1, &[b'x'; 100], 10));
-    let error = refused.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Tampered);
-    assert!(error.to_string().contains("content limit"), "{error}");
+    assert_eq!(fits, 8);
+    for (fitting, more) in [(&[8][..], &[9][..]), (&[4, 4], &[5, 4]), (&[1, 1, 2, 4], &[1, 2, 2, 4])] {
+        let opened = open(&constant(fitting, &[b'x'; 100], 10)).0.unwrap();
+        assert_eq!(opened, Opened { entries: 8, withheld: 0 });
+        let error = open(&constant(more, &[b'x'; 100], 10)).0.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered);
+        assert!(error.to_string().contains("content limit"), "{error}");
+    }
 }
 
 #[test]
 fn a_file_holds_no_more_than_its_length_is_trusted_with() {
     let longest = vec![b'x'; MAX_STRING];
     // The longest location in 4,000 entries is 256 MiB, of a file of 160 KiB: 40 MiB are.
-    let huge = constant(4000, &longest, 28);
+    let huge = constant(&[4000], &longest, 28);
     let length = huge.render().len();
     let (refused, held) = open(&huge);
     let error = refused.unwrap_err();
@@ -157,20 +170,24 @@ fn a_file_holds_no_more_than_its_length_is_trusted_with() {
     assert!(error.to_string().contains(&format!("more than {} bytes", 256 * length)), "{error}");
     assert!(held < 12 * length, "{held} bytes for a file of {length}");
     // What is trusted is opened, and held a few times at most.
-    let fits = constant(350, &longest, 28);
+    let fits = constant(&[350], &longest, 28);
     let length = fits.render().len();
     let (opened, held) = open(&fits);
     assert_eq!(opened.unwrap().entries, 350);
     assert!(held > 350 * MAX_STRING, "nothing was weighed: {held}");
     assert!(held < 4 * 256 * length, "{held} bytes for a file of {length}");
+    // All groups count together.
+    assert!(open(&constant(&[600, 10], &longest, 28)).0.is_ok());
+    let error = open(&constant(&[600, 200], &longest, 28)).0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     // However short the file, an entry may be as long as entries get.
-    let short = constant(MAX_ROW / (MAX_STRING + 20), &longest, 28);
+    let short = constant(&[MAX_ROW / (MAX_STRING + 20)], &longest, 28);
     assert!(open(&short).0.is_ok());
 }
 
 #[test]
 fn an_error_of_the_receiver_ends_it() {
-    let proof = constant(5, b"here", 20);
+    let proof = constant(&[5], b"here", 20);
     let mut given = 0;
     let opened = open_proof(&proof.verify(None).unwrap(), |_| {
         given += 1;
