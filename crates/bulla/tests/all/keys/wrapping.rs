@@ -138,8 +138,11 @@ fn one_that_stays_stops_the_log_and_loses_nothing_that_was_acknowledged() {
 
     let mended = World { flaky: Arc::new(Flaky { calls: AtomicU32::new(0), fails: |_| None }), ..world };
     mended.open().unwrap().close().unwrap();
+    // The one that got an error may be there or not.
     let entries = mended.entries();
-    assert!(entries.len() as i64 >= acknowledged && entries.into_iter().eq(0..acknowledged));
+    let count = entries.len() as i64;
+    assert!((acknowledged..=acknowledged + 1).contains(&count), "{count} of {acknowledged}");
+    assert!(entries.into_iter().eq(0..count));
 }
 
 /// A plugin that hung had `plugin_timeout`; the entries behind it have waited long enough.
