@@ -137,14 +137,18 @@ impl Export {
         self
     }
 
-    /// Writes the entries in order, one JSON object a line.
+    /// Writes the entries in order, one JSON object a line; those without their personal fields say `withheld`.
     ///
     /// # Errors
     /// As [`Export::run_with`]; `Unavailable` where `out` cannot be written.
     pub fn run(self, out: &mut dyn Write) -> Result<Exported> {
         let render = |matches: &Matches<'_>| {
             let mut text = Vec::new();
-            matches.iter().for_each(|(number, entry)| jsonl::write_entry(&entry, number, &mut text));
+            for (number, entry) in matches.iter() {
+                let write =
+                    if matches.is_withheld(number) { jsonl::write_withheld } else { jsonl::write_entry };
+                write(&entry, number, &mut text);
+            }
             text
         };
         let failed = |error| Error::io("writing the export", error);

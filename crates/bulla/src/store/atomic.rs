@@ -108,17 +108,7 @@ mod tests {
     #[test]
     fn a_fault_leaves_the_old_or_the_new_content() {
         let new = new_content();
-        let faults = [
-            Fault::WriteFails,
-            Fault::WritePersistsButFails,
-            Fault::WriteTearsAndFails,
-            Fault::SyncFails,
-            Fault::SyncPersistsButFails,
-            Fault::NameFails,
-            Fault::NamePersistsButFails,
-            Fault::NoSpace,
-        ];
-        for fault in faults {
+        for fault in Fault::ALL {
             let mut failures = 0;
             for number in 0..12 {
                 let machine = machine_with(Some(OLD));

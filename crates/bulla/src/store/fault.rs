@@ -90,6 +90,20 @@ pub enum Fault {
     NoSpace,
 }
 
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 8] = [
+        Fault::WriteFails,
+        Fault::WritePersistsButFails,
+        Fault::WriteTearsAndFails,
+        Fault::SyncFails,
+        Fault::SyncPersistsButFails,
+        Fault::NameFails,
+        Fault::NamePersistsButFails,
+        Fault::NoSpace,
+    ];
+}
+
 impl Faults {
     /// A machine with an empty disk.
     pub fn new() -> Faults {

@@ -25,18 +25,6 @@ impl Rng {
     }
 }
 
-/// Every way in which a medium fails.
-pub(crate) const FAULTS: [Fault; 8] = [
-    Fault::WriteFails,
-    Fault::WritePersistsButFails,
-    Fault::WriteTearsAndFails,
-    Fault::SyncFails,
-    Fault::SyncPersistsButFails,
-    Fault::NameFails,
-    Fault::NamePersistsButFails,
-    Fault::NoSpace,
-];
-
 /// Whether `fault` can strike the operation of this line of a trace.
 pub(crate) fn strikes(fault: Fault, line: &str) -> bool {
     let operation = line.split(' ').nth(1).unwrap_or_default();

@@ -233,17 +233,7 @@ fn an_erasure_can_stop_between_its_steps() {
 /// A file operation that fails, once, or after it was done: the erasure says so, and can be done again at once.
 #[test]
 fn an_erasure_survives_every_fault() {
-    let faults = [
-        Fault::WriteFails,
-        Fault::WritePersistsButFails,
-        Fault::WriteTearsAndFails,
-        Fault::SyncFails,
-        Fault::SyncPersistsButFails,
-        Fault::NameFails,
-        Fault::NamePersistsButFails,
-        Fault::NoSpace,
-    ];
-    for fault in faults {
+    for fault in Fault::ALL {
         let mut failures = 0;
         for operation in 0..40 {
             let world = Machine::made();

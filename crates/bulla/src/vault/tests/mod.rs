@@ -3,6 +3,7 @@
 mod cache;
 mod crash;
 mod damage;
+mod environment;
 mod erase;
 mod files;
 mod resolve;

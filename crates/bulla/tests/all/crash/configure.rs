@@ -4,8 +4,8 @@ use super::for_each;
 use super::points::Image;
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
-use crate::helpers::{FAULTS, strikes};
-use bulla::store::fault::Faults;
+use crate::helpers::strikes;
+use bulla::store::fault::{Fault, Faults};
 use bulla::{Configure, Configured, Durability};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ fn any_operation_of_a_change_may_fail() {
     let mut points = Vec::new();
     for scenario in scenarios() {
         for (number, line) in operations(&scenario) {
-            let faults = FAULTS.into_iter().filter(|fault| strikes(*fault, &line));
+            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line));
             points.extend(
                 faults.flat_map(|fault| [false, true].map(|lasting| (scenario, number, fault, lasting))),
             );

@@ -4,7 +4,7 @@ use super::for_each;
 use super::points::{Image, is_log, operations};
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
 use super::world::{Counts, History, Outcome, environment, must, tail};
-use crate::helpers::{FAULTS, Rng, strikes};
+use crate::helpers::{Rng, strikes};
 use bulla::store::fault::{Fault, Faults};
 use bulla::{Durability, Log, Options};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ fn every_fault(lasting: bool) -> usize {
     let mut points = Vec::new();
     for (scenario, trace) in scenarios() {
         for (number, line) in trace.iter().enumerate().skip(first_operation(&scenario)) {
-            let faults = FAULTS.into_iter().filter(|fault| strikes(*fault, line));
+            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, line));
             points.extend(faults.map(|fault| (scenario, number as u64, fault)));
         }
     }
@@ -112,8 +112,9 @@ fn any_two_operations_may_fail() {
         let mut rng = Rng(seed);
         let which = rng.below(3) as usize;
         let first = 30 + rng.below(operations[which] - 30);
-        let faults: Vec<(u64, Fault)> =
-            (0..2 + rng.below(6)).map(|_| (first + rng.below(12), FAULTS[rng.below(8) as usize])).collect();
+        let faults: Vec<(u64, Fault)> = (0..2 + rng.below(6))
+            .map(|_| (first + rng.below(12), Fault::ALL[rng.below(8) as usize]))
+            .collect();
         let harm =
             |machine: &Faults| faults.iter().for_each(|(number, fault)| machine.fail_at(*number, *fault));
         check_harm(&scenarios[which], first, seed, harm).map_err(|failure| format!("{faults:?}: {failure}"))
@@ -181,7 +182,7 @@ fn a_log_with_threads_survives_faults() {
         must!(scenario.init(&machine, &history).is_ok(), "init fails");
         let first = 40 + rng.below(150);
         let faults: Vec<(u64, Fault)> =
-            (0..rng.below(5)).map(|_| (first + rng.below(12), FAULTS[rng.below(8) as usize])).collect();
+            (0..rng.below(5)).map(|_| (first + rng.below(12), Fault::ALL[rng.below(8) as usize])).collect();
         faults.iter().for_each(|(number, fault)| machine.fail_at(*number, *fault));
         if seed % 3 == 0 {
             machine.stop_at(first + 20);

@@ -1,9 +1,9 @@
 //! The index and a medium that fails: no entry is kept from being committed, and no answer is cut short.
 
 use super::world::{Row, World, answer, reader};
-use crate::helpers::{FAULTS, strikes};
+use crate::helpers::strikes;
 use bulla::Query;
-use bulla::store::fault::Faults;
+use bulla::store::fault::{Fault, Faults};
 use std::sync::Arc;
 
 /// Blocks of each session: more than one part covers.
@@ -64,7 +64,7 @@ fn no_failure_of_the_index_keeps_an_entry_from_being_committed() {
     let kinds = |kind: &str| operations.iter().filter(|(_, line)| line.contains(kind)).count();
     assert!(kinds("Create") >= 2 && kinds("Write") >= 4 && kinds("Sync") >= 2, "{operations:#?}");
     for (number, line) in &operations {
-        for fault in FAULTS.into_iter().filter(|fault| strikes(*fault, line)) {
+        for fault in Fault::ALL.into_iter().filter(|fault| strikes(*fault, line)) {
             let machine = Faults::new();
             let mut world = begin(&machine);
             machine.fail_at(*number, fault);

@@ -2,9 +2,10 @@
 //! are there.
 
 use super::world::*;
+use crate::damage::world::Mask;
 use crate::helpers::Rng;
 use bulla::keys::group::SharedOnly;
-use bulla::{ErrorKind, Query};
+use bulla::{ErrorKind, Export, Query};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -99,4 +100,16 @@ fn whose_key_is_gone_is_not_found_and_everybody_else_is() {
     let (found, _) = answer(&world.reader(world.image()), &Query::new().subject("user_1")).unwrap();
     assert!(found.is_empty());
     assert!(world.verify(world.image()).run().unwrap().ok, "every hash stands");
+}
+
+#[test]
+fn an_export_says_where_personal_fields_are_withheld() {
+    let world = log(17, 4);
+    let export = Export::open_store(Arc::new(world.image())).unwrap().key(world.key.clone());
+    let mut out = Vec::new();
+    export.identity(Arc::new(Mask)).group_keys(Arc::new(SharedOnly)).run(&mut out).unwrap();
+    let lines = out.split_inclusive(|&byte| byte == b'\n').map(|line| serde_json::from_slice(line).unwrap());
+    let withheld = lines.filter(|line: &serde_json::Value| line["withheld"] == true).count();
+    let concerned = world.rows.iter().filter(|row| row.subjects.iter().flatten().count() > 0).count();
+    assert_eq!(withheld, concerned);
 }

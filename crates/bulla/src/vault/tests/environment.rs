@@ -1,0 +1,97 @@
+//! The environment against maps in memory, while its own map grows under readers.
+
+use super::super::lmdb::{Lmdb, Table};
+use super::super::stop::Stop;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Model = BTreeMap<[u8; 8], Vec<u8>>;
+
+/// SplitMix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn tables(lmdb: &Lmdb) -> [Table; 4] {
+    let tables = &lmdb.tables;
+    [tables.meta, tables.rows, tables.index, tables.buckets]
+}
+
+fn content(lmdb: &Lmdb) -> Vec<Model> {
+    let read = lmdb.read(|_, txn| {
+        let mut content = Vec::new();
+        for table in tables(lmdb) {
+            let items = table.iter(txn)?.collect::<Result<Vec<_>, _>>()?;
+            content.push(
+                items.into_iter().map(|(key, value)| (key.try_into().unwrap(), value.to_vec())).collect(),
+            );
+        }
+        Ok(content)
+    });
+    read.map_err(|stop: Stop| stop.into_error("model")).unwrap()
+}
+
+#[test]
+fn it_holds_what_a_map_holds_however_often_it_grows() {
+    let place = tempfile::tempdir().unwrap();
+    let mut lmdb = Lmdb::create(place.path(), 1 << 17).unwrap();
+    let first_size = lmdb.map_size();
+    let mut models = vec![Model::new(); 4];
+    let mut state = 1;
+    for round in 0..60_u64 {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // What was there before the round is seen by all who read meanwhile, or what is there after it.
+            let before = models.clone();
+            let readers = (0..2).map(|_| {
+                scope.spawn(|| {
+                    let mut seen = Vec::new();
+                    while !done.load(Ordering::Relaxed) {
+                        seen.push(content(&lmdb));
+                        seen.dedup();
+                    }
+                    seen
+                })
+            });
+            let readers = readers.collect::<Vec<_>>();
+            let changes = (0..40)
+                .map(|_| {
+                    let key = (next(&mut state) % 500).to_be_bytes();
+                    let value = vec![key[7]; (next(&mut state) % 1500) as usize];
+                    ((next(&mut state) % 4) as usize, key, (next(&mut state) % 4 != 3).then_some(value))
+                })
+                .collect::<Vec<_>>();
+            let written = lmdb.write(|_, txn| {
+                for (table, key, value) in &changes {
+                    match value {
+                        Some(value) => tables(&lmdb)[*table].put(txn, key, value)?,
+                        None => drop(tables(&lmdb)[*table].delete(txn, key)?),
+                    }
+                }
+                Ok(())
+            });
+            written.map_err(|stop| stop.into_error("model")).unwrap();
+            for (table, key, value) in changes {
+                match value {
+                    Some(value) => drop(models[table].insert(key, value)),
+                    None => drop(models[table].remove(&key)),
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+            for reader in readers {
+                let seen = reader.join().unwrap();
+                assert!(seen.iter().all(|seen| *seen == before || *seen == models), "round {round}");
+            }
+        });
+        assert_eq!(content(&lmdb), models, "round {round}");
+        if round % 20 == 19 {
+            drop(lmdb);
+            lmdb = Lmdb::open(place.path(), 1 << 17).unwrap();
+            assert_eq!(content(&lmdb), models, "opened again in round {round}");
+        }
+    }
+    assert!(lmdb.map_size() >= 4 * first_size, "it grew: {} bytes", lmdb.map_size());
+}
