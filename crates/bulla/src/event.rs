@@ -48,6 +48,13 @@ pub enum Event {
         /// The names of the keys that differ.
         changed: Vec<String>,
     },
+    /// The keys of data subjects were destroyed: what is personal in their groups is erased.
+    Erased {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+        /// The order, signed by the log's erasure key, as a signed note.
+        order: String,
+    },
 }
 
 impl Event {
@@ -75,7 +82,7 @@ impl Event {
             Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
                 Some((segment, *offset))
             }
-            Event::Configured { .. } => None,
+            Event::Configured { .. } | Event::Erased { .. } => None,
         }
     }
 

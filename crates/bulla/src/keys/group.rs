@@ -53,11 +53,22 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn number(&self, subject: &str) -> Result<Option<u64>>;
 
-    /// The secret of the group of these subjects; `None` where the key of one of them is not there.
+    /// The secrets of groups of one block, each of the subjects with these numbers; `None` where the key of one of them is
+    /// not there.
     ///
     /// # Errors
     /// Where that cannot be looked up.
-    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>>;
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
+
+    /// Whether it has the key of everybody who was not erased: a key that it has not is then lost.
+    fn is_complete(&self) -> bool;
+
+    /// The number of frames up to which it follows the log's erasures: whoever was erased in a later one may still have
+    /// a key here, which must not be used.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn erased_up_to(&self) -> Result<u64>;
 }
 
 /// No keys of data subjects: what is personal is withheld.
@@ -69,8 +80,16 @@ impl GroupKeys for SharedOnly {
         Ok(None)
     }
 
-    fn secret(&self, _: Place<'_>, _: &[u64]) -> Result<Option<GroupSecret>> {
-        Ok(None)
+    fn secrets(&self, _: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        Ok(vec![None; groups.len()])
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
     }
 }
 

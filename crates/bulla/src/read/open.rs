@@ -142,12 +142,17 @@ impl BlockOpener {
         let mut left = self.decoder.left();
         let mut pieces = Rows::default();
         let mut bytes = Vec::new();
-        for group in 0..self.secrets.len() {
+        let groups = self.decoder.groups();
+        let asked = |group: &usize| {
+            let subjects = groups.content(*group).subjects;
+            opening.subject.is_none_or(|subject| subjects.binary_search(&subject).is_ok())
+        };
+        let asked = (0..self.secrets.len()).filter(asked).collect::<Vec<_>>();
+        let sets = asked.iter().map(|&group| groups.content(group).subjects).collect::<Vec<_>>();
+        let secrets = opening.keys.secrets(place, &sets)?;
+        for (group, secret) in asked.into_iter().zip(secrets) {
+            let Some(secret) = secret else { continue };
             let content = self.decoder.groups().content(group);
-            if opening.subject.is_some_and(|subject| content.subjects.binary_search(&subject).is_err()) {
-                continue;
-            }
-            let Some(secret) = opening.keys.secret(place, content.subjects)? else { continue };
             let (fields, rows) = (content.personal, self.members.of(group));
             let text = match decrypt(&secret, &content) {
                 Ok(text) => text,

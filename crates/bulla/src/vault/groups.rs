@@ -23,9 +23,22 @@ impl GroupKeys for Vault {
         Ok(self.find(subject)?.map(|subject| subject.number))
     }
 
-    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
-        let keys =
-            subjects.iter().map(|&number| self.key(number)).collect::<Result<Option<Vec<SubjectKey>>>>()?;
-        keys.map(|keys| place.secret(subjects.iter().copied().zip(&keys))).transpose()
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        let keys = self.keys(groups.iter().copied().flatten().copied())?;
+        let mut keys = keys.iter();
+        let secret = |group: &&[u64]| {
+            let keys = keys.by_ref().take(group.len()).map(Option::as_ref).collect::<Vec<_>>();
+            let keys = keys.into_iter().collect::<Option<Vec<&SubjectKey>>>();
+            keys.map(|keys| place.secret(group.iter().copied().zip(keys))).transpose()
+        };
+        groups.iter().map(secret).collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
     }
 }

@@ -67,8 +67,19 @@ impl Vault {
     /// # Errors
     /// `Erased` while the subject is being erased, else where the vault cannot be read.
     pub fn key(&self, number: u64) -> Result<Option<SubjectKey>> {
+        Ok(self.keys([number].into_iter())?.pop().flatten())
+    }
+
+    /// The keys of the subjects that have these numbers, all as of one moment; `None` as [`Vault::key`].
+    ///
+    /// # Errors
+    /// As [`Vault::key`].
+    pub fn keys(&self, numbers: impl Iterator<Item = u64> + Clone) -> Result<Vec<Option<SubjectKey>>> {
         self.check_owner()?;
-        self.shared.snapshot(|snapshot| Ok(snapshot.row(number)?.map(|row| SubjectKey::new(row.key))))
+        self.shared.snapshot(|snapshot| {
+            let key = |number| Ok(snapshot.row(number)?.map(|row| SubjectKey::new(row.key)));
+            numbers.clone().map(key).collect()
+        })
     }
 }
 

@@ -59,6 +59,20 @@ impl GroupKeys for Register {
         Ok(self.known.lock().unwrap().numbers.get(subject).copied())
     }
 
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        groups.iter().map(|subjects| self.secret(place, subjects)).collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+impl Register {
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let known = self.known.lock().unwrap();
         if subjects.iter().any(|number| known.gone.contains(number)) {
@@ -102,6 +116,20 @@ impl GroupKeys for ByName {
         Ok(Some(Self::number_of(subject)))
     }
 
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        groups.iter().map(|subjects| self.secret(place, subjects)).collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+impl ByName {
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let keys = subjects.iter().map(|number| key(&number.to_string())).collect::<Vec<_>>();
         place.secret(subjects.iter().copied().zip(&keys)).map(Some)

@@ -65,6 +65,20 @@ impl GroupKeys for Register {
         Ok(self.names.lock().unwrap().iter().position(|name| name == subject).map(|number| number as u64))
     }
 
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        groups.iter().map(|subjects| self.secret(place, subjects)).collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+impl Register {
     fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let names = self.names.lock().unwrap();
         let names = subjects.iter().map(|&number| names[number as usize].clone()).collect::<Vec<_>>();
