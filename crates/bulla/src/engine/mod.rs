@@ -338,6 +338,7 @@ impl Engine {
         let last = group.iter().rev().find_map(|waiting| waiting.staged.map(|(_, last)| last));
         let blocks = group.iter().filter(|waiting| waiting.frame.commitment.kind == FrameKind::Block);
         let entries = blocks.map(|waiting| waiting.frame.commitment.entries).sum();
+        let tells = group.iter().any(|waiting| waiting.frame.commitment.kind == FrameKind::Event);
         let frames = group.into_iter().map(|waiting| waiting.frame).collect();
         let acknowledged = commit.committer.commit(frames);
         commit.sequence = last.unwrap_or(commit.sequence);
@@ -348,13 +349,13 @@ impl Engine {
         let (events, full) = (commit.committer.take_events(), commit.committer.became_full());
         let wants_sync = commit.committer.wants_sync();
         drop(commit);
-        if wants_sync {
-            // Somebody may have asked for a checkpoint that was withheld.
+        if wants_sync || tells {
+            // Somebody may have asked for a checkpoint that was withheld, or waits for that of an event.
             self.wish_checkpoint();
         }
         self.handover.with_numbering(|counter| {
             counter.committed(staged);
-            events.into_iter().for_each(|event| counter.request_event(event));
+            events.into_iter().for_each(|event| drop(counter.request_event(event)));
             match full {
                 true => counter.request_epoch(&*self.environment.random),
                 false => Ok(()),
@@ -389,7 +390,7 @@ impl Engine {
         let told = !events.is_empty();
         if told {
             self.handover
-                .with_numbering(|counter| events.into_iter().for_each(|event| counter.request_event(event)));
+                .with_numbering(|counter| events.into_iter().for_each(|event| drop(counter.request_event(event))));
         }
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(sequence);
@@ -423,7 +424,7 @@ impl Engine {
         // Only now is it the checkpointer's: what it did not take, no checkpoint covers.
         publish.sequence = sequence.unwrap_or(publish.sequence);
         self.publish_with_retries(&mut publish).inspect_err(|error| self.fail(error))?;
-        self.progress.checkpointed(publish.sequence);
+        self.progress.checkpointed(publish.sequence, publish.checkpointer.published());
         Ok(())
     }
 
