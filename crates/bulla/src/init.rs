@@ -34,6 +34,7 @@ pub struct Init {
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
     erasure: bool,
+    erasure_key: Option<VerifierKey>,
 }
 
 /// What was made.
@@ -47,6 +48,8 @@ pub struct Created {
     pub verifier_key: VerifierKey,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
+    /// Whether a key that orders erasures was made, because none was given: it lies in the key directory.
+    pub made_erasure_key: bool,
     /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
     pub made_pseudonym_key: bool,
 }
@@ -81,6 +84,12 @@ impl Init {
     /// (default: no).
     pub fn erasure(mut self, erasure: bool) -> Self {
         self.erasure = erasure;
+        self
+    }
+
+    /// The key that orders to erase have to be signed with. Without one, it is made in the key directory.
+    pub fn erasure_key(mut self, key: VerifierKey) -> Self {
+        self.erasure_key = Some(key);
         self
     }
 
@@ -129,8 +138,19 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
+        let made_erasure_key = self.erasure && self.erasure_key.is_none();
+        let erasure_key = match self.erasure_key {
+            None if self.erasure => {
+                let seed = Zeroizing::new(random(&*environment.random)?);
+                let key = SigningKey::from_seed(&format!("{origin}/erasure"), &seed)?;
+                write(keys, files::ERASURE_KEY, key.render().as_bytes())?;
+                Some(key.verifier().clone())
+            }
+            given => given.filter(|_| self.erasure),
+        };
+        let verifier_key = signing.verifier();
         let text =
-            config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields, self.erasure)?;
+            config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
@@ -159,7 +179,7 @@ impl Init {
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
         let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
-        Ok(Created { id, origin, verifier_key, made_identity, made_pseudonym_key })
+        Ok(Created { id, origin, verifier_key, made_identity, made_erasure_key, made_pseudonym_key })
     }
 }
 
