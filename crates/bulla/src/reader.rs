@@ -458,6 +458,25 @@ impl Snapshot<'_> {
         Ok(found)
     }
 
+    /// A number above those of all data subjects in the blocks from frame `from` on.
+    pub(crate) fn next_subject(&self, from: u64) -> Result<u64> {
+        let mut frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
+        let (mut files, mut opener) = (Files::default(), BlockOpener::default());
+        let mut next = 0;
+        while let Some(placed) = frames.next()? {
+            if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
+                continue;
+            }
+            let keys = self.keys(&frames, &mut files)?;
+            let located = self.locate(&mut files, placed, Some(keys))?;
+            open_checked(&mut opener, &located)?;
+            let groups = opener.groups();
+            let last = (0..groups.len()).filter_map(|group| groups.content(group).subjects.last());
+            next = last.map(|number| number + 1).fold(next, u64::max);
+        }
+        Ok(next)
+    }
+
     fn each_event_body(
         &self,
         from: u64,

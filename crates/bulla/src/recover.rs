@@ -43,6 +43,8 @@ pub(crate) struct Recovered {
     pub(crate) adopted: Vec<[u8; Commitment::LENGTH]>,
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
+    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
+    pub(crate) keys_are_older: bool,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
     pub(crate) report: Recovery,
@@ -158,6 +160,7 @@ pub(crate) fn recover(
         adopted,
         start,
         events,
+        keys_are_older: state.chain.next_frame() < checkpoint.size,
         erased,
         report,
     })

@@ -45,6 +45,15 @@ struct Waiting {
     staged: Option<(usize, Sequence)>,
 }
 
+/// Which vaults a log is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vaults {
+    /// None that is older than the log.
+    Newest,
+    /// One from a backup, too.
+    Restored,
+}
+
 /// The data subjects of a log with erasure.
 struct People {
     subjects: Arc<dyn Subjects>,
@@ -136,12 +145,30 @@ impl Engine {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        refuse_unfinished(&*keys)?;
+        Self::open_as(log, keys, options, environment, Vaults::Newest)
+    }
+
+    /// The same, with a vault that may be older than the log where the caller sees to it.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub(crate) fn open_as(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+        vaults: Vaults,
+    ) -> Result<Self> {
         let (config, settings) = config::load(&*log)?;
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let people = People::load(&*keys, &config, &environment)?;
+        let people = People::load(&*keys, &config, &environment, vaults)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
+        if recovered.keys_are_older && vaults == Vaults::Newest && people.is_some() {
+            return Err(older(&*keys));
+        }
         let policy = Policy {
             durability: tuning.durability,
             retries: tuning.retries,
@@ -598,9 +625,31 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
 }
 
+/// A restore that was cut short has to be done again first.
+fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
+    match keys.open(keys::files::RESTORING) {
+        Ok(_) => Err(older(keys)),
+        Err(_) => Ok(()),
+    }
+}
+
+fn older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
+         backup of it, or, where there is none, take it up with `bulla restore`",
+        keys.describe("")
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
 impl People {
     /// Where the data subjects of a log with erasure have their keys.
-    fn load(keys: &dyn Store, config: &LogConfig, environment: &Environment) -> Result<Option<Self>> {
+    fn load(
+        keys: &dyn Store,
+        config: &LogConfig,
+        environment: &Environment,
+        vaults: Vaults,
+    ) -> Result<Option<Self>> {
         if !config.erasure {
             return Ok(None);
         }
@@ -616,8 +665,10 @@ impl People {
                 return Err(Error::unavailable(message));
             }
         };
-        // A vault that is older would give numbers away a second time.
-        people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+        if vaults == Vaults::Newest {
+            // One that is older would give numbers away a second time.
+            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+        }
         Ok(Some(people))
     }
 }

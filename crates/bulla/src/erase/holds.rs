@@ -2,9 +2,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{files, read_small};
-use crate::store::{self, Store};
+use crate::store::{self, FileSystem, Store};
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::path::Path;
 
 /// A reason not to erase a data subject for now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -18,6 +19,16 @@ pub struct Hold {
     pub reason: String,
     /// Since when, in seconds since the epoch, UTC.
     pub since: i64,
+}
+
+/// The holds of the log whose keys are in this directory.
+///
+/// # Errors
+/// Where their file cannot be read.
+pub fn holds(keys: impl AsRef<Path>) -> Result<Vec<Hold>> {
+    let keys = FileSystem::new(keys.as_ref());
+    keys.list("").map_err(|error| Error::io(format!("listing {}", keys.describe("")), error))?;
+    Ok(Holds::load(&keys)?.holds)
 }
 
 /// All holds of a log, as they lie in the key directory.

@@ -7,7 +7,7 @@ pub(crate) mod holds;
 mod order;
 pub(crate) mod pending;
 
-pub use holds::Hold;
+pub use holds::{Hold, holds};
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.

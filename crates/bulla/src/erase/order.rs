@@ -113,17 +113,28 @@ impl ErasureOrder {
     /// # Errors
     /// `Refused` where it was not.
     pub fn check(&self, key: &VerifierKey, log: LogId) -> Result<Order> {
-        let refused = |why: String| Error::new(ErrorKind::Refused, format!("the order to erase: {why}"));
         let order = Order::open(self.note.as_bytes(), key);
         let order = order.map_err(|error| refused(format!("{error}; it has to be signed with {key}")))?;
         if order.log != log {
             return Err(refused(format!("it is for the log {}, not for {log}", order.log)));
         }
+        self.check_names(&order).map(|()| order)
+    }
+
+    /// That `order` is about those whom the file names.
+    ///
+    /// # Errors
+    /// `Refused` where it is about others.
+    pub fn check_names(&self, order: &Order) -> Result<()> {
         match self.subjects.iter().map(Ordered::commitment).eq(order.subjects.iter().copied()) {
-            true => Ok(order),
+            true => Ok(()),
             false => Err(refused("it is signed for others than those whom it names".to_owned())),
         }
     }
+}
+
+fn refused(why: String) -> Error {
+    Error::new(ErrorKind::Refused, format!("the order to erase: {why}"))
 }
 
 impl Ordered {

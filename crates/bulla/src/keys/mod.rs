@@ -33,6 +33,8 @@ pub mod files {
     pub const ERASURE_KEY: &str = "erasure.key";
     /// An erasure that the log does not tell of yet.
     pub const ERASURE: &str = "erasure.pending";
+    /// A restored key directory is being taken up, and must not be written with before that is done.
+    pub const RESTORING: &str = "restoring";
     /// Who must not be erased for now.
     pub const HOLDS: &str = "holds";
     /// Taken by the writer: one key directory serves one writer.

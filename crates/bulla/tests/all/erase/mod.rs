@@ -1,7 +1,9 @@
 //! Erasing data subjects: what is gone, what stays, and what happens when it is cut short.
 
+mod copies;
 mod holds;
 mod order;
+mod restored;
 mod states;
 mod world;
 

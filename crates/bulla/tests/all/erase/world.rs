@@ -10,7 +10,7 @@ use bulla::{
 };
 use bulla_proof::LogId;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) struct World {
@@ -71,11 +71,25 @@ impl World {
         Vault::open(&self.keys(), self.id, access, &Settings::default()).unwrap()
     }
 
-    pub(crate) fn reader(&self) -> Reader {
+    pub(crate) fn identity(&self) -> Arc<IdentityFile> {
         let identity = std::fs::read_to_string(self.keys().join("identity.age")).unwrap();
-        let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
+        Arc::new(IdentityFile::parse(&identity).unwrap())
+    }
+
+    /// Somebody's who cannot read this log.
+    pub(crate) fn stranger() -> Arc<IdentityFile> {
+        let (identity, _) = bulla::keys::identities::generate();
+        Arc::new(IdentityFile::parse(&identity).unwrap())
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader_of(&self.directory)
+    }
+
+    /// A reader of a copy of the log, with the vault as it is now.
+    pub(crate) fn reader_of(&self, directory: &Path) -> Reader {
         let vault = Arc::new(self.vault(Access::Read));
-        Reader::open(&self.directory).unwrap().key(self.key.clone()).identity(identity).group_keys(vault)
+        Reader::open(directory).unwrap().key(self.key.clone()).identity(self.identity()).group_keys(vault)
     }
 
     /// The numbers of the entries that come out whole, and of those without their personal fields.
@@ -97,10 +111,27 @@ impl World {
     }
 
     pub(crate) fn verified(&self) -> Report {
-        let identity = std::fs::read_to_string(self.keys().join("identity.age")).unwrap();
-        let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
         let vault = Arc::new(self.vault(Access::Read));
         let verify = Verify::open(&self.directory).unwrap().key(self.key.clone());
-        verify.identity(identity).group_keys(vault).run().unwrap()
+        verify.identity(self.identity()).group_keys(vault).run().unwrap()
+    }
+}
+
+/// A copy of a directory, which is removed when dropped.
+pub(crate) fn copy(directory: &Path) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    copy_into(directory, place.path());
+    place
+}
+
+pub(crate) fn copy_into(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let to = to.join(item.file_name());
+        match item.file_type().unwrap().is_dir() {
+            true => copy_into(&item.path(), &to),
+            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        }
     }
 }
