@@ -20,6 +20,7 @@ mod manual;
 mod order;
 mod place;
 mod prove;
+mod restore;
 mod tail;
 mod terminal;
 mod verify;
@@ -51,6 +52,7 @@ enum Command {
     Erase(erase::Erase),
     Order(order::Order),
     Hold(hold::Hold),
+    Restore(restore::Restore),
     Completions(manual::Completions),
     Man(manual::Man),
     Generate(generate::Generate),
@@ -99,6 +101,7 @@ impl Command {
             Command::Erase(erase) => erase.run(),
             Command::Order(order) => order.run(),
             Command::Hold(hold) => hold.run(),
+            Command::Restore(restore) => restore.run(),
             Command::Completions(completions) => completions.run(Arguments::command()),
             Command::Man(man) => man.run(Arguments::command()),
             Command::Generate(generate) => generate.run(),
