@@ -9,6 +9,7 @@ mod exit;
 mod export;
 mod filter;
 mod generate;
+mod group_keys;
 mod identity;
 mod info;
 mod init;

@@ -222,7 +222,7 @@ pub(crate) fn render(
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
-    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
+    let erasure = if erasure { "on" } else { "off" };
     let fields = match fields.is_empty() {
         true => String::new(),
         false => format!("{}\n", fields.render()),
@@ -237,7 +237,8 @@ pub(crate) fn render(
          vkey = {}\n\
          hash = \"{}\"\n\
          recipients = {recipients}\n\
-         {erasure}\n\
+         erasure = \"{erasure}\"\n\
+         \n\
          {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

@@ -44,6 +44,7 @@ pub mod store;
 pub mod text;
 pub mod vault;
 mod verify;
+mod withheld;
 
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::hash::Hash;
@@ -65,3 +66,4 @@ pub use query::Query;
 pub use reader::{Delivery, Matches, ReadReport, Reader};
 pub use recover::Recovery;
 pub use verify::{Progress, Report, Verify};
+pub use withheld::{Withheld, WithheldEntries};

@@ -4,6 +4,7 @@ use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
 use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
@@ -216,6 +217,12 @@ impl Log {
                 Ok(self.engine.published() > before)
             }
         }
+    }
+
+    /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
+    #[doc(hidden)]
+    pub fn record(&self, event: Event) {
+        self.engine.handover.with_numbering(|counter| counter.request_event(event));
     }
 
     fn shut(&mut self) -> Result<()> {

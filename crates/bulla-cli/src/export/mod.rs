@@ -12,6 +12,7 @@ mod progress;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::place::Place;
 use crate::verify::parse_key;
@@ -30,6 +31,11 @@ written, unless --salvage; exit code 1 then too. With a filter that is said of
 the blocks that have to be read; `bulla verify` looks at all of them. What the
 identity does not open is refused with exit code 5; --salvage leaves it out,
 says which entries those are, and ends with 5 unless something is damaged, too.
+
+Personal fields of entries with data subjects need the vault in the key
+directory. Entries that come without them say so in `withheld`: erased;
+key-lost, which nothing in the log explains and which ends with exit code 1;
+or not-given, with --withhold-personal.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
@@ -54,6 +60,9 @@ pub(crate) struct Export {
         value_name = "jsonl|csv|parquet"
     )]
     format: Format,
+
+    #[command(flatten)]
+    personal: Personal,
 
     /// Leave out what is damaged or has no key at hand, and say so
     #[arg(long)]
@@ -90,6 +99,9 @@ impl Export {
         if let Some(key) = key {
             export = export.key(key);
         }
+        if let Some(keys) = group_keys(&self.place, &self.personal)? {
+            export = export.group_keys(keys);
+        }
         if destination.is_all_or_nothing() {
             export = export.delivery(Delivery::Discardable);
         }
@@ -101,7 +113,7 @@ impl Export {
         let export = export.salvage(self.salvage);
         let out = destination.writer();
         let exported = match self.format {
-            Format::Jsonl => lines::run(export, out, b"", jsonl::write_entry),
+            Format::Jsonl => lines::run(export, out, b"", jsonl::write_read),
             Format::Csv => lines::run(export, out, csv::HEADER, csv::write_entry),
             #[cfg(feature = "parquet")]
             Format::Parquet => {
