@@ -26,7 +26,7 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 

@@ -7,7 +7,7 @@ use crate::interrupt::{self, Came};
 use crate::output::{print, print_json, progress_bar};
 use crate::place::{Place, error_in, read_small};
 use bulla::store::FileSystem;
-use bulla::{Finding, Progress, Report, Severity, VerifierKey};
+use bulla::{ErrorKind, Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct Verify {
     #[arg(long, conflicts_with_all = ["seal_key", "identity"])]
     public: bool,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
@@ -52,7 +52,7 @@ impl Verify {
         if let Some(key) = key.clone() {
             verify = verify.key(key);
         }
-        let mut level = Level { seals: false, bodies: false, groups: true };
+        let mut level = Level { seals: false, bodies: false, groups: Ok(()) };
         if !self.public {
             let hint = |failure: Failure| Failure {
                 message: format!("{}; --public needs no keys", failure.message),
@@ -67,9 +67,16 @@ impl Verify {
                 level.bodies = true;
                 // A configuration that is not one is a finding.
                 if let Ok((log, _)) = bulla::config::load(&FileSystem::new(self.place.directory())) {
-                    let vault = group_keys::vault(&self.place, &log).map_err(hint)?;
-                    level.groups = !log.erasure || vault.is_some();
-                    verify = vault.into_iter().fold(verify, bulla::Verify::group_keys);
+                    match group_keys::vault(&self.place, &log) {
+                        Ok(Some(vault)) => verify = verify.group_keys(vault),
+                        Ok(None) if log.erasure => level.groups = Err("no vault is at hand".to_owned()),
+                        Ok(None) => {}
+                        // Of another log: it may be this one that is in the wrong place, which is to be told.
+                        Err(error) if error.kind() == ErrorKind::Refused => {
+                            level.groups = Err(error.to_string())
+                        }
+                        Err(error) => return Err(hint(error.into())),
+                    }
                 }
             }
         }
@@ -109,12 +116,11 @@ pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
 }
 
 /// What was at hand beyond public data.
-#[derive(Clone, Copy)]
 struct Level {
     seals: bool,
     bodies: bool,
-    /// Where bodies were opened, personal groups too.
-    groups: bool,
+    /// Of a log whose bodies were opened, why personal groups were not.
+    groups: Result<(), String>,
 }
 
 fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
@@ -125,8 +131,8 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         (true, true) => "public data, seals and every block",
     }
     .to_owned();
-    if level.bodies && !level.groups {
-        checked += "; personal groups were not opened: no vault is at hand";
+    if let Err(why) = level.groups {
+        checked += &format!("; personal groups were not opened: {why}");
     }
     let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
     let result = match (report.ok, key) {

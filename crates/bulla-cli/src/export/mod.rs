@@ -26,16 +26,12 @@ use std::path::PathBuf;
 /// Decrypt, verify and print entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-T is an RFC 3339 time or a date. A damaged log is refused before anything is
-written, unless --salvage; exit code 1 then too. With a filter that is said of
-the blocks that have to be read; `bulla verify` looks at all of them. What the
-identity does not open is refused with exit code 5; --salvage leaves it out,
-says which entries those are, and ends with 5 unless something is damaged, too.
+T is an RFC 3339 time or a date. A damaged log is refused before anything is written, exit code 1;
+with a filter that is said of the blocks that have to be read. What the identity does not open is
+refused with exit code 5. --salvage leaves out either, and says what.
 
-Personal fields of entries with data subjects need the vault in the key
-directory. Entries that come without them say so in `withheld`: erased;
-key-lost, which nothing in the log explains and which ends with exit code 1;
-or not-given, with --withhold-personal.
+Personal fields need the vault in the key directory. An entry without them says why in `withheld`:
+erased; key-lost, which no erasure in the log explains (exit code 1); or not-given.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
@@ -47,7 +43,7 @@ pub(crate) struct Export {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
