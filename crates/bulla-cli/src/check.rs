@@ -8,7 +8,7 @@ use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
-use bulla::{Disclosed, Opened, VerifierKey, open_proof};
+use bulla::{Disclosed, Opened, VerifierKey, Withheld, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
@@ -169,10 +169,9 @@ fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
 }
 
 fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
-    match disclosed.withheld {
-        true => jsonl::write_withheld(&disclosed.entry, disclosed.number, line),
-        false => jsonl::write_entry(&disclosed.entry, disclosed.number, line),
-    }
+    // Why whoever made the proof had no key, nobody can tell from it.
+    let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
+    jsonl::write_read(&disclosed.entry, disclosed.number, withheld, line);
 }
 
 #[derive(Serialize)]

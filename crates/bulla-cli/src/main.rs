@@ -10,6 +10,7 @@ mod exit;
 mod export;
 mod filter;
 mod generate;
+mod group_keys;
 mod hold;
 mod identity;
 mod info;

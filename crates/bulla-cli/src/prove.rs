@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
@@ -36,9 +37,12 @@ pub(crate) struct Prove {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
+
+    #[command(flatten)]
+    personal: Personal,
 
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -67,7 +71,11 @@ impl Prove {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
                 }
-                let proven = reader.identity(self.identities.reader(&self.place)?).prove(&query)?;
+                reader = reader.identity(self.identities.reader(&self.place)?);
+                if let Some(keys) = group_keys(&self.place, &self.personal)? {
+                    reader = reader.group_keys(keys);
+                }
+                let proven = reader.prove(&query)?;
                 let told = told(&proven);
                 (proven.text, told)
             }
@@ -116,13 +124,13 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::told;
-    use bulla::{Hash, Proven, ReadReport};
+    use bulla::{Hash, Proven, ReadReport, WithheldEntries};
 
     #[test]
     fn what_a_group_discloses_besides_or_withholds_is_said() {
         let read = ReadReport {
             entries: 3,
-            withheld: 0,
+            withheld: WithheldEntries::default(),
             blocks_read: 2,
             blocks: 9,
             bytes_read: 0,

@@ -228,9 +228,10 @@ pub(crate) fn render(
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
-    let erasure = erasure.map_or_else(String::new, |key| {
-        format!("erasure = \"on\"\nerasure_key = {}\n", edit::quote(&key.to_string()))
-    });
+    let erasure = match erasure {
+        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", edit::quote(&key.to_string())),
+        None => "erasure = \"off\"".to_owned(),
+    };
     let fields = match fields.is_empty() {
         true => String::new(),
         false => format!("{}\n", fields.render()),
@@ -246,6 +247,7 @@ pub(crate) fn render(
          hash = \"{}\"\n\
          recipients = {recipients}\n\
          {erasure}\n\
+         \n\
          {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 /// let created = bulla::Init::default().origin("example.com/audit").create(place.path().join("audit")).unwrap();
 /// println!("verify with {}", created.verifier_key);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Init {
     origin: Option<String>,
     recipients: Vec<String>,
@@ -52,6 +52,13 @@ pub struct Created {
     pub made_erasure_key: bool,
     /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
     pub made_pseudonym_key: bool,
+}
+
+impl Default for Init {
+    fn default() -> Self {
+        let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
+        Init { origin, recipients, hash: HashId::default(), fields, erasure: true, erasure_key: None }
+    }
 }
 
 impl Init {
@@ -81,7 +88,7 @@ impl Init {
     }
 
     /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
-    /// (default: no).
+    /// (default: yes). A log never changes in this. The keys of data subjects lie in a vault in the key directory.
     pub fn erasure(mut self, erasure: bool) -> Self {
         self.erasure = erasure;
         self
@@ -115,7 +122,8 @@ impl Init {
     /// Makes the log in any stores.
     ///
     /// # Errors
-    /// As [`Init::create`].
+    /// As [`Init::create`]; `Invalid` for a log with erasure where `keys` is no directory, which a vault lies in, and
+    /// `environment` has no [`subjects`](Environment::subjects) in place of that.
     pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
         let id = LogId(random(&*environment.random)?);
         let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
@@ -128,6 +136,10 @@ impl Init {
             // That a key can be wrapped to all of them is known before there is a log that nobody can read.
             environment.key_wrap.wrap(&self.recipients, &[0; 32], plugin::DEFAULT_TIMEOUT)?;
         }
+        let vault = match self.erasure && environment.subjects.is_none() {
+            true => Some(keys.directory().ok_or_else(|| no_place_for_a_vault(keys))?),
+            false => None,
+        };
         refuse_used(log)?;
         refuse_used(keys)?;
         let made_identity = self.recipients.is_empty();
@@ -153,12 +165,9 @@ impl Init {
             config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
         let (config, _) = config::parse(text.as_bytes())?;
 
-        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
-            Vault::create(
-                directory,
-                id,
-                &vault::Settings { random: environment.random.clone(), ..Default::default() },
-            )?;
+        if let Some(directory) = vault {
+            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+            Vault::create(directory, id, &settings)?;
         }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
@@ -181,6 +190,14 @@ impl Init {
         let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
         Ok(Created { id, origin, verifier_key, made_identity, made_erasure_key, made_pseudonym_key })
     }
+}
+
+fn no_place_for_a_vault(keys: &dyn Store) -> Error {
+    Error::invalid(format!(
+        "{} is no directory that can hold the vault of a log with erasure: make a log without (`Init::erasure(false)`), or \
+         say in `Environment::subjects` where data subjects have their keys",
+        keys.describe("")
+    ))
 }
 
 /// A field has one rule: of two, one would be forgotten.

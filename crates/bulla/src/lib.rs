@@ -46,6 +46,7 @@ pub mod store;
 pub mod text;
 pub mod vault;
 mod verify;
+mod withheld;
 
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;
@@ -72,3 +73,4 @@ pub use reader::{Delivery, Matches, ReadReport, Reader};
 pub use recover::Recovery;
 pub use restore::{Restore, Restored};
 pub use verify::{Progress, Report, Verify};
+pub use withheld::{Withheld, WithheldEntries};

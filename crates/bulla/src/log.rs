@@ -5,6 +5,7 @@ use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
 use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
@@ -248,6 +249,12 @@ impl Log {
                 Ok(self.engine.published() > before)
             }
         }
+    }
+
+    /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
+    #[doc(hidden)]
+    pub fn record(&self, event: Event) {
+        self.engine.handover.with_numbering(|counter| counter.request_event(event));
     }
 
     fn shut(&mut self) -> Result<()> {
