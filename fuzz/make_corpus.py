@@ -117,6 +117,7 @@ def write_vault():
         record = bytes.fromhex(vault[name])
         write("vault", name, record)
         write("vault", f"{name}-unchecked", record[:-4])
+    write("vault", "follows-unchecked", b"bullaVF1" + (300).to_bytes(8, "little"))
     for bucket in vault["buckets"]:
         write("vault", f"bucket-{bucket['id']}", bucket["first"].to_bytes(2, "big") + bytes.fromhex(bucket["value"]))
     for subject in vault["subjects"]:

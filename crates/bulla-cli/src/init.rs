@@ -5,6 +5,7 @@ use crate::keys::recipients_in;
 use crate::output::{print, print_json};
 use crate::place::{Place, inside};
 use crate::terminal;
+use crate::verify::parse_key;
 use bulla::Created;
 use bulla::keys::files;
 use bulla::store::FileSystem;
@@ -21,7 +22,11 @@ Example:
 
 RULE is keep, drop, pseudonymise, truncate-ip:24/48 (client), strip-query
 (location) or cap:256 (payload); what it takes away is never written.
-Without --recipient an identity that reads the log is made, in the key directory.")]
+Without --recipient an identity that reads the log is made, in the key directory.
+
+The personal fields of an entry with data subjects are encrypted once more, under
+keys of theirs that lie in the key directory's vault and can be destroyed: without
+the vault they cannot be read. --erasure off leaves that out.")]
 pub(crate) struct Init {
     #[command(flatten)]
     place: Place,
@@ -42,9 +47,24 @@ pub(crate) struct Init {
     #[arg(long = "field", value_name = "FIELD=RULE", value_parser = parse_field)]
     fields: Vec<(String, String)>,
 
+    /// Whether personal fields can be erased, one data subject's at a time; that never changes
+    #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
+    erasure: OnOff,
+
+    /// The public key of whoever orders erasures, or a file that holds it; without it a key
+    /// for that is made, in the key directory
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum OnOff {
+    On,
+    Off,
 }
 
 impl Init {
@@ -57,7 +77,15 @@ impl Init {
                 directory.display()
             )));
         }
-        let mut init = bulla::Init::default();
+        let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On));
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+            if matches!(self.erasure, OnOff::Off) {
+                return Err(Failure::usage(
+                    "with --erasure off nothing can be erased: leave out --erasure-key",
+                ));
+            }
+            init = init.erasure_key(key);
+        }
         if let Some(origin) = self.origin {
             init = init.origin(origin);
         }
@@ -70,7 +98,7 @@ impl Init {
         }
         let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
-        let made = Made::new(&created, &directory, &keys);
+        let made = Made::new(&created, matches!(self.erasure, OnOff::On), &directory, &keys);
         if self.json { print_json(&made) } else { print(&made.to_text()) }?;
         Ok(Exit::Done)
     }
@@ -90,6 +118,10 @@ struct Made {
     origin: String,
     vkey: String,
     seal_key: PathBuf,
+    erasure: bool,
+    /// Absent where a public key for that was given, and without erasure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erasure_key: Option<PathBuf>,
     /// Absent where recipients were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<PathBuf>,
@@ -99,7 +131,7 @@ struct Made {
 }
 
 impl Made {
-    fn new(created: &Created, directory: &Path, keys: &Path) -> Self {
+    fn new(created: &Created, erasure: bool, directory: &Path, keys: &Path) -> Self {
         Made {
             directory: directory.to_owned(),
             keys: keys.to_owned(),
@@ -107,6 +139,8 @@ impl Made {
             origin: created.origin.clone(),
             vkey: created.verifier_key.to_string(),
             seal_key: keys.join(files::SEAL_KEY),
+            erasure,
+            erasure_key: created.made_erasure_key.then(|| keys.join(files::ERASURE_KEY)),
             identity: created.made_identity.then(|| keys.join(files::IDENTITY)),
             pseudonym_key: created.made_pseudonym_key.then(|| keys.join(files::PSEUDONYM)),
         }
@@ -143,6 +177,21 @@ impl Made {
                  is kept elsewhere, a checkpoint or a witness's signature, then shows it.\n",
             ),
         };
+        if self.erasure {
+            let _ = write!(
+                text,
+                "\nThe vault in {keys} has the keys of data subjects. Keep a copy of it, with\n\
+                 roots beside it: what is personal nobody can read without.\n"
+            );
+        }
+        if let Some(key) = &self.erasure_key {
+            let _ = write!(
+                text,
+                "\nErasures are ordered with this; it belongs with whoever answers for them, not on this host:\n\n  \
+                 {}   who has it decides who is erased\n",
+                key.display()
+            );
+        }
         if let Some(key) = &self.pseudonym_key {
             let _ = write!(
                 text,

@@ -4,7 +4,7 @@
 
 use super::index::{Bucket, Entry, IndexCipher};
 use super::keys::{HEAD, Keys, MAGIC, file_key};
-use super::record::{Erasing, Meta, with_check};
+use super::record::{Erasing, Follows, Meta, with_check};
 use super::root::{Root, RootFile, RootKey};
 use super::roots::RootsFile;
 use super::rows::{self, Row, RowCipher};
@@ -40,6 +40,9 @@ pub(crate) fn parse(bytes: &[u8]) {
 fn record(bytes: &[u8]) {
     if let Some(meta) = Meta::decode(bytes) {
         assert_eq!(meta.encode(), bytes, "a record has one spelling");
+    }
+    if let Some(follows) = Follows::decode(bytes) {
+        assert_eq!(follows.encode(), bytes, "a record has one spelling");
     }
     if let Some(erasing) = Erasing::decode(bytes) {
         assert_eq!(erasing.encode(), bytes, "a record has one spelling");
