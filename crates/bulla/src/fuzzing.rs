@@ -29,7 +29,7 @@ use std::io::IoSlice;
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("frame", frame),
     ("commitment", commitment),
     ("block", block),
@@ -42,6 +42,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("small_files", small_files),
     ("proof", proof),
     ("index", index),
+    ("vault", vault),
 ];
 
 /// A frame's head.
@@ -234,6 +235,11 @@ pub fn index(bytes: &[u8]) {
     if part.tokens.len() <= FEW {
         assert_eq!(Part::decode(&part.encode(), covered).as_ref(), Ok(&part), "what was encoded decodes");
     }
+}
+
+/// What the vault keeps: its records and entries, the files of its roots and keys.
+pub fn vault(bytes: &[u8]) {
+    crate::vault::fuzzing::parse(bytes);
 }
 
 fn proof_file(bytes: &[u8]) {
