@@ -9,6 +9,7 @@ mod exit;
 mod export;
 mod filter;
 mod generate;
+mod grant;
 mod group_keys;
 mod identity;
 mod info;
@@ -44,6 +45,7 @@ enum Command {
     Config(config::Config),
     Keys(keys::Keys),
     Prove(prove::Prove),
+    Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
     Completions(manual::Completions),
@@ -89,6 +91,7 @@ impl Command {
             Command::Config(config) => config.run(),
             Command::Keys(keys) => keys.run(),
             Command::Prove(prove) => prove.run(),
+            Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
             Command::Completions(completions) => completions.run(Arguments::command()),

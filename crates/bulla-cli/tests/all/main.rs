@@ -10,6 +10,7 @@ mod export;
 mod fields;
 mod formats;
 mod generate;
+mod grant;
 mod hostile;
 mod info;
 mod init;
