@@ -1,5 +1,7 @@
 //! `bulla check`.
 
+mod certificate;
+
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{self, Came};
 use crate::output::print_json;
@@ -13,7 +15,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Check a proof, with its file and the log's public key alone, and print the entries that it discloses.
+/// Check a proof or a certificate, with its file and the log's public key alone, and print what it discloses.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Exit code 1 where the proof does not hold. Without --key it can only be told to agree with itself: anybody can make
@@ -30,6 +32,14 @@ pub(crate) struct Check {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
+    /// Of a certificate: the erasure key that has to have ordered it, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
+    /// Of a certificate: the order, which says whom it is about
+    #[arg(long, value_name = "FILE")]
+    order: Option<PathBuf>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -42,9 +52,23 @@ impl Check {
         let bytes = read(&self.file)?;
         let refused =
             |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", name(&self.file)));
-        match ProofFile::parse(&bytes).map_err(refused)? {
+        let file = ProofFile::parse(&bytes).map_err(refused)?;
+        if !matches!(file, ProofFile::Event(_)) && (self.erasure_key.is_some() || self.order.is_some()) {
+            let message =
+                format!("{} is no certificate of an erasure: only that has an order", name(&self.file));
+            return Err(Failure::usage(message));
+        }
+        match file {
             ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
             ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
+            ProofFile::Event(proof) => {
+                let checked = proof.verify(key.as_ref()).map_err(refused)?;
+                let printed = certificate::Certificate::read(&checked, &self)?.print(self.json);
+                if !self.json {
+                    tell(key.as_ref());
+                }
+                printed
+            }
         }?;
         Ok(Exit::Done)
     }

@@ -11,7 +11,7 @@ use bulla::{Proven, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Prove that the log holds some entries, or that it grew from an earlier checkpoint.
+/// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
@@ -29,6 +29,10 @@ pub(crate) struct Prove {
     /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
     consistency: Option<PathBuf>,
+
+    /// Prove the event in this frame: of an erasure, its certificate
+    #[arg(long, value_name = "FRAME", conflicts_with_all = ["consistency", "entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    event: Option<u64>,
 
     #[command(flatten)]
     identities: Identities,
@@ -54,13 +58,14 @@ impl Prove {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let (text, told) = match &self.consistency {
-            Some(path) => {
+        let (text, told) = match (&self.consistency, self.event) {
+            (_, Some(frame)) => (reader.prove_event(frame)?.render(), format!("the event in frame {frame}")),
+            (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
                 (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
             }
-            None => {
+            (None, None) => {
                 let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";

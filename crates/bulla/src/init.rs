@@ -34,6 +34,7 @@ pub struct Init {
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
     erasure: bool,
+    erasure_key: Option<VerifierKey>,
 }
 
 /// What was made.
@@ -47,6 +48,10 @@ pub struct Created {
     pub verifier_key: VerifierKey,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
+    /// The key that orders to erase have to be signed with, of a log with erasure.
+    pub erasure_key: Option<VerifierKey>,
+    /// Whether its secret half was made, because no key was given: it lies in the key directory.
+    pub made_erasure_key: bool,
     /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
     pub made_pseudonym_key: bool,
 }
@@ -54,7 +59,7 @@ pub struct Created {
 impl Default for Init {
     fn default() -> Self {
         let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
-        Init { origin, recipients, hash: HashId::default(), fields, erasure: true }
+        Init { origin, recipients, hash: HashId::default(), fields, erasure: true, erasure_key: None }
     }
 }
 
@@ -88,6 +93,12 @@ impl Init {
     /// (default: yes). A log never changes in this. The keys of data subjects lie in a vault in the key directory.
     pub fn erasure(mut self, erasure: bool) -> Self {
         self.erasure = erasure;
+        self
+    }
+
+    /// The key that orders to erase have to be signed with. Without one, it is made in the key directory.
+    pub fn erasure_key(mut self, key: VerifierKey) -> Self {
+        self.erasure_key = Some(key);
         self
     }
 
@@ -141,8 +152,19 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
+        let made_erasure_key = self.erasure && self.erasure_key.is_none();
+        let erasure_key = match self.erasure_key {
+            None if self.erasure => {
+                let seed = Zeroizing::new(random(&*environment.random)?);
+                let key = SigningKey::from_seed(&format!("{origin}/erasure"), &seed)?;
+                write(keys, files::ERASURE_KEY, key.render().as_bytes())?;
+                Some(key.verifier().clone())
+            }
+            given => given.filter(|_| self.erasure),
+        };
+        let verifier_key = signing.verifier();
         let text =
-            config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields, self.erasure)?;
+            config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = vault {
@@ -168,7 +190,15 @@ impl Init {
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
         let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
-        Ok(Created { id, origin, verifier_key, made_identity, made_pseudonym_key })
+        Ok(Created {
+            id,
+            origin,
+            verifier_key,
+            made_identity,
+            erasure_key,
+            made_erasure_key,
+            made_pseudonym_key,
+        })
     }
 }
 

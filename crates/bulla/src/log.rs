@@ -3,6 +3,7 @@
 use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
+use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::minimise::{Minimise, Scratch};
@@ -191,6 +192,37 @@ impl Log {
         self.minimise.as_ref().map_or(0, |minimise| minimise.not_addresses())
     }
 
+    /// Erases data subjects, as `order` says: destroys their keys, has the log tell of it under a checkpoint, and returns
+    /// in which frame. Appending goes on meanwhile; entries of these data subjects that come later have new keys.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure, the order is not signed with its erasure key, somebody of it is held, or
+    /// the vault knows nobody of it. Else where the vault or the log cannot be written: then it goes on when the log is
+    /// opened again, or the order is given again.
+    pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        check_owner(self.owner)?;
+        self.engine.erase(order)
+    }
+
+    /// Holds a data subject: it is not erased until [`Log::release`]. False where `by` holds it for this reason already.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for texts that are
+    /// empty or longer than 1,024 bytes, else where a file cannot be written.
+    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        check_owner(self.owner)?;
+        self.engine.hold(subject, by, reason)
+    }
+
+    /// Releases what `by` holds.
+    ///
+    /// # Errors
+    /// `Refused` where there is no such hold, else as [`Log::hold`].
+    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.release(subject, by)
+    }
+
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
     /// more; what they append while the log is being closed is kept only as far as a receipt says so.
     ///
@@ -278,6 +310,7 @@ pub enum Step {
 
 impl Threads {
     fn start(engine: &Arc<Engine>) -> Result<Self> {
+        engine.drive();
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
             // Whoever waits learns of a panic from the engine.

@@ -23,7 +23,11 @@ fn vault(place: &Place) -> Vault {
 /// The log records that these were erased.
 fn record(place: &Place, numbers: &[u64]) {
     let log = Log::open(place.audit(), Options::default()).unwrap();
-    log.record(Event::Erased { numbers: numbers.to_vec(), order: "an order".to_owned() });
+    log.record(Event::Erased {
+        numbers: numbers.to_vec(),
+        order: "an order".to_owned(),
+        remains: Vec::new(),
+    });
     log.close().unwrap();
 }
 

@@ -108,7 +108,7 @@ fn what_was_erased_after_the_grant_is_not_read_with_it() {
     assert!(world.export(&[]).iter().all(|entry| entry["withheld"].is_null()));
     // Of the numbers that subjects get, in the order in which they are met, the first is that of s0.
     let log = Log::open(world.place.audit(), Options::default()).unwrap();
-    log.record(Event::Erased { numbers: vec![0], order: "an order".to_owned() });
+    log.record(Event::Erased { numbers: vec![0], order: "an order".to_owned(), remains: Vec::new() });
     log.close().unwrap();
     for entry in world.export(&[]) {
         let erased = entry["entry"].as_u64().unwrap() % 10 == 0;

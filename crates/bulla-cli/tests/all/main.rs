@@ -5,6 +5,7 @@ mod access_log;
 mod append;
 mod config;
 mod environment;
+mod erase;
 mod erasure;
 mod export;
 mod fields;

@@ -3,6 +3,7 @@
 //! Nothing here has a thread or a clock of its own. [`crate::Log`] drives the steps from threads; a test drives
 //! them from a seed.
 
+mod erasing;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
 pub(crate) mod progress;
@@ -33,7 +34,8 @@ use numbering::{Control, Counter, Ticket};
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 /// A sealed frame in the order of numbers, with what its commitment settles.
@@ -41,6 +43,22 @@ struct Waiting {
     frame: Sealed,
     /// Bytes of rows that it frees, and the place of the last slice in it.
     staged: Option<(usize, Sequence)>,
+}
+
+/// Which vaults a log is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vaults {
+    /// None that is older than the log.
+    Newest,
+    /// One from a backup, too.
+    Restored,
+}
+
+/// The data subjects of a log with erasure.
+struct People {
+    subjects: Arc<dyn Subjects>,
+    /// Where the log's own vault is that.
+    vault: Option<Arc<Vault>>,
 }
 
 /// Sealed frames, until all before them are there.
@@ -73,8 +91,16 @@ pub(crate) struct Engine {
     pub(crate) progress: Progress,
     pub(crate) recovery: Recovery,
     identity: Identity,
+    log: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
     /// Of a log with erasure.
-    subjects: Option<Arc<dyn Subjects>>,
+    people: Option<People>,
+    /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed.
+    sealing: RwLock<()>,
+    /// One erasure at a time.
+    erasing: Mutex<()>,
+    /// Whether threads take the steps.
+    driven: AtomicBool,
     indexer: Indexer,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
@@ -119,12 +145,30 @@ impl Engine {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        refuse_unfinished(&*keys)?;
+        Self::open_as(log, keys, options, environment, Vaults::Newest)
+    }
+
+    /// The same, with a vault that may be older than the log where the caller sees to it.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub(crate) fn open_as(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+        vaults: Vaults,
+    ) -> Result<Self> {
         let (config, settings) = config::load(&*log)?;
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let subjects = load_subjects(&*keys, &config, &environment)?;
+        let people = People::load(&*keys, &config, &environment, vaults)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
+        if recovered.keys_are_older && vaults == Vaults::Newest && people.is_some() {
+            return Err(older(&*keys));
+        }
         let policy = Policy {
             durability: tuning.durability,
             retries: tuning.retries,
@@ -149,10 +193,17 @@ impl Engine {
         };
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, subjects.clone(), tree);
+        let subjects = people.as_ref().map(|people| people.subjects.clone());
+        let checkpointer =
+            Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, tree);
         let engine = Engine {
             identity: Identity { log: config.id, hash: config.hash },
-            subjects,
+            log,
+            keys,
+            people,
+            sealing: RwLock::new(()),
+            erasing: Mutex::new(()),
+            driven: AtomicBool::new(false),
             config,
             tuning,
             environment,
@@ -170,7 +221,30 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
+        engine.follow_erasures(&recovered.erased)?;
         engine.progress.failure().map_or(Ok(engine), Err)
+    }
+
+    /// From now on threads take the steps.
+    pub(crate) fn drive(&self) {
+        self.driven.store(true, Ordering::Relaxed);
+    }
+
+    /// Records an event, and waits until a checkpoint covers it. Returns its frame.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    fn record(&self, event: Event) -> Result<u64> {
+        let place = self.handover.with_numbering(|counter| counter.request_event(event));
+        self.wait_for_event(&place)
+    }
+
+    /// Waits until a checkpoint covers an event. Returns its frame.
+    fn wait_for_event(&self, place: &numbering::Place) -> Result<u64> {
+        if !self.driven.load(Ordering::Relaxed) {
+            self.drain()?;
+        }
+        self.progress.wait_for_frame(place)
     }
 
     /// Working memory for [`Engine::seal_next`].
@@ -208,6 +282,7 @@ impl Engine {
     /// A block; a gap in its place where sealing fails, so that its number has an outcome all the same.
     fn seal_block(&self, sealer: &mut BlockSealer, ticket: &Ticket, batch: &Batch) -> Sealed {
         let cipher = &*self.environment.cipher;
+        let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
             let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
             let grouping = self.group(&rows, ticket)?;
@@ -224,9 +299,10 @@ impl Engine {
 
     /// Which of a block's rows are in which group.
     fn group(&self, rows: &[&[u8]], ticket: &Ticket) -> Result<Grouping> {
-        let Some(subjects) = &self.subjects else { return Ok(Grouping::NONE) };
+        let Some(People { subjects, .. }) = &self.people else { return Ok(Grouping::NONE) };
         let (log, frame) = (self.identity.log, ticket.numbers.frame);
-        grouping::group(rows, Place { log, epoch_random: ticket.keys.random(), frame }, &**subjects)
+        let place = Place { log, epoch_random: ticket.keys.random(), frame };
+        self.with_retries(is_passing, || grouping::group(rows, place, &**subjects))
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
@@ -249,16 +325,25 @@ impl Engine {
             let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
             scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
+        self.with_retries(|error| is_passing(error) && !timed_out(error), wrap)
+    }
+
+    /// Tries again, later and later, after an error that may pass.
+    fn with_retries<T>(
+        &self,
+        passes: impl Fn(&Error) -> bool,
+        mut attempt: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         let mut delay = self.tuning.retry_delay;
         for _ in 0..self.tuning.retries {
-            match wrap() {
-                Err(error) if error.kind() == ErrorKind::Unavailable && !timed_out(&error) => {}
-                wrapped => return wrapped,
+            match attempt() {
+                Err(error) if passes(&error) => {}
+                done => return done,
             }
             self.environment.clock.sleep(delay);
             delay = delay.saturating_mul(2);
         }
-        wrap()
+        attempt()
     }
 
     fn seconds(&self) -> i64 {
@@ -338,6 +423,7 @@ impl Engine {
         let last = group.iter().rev().find_map(|waiting| waiting.staged.map(|(_, last)| last));
         let blocks = group.iter().filter(|waiting| waiting.frame.commitment.kind == FrameKind::Block);
         let entries = blocks.map(|waiting| waiting.frame.commitment.entries).sum();
+        let tells = group.iter().any(|waiting| waiting.frame.commitment.kind == FrameKind::Event);
         let frames = group.into_iter().map(|waiting| waiting.frame).collect();
         let acknowledged = commit.committer.commit(frames);
         commit.sequence = last.unwrap_or(commit.sequence);
@@ -348,13 +434,13 @@ impl Engine {
         let (events, full) = (commit.committer.take_events(), commit.committer.became_full());
         let wants_sync = commit.committer.wants_sync();
         drop(commit);
-        if wants_sync {
-            // Somebody may have asked for a checkpoint that was withheld.
+        if wants_sync || tells {
+            // Somebody may have asked for a checkpoint that was withheld, or waits for that of an event.
             self.wish_checkpoint();
         }
         self.handover.with_numbering(|counter| {
             counter.committed(staged);
-            events.into_iter().for_each(|event| counter.request_event(event));
+            events.into_iter().for_each(|event| drop(counter.request_event(event)));
             match full {
                 true => counter.request_epoch(&*self.environment.random),
                 false => Ok(()),
@@ -388,8 +474,9 @@ impl Engine {
         drop(commit);
         let told = !events.is_empty();
         if told {
-            self.handover
-                .with_numbering(|counter| events.into_iter().for_each(|event| counter.request_event(event)));
+            self.handover.with_numbering(|counter| {
+                events.into_iter().for_each(|event| drop(counter.request_event(event)))
+            });
         }
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(sequence);
@@ -423,20 +510,12 @@ impl Engine {
         // Only now is it the checkpointer's: what it did not take, no checkpoint covers.
         publish.sequence = sequence.unwrap_or(publish.sequence);
         self.publish_with_retries(&mut publish).inspect_err(|error| self.fail(error))?;
-        self.progress.checkpointed(publish.sequence);
+        self.progress.checkpointed(publish.sequence, publish.checkpointer.published());
         Ok(())
     }
 
     fn publish_with_retries(&self, publish: &mut Publish) -> Result<()> {
-        let mut delay = self.tuning.retry_delay;
-        for _ in 0..self.tuning.retries {
-            if publish.checkpointer.publish().is_ok() {
-                return Ok(());
-            }
-            self.environment.clock.sleep(delay);
-            delay = delay.saturating_mul(2);
-        }
-        publish.checkpointer.publish().map(|_| ())
+        self.with_retries(|_| true, || publish.checkpointer.publish()).map(|_| ())
     }
 
     /// Does by hand whatever is left to do: seals, commits, syncs and signs until nothing is left.
@@ -470,7 +549,7 @@ impl Engine {
     pub(crate) fn drain_and_finish(&self) -> Result<()> {
         self.drain()?;
         self.indexer.finish(&self.environment);
-        Ok(())
+        self.follow_published()
     }
 
     /// Records that the next epoch may be begun with another `[log]`, under a checkpoint.
@@ -532,6 +611,10 @@ impl Engine {
     }
 }
 
+fn is_passing(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
 fn timed_out(error: &Error) -> bool {
     error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }
@@ -542,29 +625,52 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
 }
 
-/// Where the data subjects of a log with erasure have their keys.
-fn load_subjects(
-    keys: &dyn Store,
-    config: &LogConfig,
-    environment: &Environment,
-) -> Result<Option<Arc<dyn Subjects>>> {
-    if !config.erasure {
-        return Ok(None);
+/// A restore that was cut short has to be done again first.
+fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
+    match keys.open(keys::files::RESTORING) {
+        Ok(_) => Err(older(keys)),
+        Err(_) => Ok(()),
     }
-    let subjects = match (&environment.subjects, keys.directory()) {
-        (Some(subjects), _) => subjects.clone(),
-        (None, Some(directory)) => {
-            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-            Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)
+}
+
+fn older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
+         backup of it, or, where there is none, take it up with `bulla restore`",
+        keys.describe("")
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+impl People {
+    /// Where the data subjects of a log with erasure have their keys.
+    fn load(
+        keys: &dyn Store,
+        config: &LogConfig,
+        environment: &Environment,
+        vaults: Vaults,
+    ) -> Result<Option<Self>> {
+        if !config.erasure {
+            return Ok(None);
         }
-        (None, None) => {
-            let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-            return Err(Error::unavailable(message));
+        let people = match (&environment.subjects, keys.directory()) {
+            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
+            (None, Some(directory)) => {
+                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
+                People { subjects: vault.clone(), vault: Some(vault) }
+            }
+            (None, None) => {
+                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
+                return Err(Error::unavailable(message));
+            }
+        };
+        if vaults == Vaults::Newest {
+            // One that is older would give numbers away a second time.
+            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
         }
-    };
-    // A vault that is older would give numbers away a second time.
-    subjects.require_at_least(SealState::load(keys)?.subjects)?;
-    Ok(Some(subjects))
+        Ok(Some(people))
+    }
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

@@ -8,7 +8,7 @@ use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
 use bulla_proof::commitment::LogId;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a sealer needs to know of a frame.
 pub(crate) struct Ticket {
@@ -25,8 +25,11 @@ pub(crate) enum Control {
 
 enum Request {
     Epoch(EpochSecret, [u8; 32]),
-    Event(Event),
+    Event(Event, Place),
 }
+
+/// The frame of an event, once it has a number.
+pub(crate) type Place = Arc<OnceLock<u64>>;
 
 /// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
 pub(crate) struct Counter {
@@ -65,9 +68,11 @@ impl Counter {
         Ok(())
     }
 
-    /// Records an event before the next block.
-    pub(crate) fn request_event(&mut self, event: Event) {
-        self.requests.push_back(Request::Event(event));
+    /// Records an event before the next block, and says in which frame.
+    pub(crate) fn request_event(&mut self, event: Event) -> Place {
+        let place = Place::default();
+        self.requests.push_back(Request::Event(event, place.clone()));
+        place
     }
 
     /// Rows of so many bytes were committed, or lost.
@@ -93,7 +98,10 @@ impl Numbering for Counter {
                 self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
                 Control::Epoch(secret)
             }
-            Request::Event(event) => Control::Event(event),
+            Request::Event(event, place) => {
+                place.get_or_init(|| self.next_frame);
+                Control::Event(event)
+            }
         };
         let keys = self.keys.clone().expect("an epoch comes first");
         Some(self.ticket(0, keys, Some(control)))

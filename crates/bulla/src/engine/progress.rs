@@ -1,5 +1,6 @@
 //! How far the log has come, and what receipts wait for.
 
+use super::numbering::Place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stage::handover::Sequence;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,8 @@ pub(crate) enum Stage {
 struct State {
     durable: Sequence,
     checkpointed: Sequence,
+    /// Frames that the published checkpoint covers.
+    published: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
     lost: Vec<(Sequence, Sequence)>,
     failure: Option<(ErrorKind, String)>,
@@ -49,8 +52,12 @@ impl Progress {
         self.change(|state| state.durable = state.durable.max(sequence));
     }
 
-    pub(crate) fn checkpointed(&self, sequence: Sequence) {
-        self.change(|state| state.checkpointed = state.checkpointed.max(sequence));
+    /// A checkpoint over so many frames covers the slices up to `sequence`.
+    pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
+        self.change(|state| {
+            state.checkpointed = state.checkpointed.max(sequence);
+            state.published = state.published.max(frames);
+        });
     }
 
     pub(crate) fn lost(&self, first: Sequence, last: Sequence) {
@@ -72,6 +79,20 @@ impl Progress {
     /// Entries acknowledged since the log was opened.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a checkpoint covers the frame that `place` comes to name.
+    pub(crate) fn wait_for_frame(&self, place: &Place) -> Result<u64> {
+        let mut state = self.lock();
+        loop {
+            if let Some(frame) = place.get().filter(|frame| **frame < state.published) {
+                return Ok(*frame);
+            }
+            if let Some((kind, message)) = &state.failure {
+                return Err(Error::new(*kind, message.clone()));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.

@@ -188,10 +188,7 @@ mod tests {
         assert!(broken(|grant| grant.groups[0].subjects = Vec::new()), "nobody's");
         assert!(broken(|grant| grant.groups[1].subjects = (0..65).collect()), "too many subjects");
         assert!(broken(|grant| grant.tree_size = 300), "beyond the tree");
-        assert!(
-            broken(|grant| grant.subjects.extend([("x".repeat(MAX_STRING + 1), 1)])),
-            "too long a name"
-        );
+        assert!(broken(|grant| grant.subjects.extend([("x".repeat(MAX_STRING + 1), 1)])), "too long a name");
         // Many groups, and no bytes for them.
         let start = grant().encode()[..29].to_vec();
         for count in [1_u64 << 20, u64::MAX] {

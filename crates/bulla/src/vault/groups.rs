@@ -57,6 +57,6 @@ impl GroupKeys for Vault {
     }
 
     fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+        self.follows()
     }
 }

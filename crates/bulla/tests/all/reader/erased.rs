@@ -25,7 +25,11 @@ fn block(world: &mut World, log: &Log) {
 
 /// The log records an erasure, under a checkpoint.
 fn record(log: &Log, numbers: &[u64]) {
-    log.record(Event::Erased { numbers: numbers.to_vec(), order: "an order".to_owned() });
+    log.record(Event::Erased {
+        numbers: numbers.to_vec(),
+        order: "an order".to_owned(),
+        remains: Vec::new(),
+    });
     drain(log);
     log.step(Step::Checkpoint).unwrap();
 }
@@ -73,7 +77,7 @@ fn a_key_that_is_gone_is_lost_until_the_log_says_that_it_was_destroyed() {
     record(&log, &[number + 1000]);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     // Neither does an event that no checkpoint covers.
-    log.record(Event::Erased { numbers: vec![number], order: String::new() });
+    log.record(Event::Erased { numbers: vec![number], order: String::new(), remains: Vec::new() });
     drain(&log);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     log.step(Step::Checkpoint).unwrap();
