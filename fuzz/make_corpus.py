@@ -138,6 +138,18 @@ def write_vault():
         write("vault", f"name-{name}", name.encode())
 
 
+def write_grants():
+    """What grants hold: nothing; two people and three groups; and a group beyond the tree."""
+    head = b"BulG\1" + bytes(range(16)) + (301).to_bytes(8, "little")
+    secret = bytes(range(32))
+    write("grant", "nothing", head + b"\0\0")
+    subjects = b"\2" + b"\3ada\7" + b"\3bob\x80\1"
+    groups = b"\x03\1\7" + secret + b"\0\2\7\x78" + secret + b"\xa8\2\1\x80\1" + secret
+    write("grant", "groups", head + subjects + b"\3" + groups)
+    write("grant", "beyond", head + b"\0\1" + b"\xad\2\1\0" + secret)
+    write("grant", "many", head + b"\0" + b"\xff" * 9 + b"\1")
+
+
 def main():
     log = pathlib.Path(sys.argv[1])
     keys = log.with_name(log.name + ".keys")
@@ -165,6 +177,7 @@ def main():
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
     write_index()
     write_vault()
+    write_grants()
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())

@@ -25,6 +25,7 @@ mod follow;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grant;
 mod index;
 mod info;
 mod init;
@@ -63,6 +64,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use export::{Export, Exported, Unopened};
 pub use finding::{Finding, FindingKind, Severity};
 pub use follow::{Follow, Followed, Polled};
+pub use grant::{Grant, Granted, MAX_GRANT};
 pub use info::{Info, info, info_of};
 pub use init::{Created, Init};
 pub use log::{BatchError, Log, Producer, Receipt, Step, default_keys};

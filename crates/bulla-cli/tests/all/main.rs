@@ -11,6 +11,7 @@ mod export;
 mod fields;
 mod formats;
 mod generate;
+mod grant;
 mod hostile;
 mod info;
 mod init;
