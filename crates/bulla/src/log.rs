@@ -1,5 +1,6 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
 
+use crate::configure::{Configure, Configured};
 use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
@@ -14,7 +15,6 @@ use crate::store::{FileSystem, Store};
 use bulla_proof::Entry;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,6 +112,7 @@ impl Log {
             log.engine.wish_close();
         });
         log.threads = Some(threads?);
+        log.engine.driven_by_threads();
         Ok(log)
     }
 
@@ -132,7 +133,7 @@ impl Log {
         let (config, _) = crate::config::load(&*log)?;
         let minimise = Minimise::load(&config, &*keys)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
-        if engine.config.digest != config.digest {
+        if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
         }
         let flushed = AtomicU64::new(0);
@@ -172,6 +173,26 @@ impl Log {
         let (_, to) = self.engine.handover.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
         Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
+    }
+
+    /// Begins an epoch, whose key opens nothing that was sealed before; its number.
+    ///
+    /// # Errors
+    /// Where it cannot be committed.
+    pub fn rotate(&self) -> Result<u64> {
+        check_owner(self.owner)?;
+        self.engine.rotate()
+    }
+
+    /// Changes the log's configuration while it is open. Recipients count from the epoch that this begins, for all that
+    /// is appended after it; settings from the next time that the log is opened.
+    ///
+    /// # Errors
+    /// `Refused` where rules for fields would change, else as [`Configure::apply`]. Where the medium leaves it unclear
+    /// which configuration there is, the log takes nothing more.
+    pub fn configure(&self, configure: &Configure) -> Result<Configured> {
+        check_owner(self.owner)?;
+        configure.apply_to(&self.engine)
     }
 
     /// What opening found beyond the last checkpoint.
@@ -229,10 +250,10 @@ impl Log {
         }
         let result = match self.engine.progress.failure() {
             // A panic that went on from here would meet the log's own drop, and end the process.
-            None => guarded(&self.engine, || self.engine.drain_and_finish()).and_then(|drained| drained),
+            None => self.engine.guarded(|| self.engine.drain_and_finish()).and_then(|drained| drained),
             Some(failure) => {
                 // What is durable can still be signed, unless that fails too.
-                let _ = guarded(&self.engine, || self.engine.publish_durable());
+                let _ = self.engine.guarded(|| self.engine.publish_durable());
                 Err(failure)
             }
         };
@@ -250,7 +271,7 @@ impl Drop for Log {
 
 impl Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("origin", &self.engine.config.origin).finish_non_exhaustive()
+        f.debug_struct("Log").field("origin", &self.engine.config().origin).finish_non_exhaustive()
     }
 }
 
@@ -274,7 +295,7 @@ impl Threads {
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
             // Whoever waits learns of a panic from the engine.
-            let guarded = move || drop(guarded(&engine, || run(&engine)));
+            let guarded = move || drop(engine.guarded(|| run(&engine)));
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
             thread.map_err(|error| Error::io("starting a thread", error))
         };
@@ -294,15 +315,6 @@ impl Threads {
         engine.wish_close();
         self.others.into_iter().for_each(|other| drop(other.join()));
     }
-}
-
-/// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
-fn guarded<T>(engine: &Engine, work: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        let error = Error::unavailable("the log panicked");
-        engine.fail(&error);
-        error
-    })
 }
 
 fn write(engine: &Engine) {

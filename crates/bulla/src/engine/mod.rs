@@ -3,6 +3,7 @@
 //! Nothing here has a thread or a clock of its own. [`crate::Log`] drives the steps from threads; a test drives
 //! them from a seed.
 
+pub(crate) mod change;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
 pub(crate) mod progress;
@@ -12,7 +13,6 @@ use crate::commit::{Committer, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
-use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
 use crate::keys::group::{Place, Subjects};
 use crate::keys::seal_chain::SealState;
@@ -28,11 +28,11 @@ use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
 use crate::vault::{self, Vault};
 use bulla_proof::commitment::FrameKind;
-use bulla_proof::hash::Hash;
 use numbering::{Control, Counter, Ticket};
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ struct Publish {
 
 /// See the module.
 pub(crate) struct Engine {
-    pub(crate) config: Arc<LogConfig>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) tuning: Tuning,
     pub(crate) environment: Environment,
     pub(crate) handover: Handover<Counter>,
@@ -75,7 +75,13 @@ pub(crate) struct Engine {
     identity: Identity,
     /// Of a log with erasure.
     subjects: Option<Arc<dyn Subjects>>,
+    /// The vault, where that is where they have their keys.
+    pub(crate) vault: Option<Arc<Vault>>,
     indexer: Indexer,
+    /// Whether threads drive it; else whoever waits does what there is to do.
+    threaded: AtomicBool,
+    /// Held by who changes more than entries.
+    changes: Mutex<()>,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
     commit: Mutex<Commit>,
@@ -123,7 +129,7 @@ impl Engine {
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let subjects = load_subjects(&*keys, &config, &environment)?;
+        let (subjects, vault) = load_subjects(&*keys, &config, &environment)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
@@ -137,7 +143,7 @@ impl Engine {
         let committer = Committer::new(log.clone(), clock, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
         let mut counter =
-            Counter::new(config.id, next_frame, next_entry, tuning.in_flight, &*environment.random)?;
+            Counter::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
         for event in recovered.events {
             counter.request_event(event);
         }
@@ -149,11 +155,15 @@ impl Engine {
         };
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let checkpointer = Checkpointer::new(log, keys, config.clone(), signing, subjects.clone(), tree);
+        let identity = Identity { log: config.id, hash: config.hash };
+        let checkpointer = Checkpointer::new(log.clone(), keys, config, signing, subjects.clone(), tree);
         let engine = Engine {
-            identity: Identity { log: config.id, hash: config.hash },
+            store: log,
+            identity,
             subjects,
-            config,
+            vault,
+            threaded: AtomicBool::new(false),
+            changes: Mutex::default(),
             tuning,
             environment,
             indexer,
@@ -183,13 +193,7 @@ impl Engine {
         match self.handover.take(block) {
             None => false,
             Some(Work::Control(ticket)) => {
-                let epoch = ticket.numbers.epoch;
-                match self.seal_control(ticket) {
-                    Ok(frame) => self.put(Waiting { frame, staged: None }),
-                    Err(error) => self.fail(&error),
-                }
-                // The index of those before it has their keys until it is written.
-                self.indexer.begin_epoch(epoch, &self.environment);
+                self.put_control(ticket);
                 true
             }
             Some(Work::Block(ticket, batch)) => {
@@ -229,14 +233,23 @@ impl Engine {
         grouping::group(rows, Place { log, epoch_random: ticket.keys.random(), frame }, &**subjects)
     }
 
+    fn put_control(&self, ticket: Ticket) {
+        let epoch = ticket.numbers.epoch;
+        match self.seal_control(ticket) {
+            Ok(frame) => self.put(Waiting { frame, staged: None }),
+            Err(error) => self.fail(&error),
+        }
+        // The index of those before it has their keys until it is written.
+        self.indexer.begin_epoch(epoch, &self.environment);
+    }
+
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
         let seconds = self.seconds();
         match ticket.control {
             Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
-            Some(Control::Epoch(secret)) => {
-                let wrapped = self.wrap_with_retries(&secret)?;
-                let digest = self.config.digest;
-                Ok(seal_epoch(self.identity, ticket.numbers, seconds, digest, &ticket.keys, wrapped))
+            Some(Control::Epoch(secret, config)) => {
+                let wrapped = self.wrap_with_retries(&secret, &config.recipients)?;
+                Ok(seal_epoch(self.identity, ticket.numbers, seconds, config.digest, &ticket.keys, wrapped))
             }
             None => Err(Error::unavailable("a frame without content was numbered")),
         }
@@ -244,9 +257,9 @@ impl Engine {
 
     /// Wraps an epoch's key. A plugin, and what it talks to, may fail and come back, as a medium; one that hung had its
     /// time.
-    fn wrap_with_retries(&self, secret: &EpochSecret) -> Result<Vec<u8>> {
+    fn wrap_with_retries(&self, secret: &EpochSecret, recipients: &[String]) -> Result<Vec<u8>> {
         let wrap = || {
-            let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
+            let limit = self.tuning.plugin_timeout;
             scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
         let mut delay = self.tuning.retry_delay;
@@ -338,6 +351,7 @@ impl Engine {
         let last = group.iter().rev().find_map(|waiting| waiting.staged.map(|(_, last)| last));
         let blocks = group.iter().filter(|waiting| waiting.frame.commitment.kind == FrameKind::Block);
         let entries = blocks.map(|waiting| waiting.frame.commitment.entries).sum();
+        let committed = group.last().map_or(0, |waiting| waiting.frame.commitment.frame + 1);
         let frames = group.into_iter().map(|waiting| waiting.frame).collect();
         let acknowledged = commit.committer.commit(frames);
         commit.sequence = last.unwrap_or(commit.sequence);
@@ -362,6 +376,7 @@ impl Engine {
         })?;
         let acknowledged = acknowledged?;
         self.progress.written(entries);
+        self.progress.committed(committed);
         if acknowledged {
             self.progress.durable(sequence);
         }
@@ -423,7 +438,7 @@ impl Engine {
         // Only now is it the checkpointer's: what it did not take, no checkpoint covers.
         publish.sequence = sequence.unwrap_or(publish.sequence);
         self.publish_with_retries(&mut publish).inspect_err(|error| self.fail(error))?;
-        self.progress.checkpointed(publish.sequence);
+        self.progress.checkpointed(publish.sequence, publish.checkpointer.published());
         Ok(())
     }
 
@@ -473,20 +488,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Records that the next epoch may be begun with another `[log]`, under a checkpoint.
-    ///
-    /// # Errors
-    /// As [`Engine::drain`].
-    pub(crate) fn record_change(&self, after: Hash, changed: Vec<String>) -> Result<()> {
-        let event = Event::configured(self.config.digest, after, changed);
-        self.handover.with_numbering(|counter| counter.request_event(event));
-        self.drain()?;
-        match lock(&self.publish).checkpointer.allows(after) {
-            true => Ok(()),
-            false => Err(Error::unavailable("no checkpoint covers the event of the change yet: try again")),
-        }
-    }
-
     /// Asks for a checkpoint soon.
     pub(crate) fn wish_checkpoint(&self) {
         lock(&self.wishes).checkpoint = true;
@@ -526,6 +527,15 @@ impl Engine {
         self.close_reorder();
     }
 
+    /// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
+    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+            let error = Error::unavailable("the log panicked");
+            self.fail(&error);
+            error
+        })
+    }
+
     /// The number of frames that the published checkpoint covers.
     pub(crate) fn published(&self) -> u64 {
         lock(&self.publish).checkpointer.published()
@@ -542,20 +552,21 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
 }
 
-/// Where the data subjects of a log with erasure have their keys.
+/// Where the data subjects of a log with erasure have their keys; the vault, unless the environment brings another place.
 fn load_subjects(
     keys: &dyn Store,
     config: &LogConfig,
     environment: &Environment,
-) -> Result<Option<Arc<dyn Subjects>>> {
+) -> Result<(Option<Arc<dyn Subjects>>, Option<Arc<Vault>>)> {
     if !config.erasure {
-        return Ok(None);
+        return Ok((None, None));
     }
-    let subjects = match (&environment.subjects, keys.directory()) {
-        (Some(subjects), _) => subjects.clone(),
+    let (subjects, vault): (Arc<dyn Subjects>, _) = match (&environment.subjects, keys.directory()) {
+        (Some(subjects), _) => (subjects.clone(), None),
         (None, Some(directory)) => {
             let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-            Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?)
+            let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
+            (vault.clone(), Some(vault))
         }
         (None, None) => {
             let message = format!("{} is no directory that can hold a vault", keys.describe(""));
@@ -564,7 +575,7 @@ fn load_subjects(
     };
     // A vault that is older would give numbers away a second time.
     subjects.require_at_least(SealState::load(keys)?.subjects)?;
-    Ok(Some(subjects))
+    Ok((Some(subjects), vault))
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

@@ -1,12 +1,15 @@
 //! The numbering: frame and entry numbers, without holes, in the order in which work leaves the hand-over.
+//!
+//! An epoch takes its `[log]` along as it gets its number. While `[log]` is being changed no epoch gets one: after the
+//! event that allows the change, one with the old `[log]` would take the permission back.
 
+use crate::config::LogConfig;
 use crate::environment::Random;
 use crate::error::Result;
 use crate::event::Event;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
-use bulla_proof::commitment::LogId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -19,7 +22,7 @@ pub(crate) struct Ticket {
 
 /// A frame that is no block.
 pub(crate) enum Control {
-    Epoch(EpochSecret),
+    Epoch(EpochSecret, Arc<LogConfig>),
     Event(Event),
 }
 
@@ -30,7 +33,11 @@ enum Request {
 
 /// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
 pub(crate) struct Counter {
-    log: LogId,
+    /// The `[log]` of epochs to come.
+    config: Arc<LogConfig>,
+    /// Whether that is being changed, and whether an epoch waits for the outcome.
+    changing: bool,
+    postponed: bool,
     next_frame: u64,
     next_entry: u64,
     keys: Option<Arc<EpochKeys>>,
@@ -43,21 +50,38 @@ pub(crate) struct Counter {
 impl Counter {
     /// The numbering of a log that goes on at these numbers, in a new epoch.
     pub(crate) fn new(
-        log: LogId,
+        config: Arc<LogConfig>,
         next_frame: u64,
         next_entry: u64,
         in_flight: usize,
         random: &dyn Random,
     ) -> Result<Self> {
-        let requests = VecDeque::new();
-        let mut counter =
-            Counter { log, next_frame, next_entry, keys: None, requests, in_flight: 0, limit: in_flight };
+        let mut counter = Counter {
+            config,
+            changing: false,
+            postponed: false,
+            next_frame,
+            next_entry,
+            keys: None,
+            requests: VecDeque::new(),
+            in_flight: 0,
+            limit: in_flight,
+        };
         counter.request_epoch(random)?;
         Ok(counter)
     }
 
-    /// Begins a new epoch, and with it a new segment, before the next block.
+    /// The `[log]` that the next epoch is begun with.
+    pub(crate) fn config(&self) -> &Arc<LogConfig> {
+        &self.config
+    }
+
+    /// Begins a new epoch, and with it a new segment, before the next block, or once a change of `[log]` is settled.
     pub(crate) fn request_epoch(&mut self, random: &dyn Random) -> Result<()> {
+        if self.changing {
+            self.postponed = true;
+            return Ok(());
+        }
         let secret = EpochSecret::generate(random)?;
         let mut salt = [0; 32];
         random.fill(&mut salt)?;
@@ -68,6 +92,26 @@ impl Counter {
     /// Records an event before the next block.
     pub(crate) fn request_event(&mut self, event: Event) {
         self.requests.push_back(Request::Event(event));
+    }
+
+    /// Records that `[log]` may change. No epoch begins until that is settled.
+    pub(crate) fn begin_change(&mut self, event: Event) {
+        self.request_event(event);
+        self.changing = true;
+    }
+
+    /// `[log]` has changed to this one, with which an epoch begins, or stays as it was.
+    pub(crate) fn settle_change(
+        &mut self,
+        changed: Option<Arc<LogConfig>>,
+        random: &dyn Random,
+    ) -> Result<()> {
+        self.changing = false;
+        let due = std::mem::take(&mut self.postponed) || changed.is_some();
+        if let Some(config) = changed {
+            self.config = config;
+        }
+        if due { self.request_epoch(random) } else { Ok(()) }
     }
 
     /// Rows of so many bytes were committed, or lost.
@@ -89,9 +133,9 @@ impl Numbering for Counter {
     fn control(&mut self) -> Option<Ticket> {
         let control = match self.requests.pop_front()? {
             Request::Epoch(secret, random) => {
-                let keys = EpochKeys::derive(&secret, random, self.log, self.next_frame);
+                let keys = EpochKeys::derive(&secret, random, self.config.id, self.next_frame);
                 self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
-                Control::Epoch(secret)
+                Control::Epoch(secret, self.config.clone())
             }
             Request::Event(event) => Control::Event(event),
         };

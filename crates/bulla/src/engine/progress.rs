@@ -17,6 +17,9 @@ pub(crate) enum Stage {
 struct State {
     durable: Sequence,
     checkpointed: Sequence,
+    /// How many frames were committed, and how many a published checkpoint covers.
+    committed_frames: u64,
+    published_frames: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
     lost: Vec<(Sequence, Sequence)>,
     failure: Option<(ErrorKind, String)>,
@@ -49,8 +52,16 @@ impl Progress {
         self.change(|state| state.durable = state.durable.max(sequence));
     }
 
-    pub(crate) fn checkpointed(&self, sequence: Sequence) {
-        self.change(|state| state.checkpointed = state.checkpointed.max(sequence));
+    pub(crate) fn committed(&self, frames: u64) {
+        self.change(|state| state.committed_frames = state.committed_frames.max(frames));
+    }
+
+    /// A published checkpoint covers the slices up to `sequence`, and so many frames.
+    pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
+        self.change(|state| {
+            state.checkpointed = state.checkpointed.max(sequence);
+            state.published_frames = state.published_frames.max(frames);
+        });
     }
 
     pub(crate) fn lost(&self, first: Sequence, last: Sequence) {
@@ -72,6 +83,26 @@ impl Progress {
     /// Entries acknowledged since the log was opened.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Waits until this frame is committed.
+    pub(crate) fn wait_committed(&self, frame: u64) -> Result<()> {
+        self.wait_until(|state| state.committed_frames > frame)
+    }
+
+    /// Waits until a published checkpoint covers this frame.
+    pub(crate) fn wait_published(&self, frame: u64) -> Result<()> {
+        self.wait_until(|state| state.published_frames > frame)
+    }
+
+    fn wait_until(&self, come: impl Fn(&State) -> bool) -> Result<()> {
+        let state = self.lock();
+        let pending = |state: &mut State| !come(state) && state.failure.is_none();
+        let state = self.changed.wait_while(state, pending).unwrap_or_else(PoisonError::into_inner);
+        match &state.failure {
+            Some((kind, message)) if !come(&state) => Err(Error::new(*kind, message.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.
