@@ -1,10 +1,12 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
 
 use crate::configure::{Configure, Configured};
+use crate::control;
 use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::ExportRecord;
 use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
@@ -42,6 +44,8 @@ pub struct Log {
     /// The rules for fields; `None` where every field is kept.
     minimise: Option<Arc<Minimise>>,
     threads: Option<Threads>,
+    /// What listens for requests of other processes, or why nothing does.
+    control: Option<Result<control::Server>>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
     /// The place up to which `flush` has answered for losses.
     flushed: AtomicU64,
@@ -105,6 +109,7 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        let directory = keys.directory().map(Path::to_owned);
         let mut log = Self::open_stepped(log, keys, options, environment)?;
         let threads = Threads::start(&log.engine).inspect_err(|error| {
             // Those that did start end.
@@ -113,6 +118,7 @@ impl Log {
         });
         log.threads = Some(threads?);
         log.engine.driven_by_threads();
+        log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
         Ok(log)
     }
 
@@ -137,7 +143,7 @@ impl Log {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
         }
         let flushed = AtomicU64::new(0);
-        Ok(Log { engine, minimise, threads: None, locks, flushed, owner: process::id() })
+        Ok(Log { engine, minimise, threads: None, control: None, locks, flushed, owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -195,6 +201,21 @@ impl Log {
         configure.apply_to(&self.engine)
     }
 
+    /// Records in the log that entries of it were given out, under a checkpoint.
+    ///
+    /// # Errors
+    /// `Invalid` where the record is none, else where it cannot be committed.
+    pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.record(record.clone().event()?)
+    }
+
+    /// Why the log does not listen on the control socket, where it should. It is written all the same; whoever wants
+    /// something of it that goes through the socket has to wait until it is closed.
+    pub fn control_failure(&self) -> Option<&Error> {
+        self.control.as_ref()?.as_ref().err()
+    }
+
     /// What opening found beyond the last checkpoint.
     pub fn recovery(&self) -> Recovery {
         self.engine.recovery
@@ -244,6 +265,10 @@ impl Log {
             return Ok(());
         }
         check_owner(self.owner)?;
+        // First: what it does needs the threads.
+        if let Some(Ok(control)) = self.control.take() {
+            control.stop();
+        }
         self.engine.handover.close();
         if let Some(threads) = self.threads.take() {
             threads.join(&self.engine);

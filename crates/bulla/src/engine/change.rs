@@ -8,9 +8,9 @@
 
 use super::{Engine, lock};
 use crate::config::LogConfig;
+use crate::engine::numbering::Counter;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::engine::numbering::Counter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
