@@ -4,9 +4,9 @@
     python3 scripts/reference_check.py FILE... [--vkey VKEY]
 
 Standard library alone (groups that zstd compressed take Python 3.14). Prints the disclosed entries as `bulla export`
-does, those of a group whose secret is not disclosed with `"withheld":true` at their end, or of a proof of consistency the
-two sizes, and exits 0; or says what is wrong with a file and exits 1. Without the log's key, which has to come from
-elsewhere, it checks only that the file agrees with itself, and says so.
+does, those of a group whose secret is not disclosed with `"withheld":"not-given"` at their end, or of a proof of
+consistency the two sizes, and exits 0; or says what is wrong with a file and exits 1. Without the log's key, which has
+to come from elsewhere, it checks only that the file agrees with itself, and says so.
 """
 
 import argparse

@@ -79,7 +79,7 @@ def read_row_unit(disclosure, commitment):
 def open_group(entries, group):
     """The whole entries of a group, or without its secret what is shared of them; and how many bytes that adds to rows."""
     if group["secret"] is None:
-        return [(number, dict(entry, withheld=True)) for number, _, entry in entries], 0
+        return [(number, dict(entry, withheld="not-given")) for number, _, entry in entries], 0
     key, promise = group_keys(group["secret"])
     require(promise == group["promise"], "a secret is not the one that its group commits to")
     text = open_sealed(key, bytes(12), b"", group["ciphertext"])

@@ -1,19 +1,21 @@
 //! `bulla check`.
 
+mod certificate;
+
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{self, Came};
 use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
-use bulla::{Disclosed, Opened, VerifierKey, open_proof};
+use bulla::{Disclosed, Opened, VerifierKey, Withheld, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Check a proof, with its file and the log's public key alone, and print the entries that it discloses.
+/// Check a proof or a certificate, with its file and the log's public key alone, and print what it discloses.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Exit code 1 where the proof does not hold. Without --key it can only be told to agree with itself: anybody can make
@@ -26,9 +28,17 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
+
+    /// Of a certificate: the erasure key that has to have ordered it, or a file that holds it
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
+    /// Of a certificate: the order, which says whom it is about
+    #[arg(long, value_name = "FILE")]
+    order: Option<PathBuf>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -42,9 +52,23 @@ impl Check {
         let bytes = read(&self.file)?;
         let refused =
             |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", name(&self.file)));
-        match ProofFile::parse(&bytes).map_err(refused)? {
+        let file = ProofFile::parse(&bytes).map_err(refused)?;
+        if !matches!(file, ProofFile::Event(_)) && (self.erasure_key.is_some() || self.order.is_some()) {
+            let message =
+                format!("{} is no certificate of an erasure: only that has an order", name(&self.file));
+            return Err(Failure::usage(message));
+        }
+        match file {
             ProofFile::Entries(proof) => self.entries(&proof, key.as_ref()).map_err(refused)?,
             ProofFile::Consistency(proof) => self.consistency(&proof, key.as_ref()).map_err(refused)?,
+            ProofFile::Event(proof) => {
+                let checked = proof.verify(key.as_ref()).map_err(refused)?;
+                let printed = certificate::Certificate::read(&checked, &self)?.print(self.json);
+                if !self.json {
+                    tell(key.as_ref());
+                }
+                printed
+            }
         }?;
         Ok(Exit::Done)
     }
@@ -145,10 +169,9 @@ fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
 }
 
 fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
-    match disclosed.withheld {
-        true => jsonl::write_withheld(&disclosed.entry, disclosed.number, line),
-        false => jsonl::write_entry(&disclosed.entry, disclosed.number, line),
-    }
+    // Why whoever made the proof had no key, nobody can tell from it.
+    let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
+    jsonl::write_read(&disclosed.entry, disclosed.number, withheld, line);
 }
 
 #[derive(Serialize)]

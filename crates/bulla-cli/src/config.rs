@@ -184,6 +184,7 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         one("log.vkey", log.verifier_key.to_string()),
         one("log.hash", log.hash.name().to_owned()),
         ("log.recipients".to_owned(), log.recipients),
+        one("log.erasure", if log.erasure { "on" } else { "off" }.to_owned()),
     ];
     keys.extend(log.fields.iter().map(|(field, rule)| one(&format!("log.fields.{field}"), rule.to_string())));
     keys.into_iter().map(|(name, values)| Key { name, values, source: "file" }).collect()

@@ -59,6 +59,11 @@ impl Failure {
 
 impl From<bulla::Error> for Failure {
     fn from(error: bulla::Error) -> Self {
-        Failure::new(error.kind().into(), error.to_string())
+        let exit = error.kind().into();
+        match error.kind() {
+            // Whoever was erased is simply not found: this is an erasure at work.
+            ErrorKind::Erased => Failure::new(exit, format!("{error}; try again in a moment")),
+            _ => Failure::new(exit, error.to_string()),
+        }
     }
 }

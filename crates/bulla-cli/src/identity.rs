@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 /// The arguments of every subcommand that reads entries.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Identities {
-    /// An age identity file to read with; repeatable [default: identity.age of the keys]
+    /// A file of age identities; repeatable [default: identity.age]
     #[arg(id = "identity", long = "identity", value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -26,7 +26,7 @@ pub(crate) struct Identities {
 /// Where the passphrase of an identity file comes from.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Passphrase {
-    /// A file with its passphrase [default: $BULLA_PASSPHRASE_FILE, or ask]
+    /// With its passphrase [default: $BULLA_PASSPHRASE_FILE, or ask]
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
 }

@@ -47,6 +47,8 @@ struct Facts {
     recipients: Vec<String>,
     /// The rules for fields; the others are kept.
     fields: BTreeMap<&'static str, String>,
+    /// Whether personal fields can be erased.
+    erasure: bool,
     entries: u64,
     tree_size: u64,
     root: String,
@@ -67,6 +69,7 @@ impl From<bulla::Info> for Facts {
             hash: info.hash,
             recipients: info.recipients,
             fields: info.fields.iter().map(|(field, rule)| (field, rule.to_string())).collect(),
+            erasure: info.erasure,
             entries: info.entries,
             tree_size: info.tree_size,
             root: info.root.to_base64(),
@@ -91,6 +94,7 @@ impl Facts {
         let width = self.fields.keys().map(|field| field.len()).max().unwrap_or_default();
         lines.extend(self.fields.iter().map(|(field, rule)| ("field", format!("{field:<width$}  {rule}"))));
         lines.extend([
+            ("erasure", if self.erasure { "on" } else { "off" }.to_owned()),
             ("entries", number(self.entries)),
             ("tree size", number(self.tree_size)),
             ("root", self.root.clone()),

@@ -21,7 +21,11 @@ Example:
 
 RULE is keep, drop, pseudonymise, truncate-ip:24/48 (client), strip-query
 (location) or cap:256 (payload); what it takes away is never written.
-Without --recipient an identity that reads the log is made, in the key directory.")]
+Without --recipient an identity that reads the log is made, in the key directory.
+
+The personal fields of an entry with data subjects are encrypted once more, under
+keys of theirs that lie in the key directory's vault and can be destroyed: without
+the vault they cannot be read. --erasure off leaves that out.")]
 pub(crate) struct Init {
     #[command(flatten)]
     place: Place,
@@ -42,9 +46,19 @@ pub(crate) struct Init {
     #[arg(long = "field", value_name = "FIELD=RULE", value_parser = parse_field)]
     fields: Vec<(String, String)>,
 
+    /// Whether personal fields can be erased, one data subject's at a time; that never changes
+    #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
+    erasure: OnOff,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum OnOff {
+    On,
+    Off,
 }
 
 impl Init {
@@ -57,7 +71,7 @@ impl Init {
                 directory.display()
             )));
         }
-        let mut init = bulla::Init::default();
+        let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On));
         if let Some(origin) = self.origin {
             init = init.origin(origin);
         }
@@ -70,7 +84,7 @@ impl Init {
         }
         let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
-        let made = Made::new(&created, &directory, &keys);
+        let made = Made::new(&created, matches!(self.erasure, OnOff::On), &directory, &keys);
         if self.json { print_json(&made) } else { print(&made.to_text()) }?;
         Ok(Exit::Done)
     }
@@ -90,6 +104,7 @@ struct Made {
     origin: String,
     vkey: String,
     seal_key: PathBuf,
+    erasure: bool,
     /// Absent where recipients were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<PathBuf>,
@@ -99,7 +114,7 @@ struct Made {
 }
 
 impl Made {
-    fn new(created: &Created, directory: &Path, keys: &Path) -> Self {
+    fn new(created: &Created, erasure: bool, directory: &Path, keys: &Path) -> Self {
         Made {
             directory: directory.to_owned(),
             keys: keys.to_owned(),
@@ -107,6 +122,7 @@ impl Made {
             origin: created.origin.clone(),
             vkey: created.verifier_key.to_string(),
             seal_key: keys.join(files::SEAL_KEY),
+            erasure,
             identity: created.made_identity.then(|| keys.join(files::IDENTITY)),
             pseudonym_key: created.made_pseudonym_key.then(|| keys.join(files::PSEUDONYM)),
         }
@@ -143,6 +159,13 @@ impl Made {
                  is kept elsewhere, a checkpoint or a witness's signature, then shows it.\n",
             ),
         };
+        if self.erasure {
+            let _ = write!(
+                text,
+                "\nThe vault in {keys} has the keys of data subjects. Keep a copy of it, with\n\
+                 roots beside it: what is personal nobody can read without.\n"
+            );
+        }
         if let Some(key) = &self.pseudonym_key {
             let _ = write!(
                 text,

@@ -5,18 +5,23 @@ mod output;
 mod append;
 mod check;
 mod config;
+mod erase;
 mod exit;
 mod export;
 mod filter;
 mod generate;
+mod group_keys;
+mod hold;
 mod identity;
 mod info;
 mod init;
 mod interrupt;
 mod keys;
 mod manual;
+mod order;
 mod place;
 mod prove;
+mod restore;
 mod tail;
 mod terminal;
 mod verify;
@@ -45,6 +50,10 @@ enum Command {
     Prove(prove::Prove),
     Check(check::Check),
     Tail(tail::Tail),
+    Erase(erase::Erase),
+    Order(order::Order),
+    Hold(hold::Hold),
+    Restore(restore::Restore),
     Completions(manual::Completions),
     Man(manual::Man),
     Generate(generate::Generate),
@@ -90,6 +99,10 @@ impl Command {
             Command::Prove(prove) => prove.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Erase(erase) => erase.run(),
+            Command::Order(order) => order.run(),
+            Command::Hold(hold) => hold.run(),
+            Command::Restore(restore) => restore.run(),
             Command::Completions(completions) => completions.run(Arguments::command()),
             Command::Man(man) => man.run(Arguments::command()),
             Command::Generate(generate) => generate.run(),

@@ -2,6 +2,7 @@
 //! never an error, and never a panic.
 
 use crate::exit::Failure;
+use bulla::text::time::format_time;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -32,6 +33,13 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     printable.into()
+}
+
+/// Seconds since the epoch in RFC 3339.
+pub(crate) fn time(seconds: i64) -> String {
+    let mut text = Vec::new();
+    format_time(seconds.saturating_mul(1_000_000_000), &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Prints a result to standard output.

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::place::{Place, error_in};
 use crate::verify::parse_key;
@@ -10,7 +11,7 @@ use bulla::{Proven, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Prove that the log holds some entries, or that it grew from an earlier checkpoint.
+/// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
@@ -29,12 +30,19 @@ pub(crate) struct Prove {
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
     consistency: Option<PathBuf>,
 
+    /// Prove the event in this frame: of an erasure, its certificate
+    #[arg(long, value_name = "FRAME", conflicts_with_all = ["consistency", "entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    event: Option<u64>,
+
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
+
+    #[command(flatten)]
+    personal: Personal,
 
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -50,19 +58,24 @@ impl Prove {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let (text, told) = match &self.consistency {
-            Some(path) => {
+        let (text, told) = match (&self.consistency, self.event) {
+            (_, Some(frame)) => (reader.prove_event(frame)?.render(), format!("the event in frame {frame}")),
+            (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
                 (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
             }
-            None => {
+            (None, None) => {
                 let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
                 }
-                let proven = reader.identity(self.identities.reader(&self.place)?).prove(&query)?;
+                reader = reader.identity(self.identities.reader(&self.place)?);
+                if let Some(keys) = group_keys(&self.place, &self.personal)? {
+                    reader = reader.group_keys(keys);
+                }
+                let proven = reader.prove(&query)?;
                 let told = told(&proven);
                 (proven.text, told)
             }
@@ -111,13 +124,13 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::told;
-    use bulla::{Hash, Proven, ReadReport};
+    use bulla::{Hash, Proven, ReadReport, WithheldEntries};
 
     #[test]
     fn what_a_group_discloses_besides_or_withholds_is_said() {
         let read = ReadReport {
             entries: 3,
-            withheld: 0,
+            withheld: WithheldEntries::default(),
             blocks_read: 2,
             blocks: 9,
             bytes_read: 0,

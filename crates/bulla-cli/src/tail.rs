@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::place::Place;
@@ -40,9 +41,12 @@ pub(crate) struct Tail {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
+
+    #[command(flatten)]
+    personal: Personal,
 
     #[command(flatten)]
     filter: Filter,
@@ -55,7 +59,10 @@ impl Tail {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let reader = reader.identity(self.identities.reader(&self.place)?);
+        let mut reader = reader.identity(self.identities.reader(&self.place)?);
+        if let Some(keys) = group_keys(&self.place, &self.personal)? {
+            reader = reader.group_keys(keys);
+        }
         let mut query = self.filter.query();
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
@@ -101,7 +108,7 @@ impl Tail {
 /// The line of `bulla export`, marked where no checkpoint covers it.
 fn write_line(followed: &Followed<'_>, line: &mut Vec<u8>) {
     line.clear();
-    jsonl::write_entry(&followed.entry, followed.number, line);
+    jsonl::write_read(&followed.entry, followed.number, followed.withheld, line);
     if followed.pending {
         line.splice(1..1, *b"\"pending\":true,");
     }

@@ -1,11 +1,13 @@
 //! `bulla verify`.
 
 use crate::exit::{Exit, Failure};
+use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt::{self, Came};
 use crate::output::{print, print_json, progress_bar};
 use crate::place::{Place, error_in, read_small};
-use bulla::{Finding, Progress, Report, Severity, VerifierKey};
+use bulla::store::FileSystem;
+use bulla::{ErrorKind, Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ pub(crate) struct Verify {
     #[arg(long, conflicts_with_all = ["seal_key", "identity"])]
     public: bool,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
@@ -50,7 +52,7 @@ impl Verify {
         if let Some(key) = key.clone() {
             verify = verify.key(key);
         }
-        let mut level = Level { seals: false, bodies: false };
+        let mut level = Level { seals: false, bodies: false, groups: Ok(()) };
         if !self.public {
             let hint = |failure: Failure| Failure {
                 message: format!("{}; --public needs no keys", failure.message),
@@ -63,6 +65,19 @@ impl Verify {
             if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
                 verify = verify.identity(identity);
                 level.bodies = true;
+                // A configuration that is not one is a finding.
+                if let Ok((log, _)) = bulla::config::load(&FileSystem::new(self.place.directory())) {
+                    match group_keys::vault(&self.place, &log) {
+                        Ok(Some(vault)) => verify = verify.group_keys(vault),
+                        Ok(None) if log.erasure => level.groups = Err("no vault is at hand".to_owned()),
+                        Ok(None) => {}
+                        // Of another log: it may be this one that is in the wrong place, which is to be told.
+                        Err(error) if error.kind() == ErrorKind::Refused => {
+                            level.groups = Err(error.to_string())
+                        }
+                        Err(error) => return Err(hint(error.into())),
+                    }
+                }
             }
         }
         let bar = progress_bar(1);
@@ -101,19 +116,24 @@ pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
 }
 
 /// What was at hand beyond public data.
-#[derive(Clone, Copy)]
 struct Level {
     seals: bool,
     bodies: bool,
+    /// Of a log whose bodies were opened, why personal groups were not.
+    groups: Result<(), String>,
 }
 
 fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
-    let checked = match (level.seals, level.bodies) {
+    let mut checked = match (level.seals, level.bodies) {
         (false, false) => "public data alone",
         (true, false) => "public data and seals; no block was opened",
         (false, true) => "public data and every block; no seals",
         (true, true) => "public data, seals and every block",
-    };
+    }
+    .to_owned();
+    if let Err(why) = level.groups {
+        checked += &format!("; personal groups were not opened: {why}");
+    }
     let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
     let result = match (report.ok, key) {
         (true, Some(key)) if report.anchored => format!("ok: this is the log of {key}"),
@@ -124,8 +144,9 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
     let mut text = String::new();
     for (name, value) in [
         ("result", result),
-        ("checked", checked.to_owned()),
+        ("checked", checked),
         ("entries", report.entries.to_string()),
+        ("erased", report.erased.to_string()),
         ("blocks", report.blocks.to_string()),
         ("tree size", report.tree_size.to_string()),
         ("root", report.root.to_base64()),
@@ -145,6 +166,8 @@ struct ReportJson<'a> {
     ok: bool,
     anchored: bool,
     entries: u64,
+    /// Of so many the personal fields, as far as groups were opened.
+    erased: u64,
     blocks: u64,
     tree_size: u64,
     root: String,
@@ -173,6 +196,7 @@ impl<'a> From<&'a Report> for ReportJson<'a> {
             ok: report.ok,
             anchored: report.anchored,
             entries: report.entries,
+            erased: report.erased,
             blocks: report.blocks,
             tree_size: report.tree_size,
             root: report.root.to_base64(),

@@ -14,6 +14,7 @@ pub mod hash;
 mod hex;
 pub mod multiproof;
 pub mod note;
+pub mod order;
 pub mod proof;
 pub mod tile;
 pub mod tree;
@@ -27,9 +28,10 @@ pub use group::{GroupKey, GroupSecret};
 pub use hash::{Hash, HashId, Sha256, sha256};
 pub use multiproof::TreeProofError;
 pub use note::{NoteError, NoteSignature, SignedNote, VerifierKey};
+pub use order::{Order, OrderError};
 pub use proof::{
-    ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Proof, ProofError,
-    ProofFile, UnitContent,
+    ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, EventProof, Proof,
+    ProofError, ProofFile, UnitContent,
 };
 pub use tile::{TileBuilder, TileError, TileId, TilePath};
 pub use tree::Frontier;

@@ -2,8 +2,8 @@
 //!
 //! [`Proof`] discloses entries and proves that the log holds them: built on
 //! [C2SP tlog-proof](https://c2sp.org/tlog-proof), and such a file where the entries lie in one frame.
-//! [`ConsistencyProof`] proves that one signed tree of a log begins with another. [`ProofFile`] is either, as a reader
-//! finds it. `docs/format.md`, "Proofs", has the byte maps, and says what a proof does not prove.
+//! [`ConsistencyProof`] proves that one signed tree of a log begins with another, [`EventProof`] that something happened
+//! to the log, such as an erasure. [`ProofFile`] is any of them, as a reader finds it. `docs/format.md`, "Proofs", has the byte maps, and says what a proof does not prove.
 //!
 //! A file is parsed, then verified; only what verified gives anything away:
 //!
@@ -24,12 +24,14 @@ mod consistency;
 mod cursor;
 mod disclosure;
 mod error;
+mod event;
 mod text;
 mod unit;
 
 pub use consistency::{ConsistencyProof, Consistent};
 pub use disclosure::{DISCLOSURE_VERSION, DisclosedFrame};
 pub use error::{FrameProblem, ProofError, UnitProblem};
+pub use event::{CheckedEvent, EventProof};
 pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedUnit, UnitContent};
 
 use crate::checkpoint::{Checkpoint, SignedNote, open_checkpoint, parse_size};
@@ -47,6 +49,8 @@ pub const PROOF_HEADER: &str = "c2sp.org/tlog-proof@v1";
 pub const MULTI_PROOF_HEADER: &str = "bulla-multi-proof-v1";
 /// The first line of a proof of consistency.
 pub const CONSISTENCY_HEADER: &str = "bulla-consistency-v1";
+/// The first line of a proof of an event.
+pub const EVENT_HEADER: &str = "bulla-event-v1";
 
 /// A file that proves something about a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,17 +59,20 @@ pub enum ProofFile {
     Entries(Proof),
     /// That it grew from a smaller one.
     Consistency(ConsistencyProof),
+    /// That something happened to it: the certificate of an erasure.
+    Event(EventProof),
 }
 
 impl ProofFile {
-    /// Reads a file of either kind.
+    /// Reads a file of any kind.
     ///
     /// # Errors
-    /// [`ProofError::Kind`] where its first line is of neither; otherwise as [`Proof::parse`] and
-    /// [`ConsistencyProof::parse`].
+    /// [`ProofError::Kind`] where its first line is of none; otherwise as [`Proof::parse`],
+    /// [`ConsistencyProof::parse`] and [`EventProof::parse`].
     pub fn parse(file: &[u8]) -> Result<Self, ProofError> {
         match Lines::first(file) {
             Some(CONSISTENCY_HEADER) => ConsistencyProof::parse(file).map(ProofFile::Consistency),
+            Some(EVENT_HEADER) => EventProof::parse(file).map(ProofFile::Event),
             _ => Proof::parse(file).map(ProofFile::Entries),
         }
     }

@@ -40,7 +40,7 @@ fn measure(
     payload: usize,
     entries: usize,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    Init::default().create(directory)?;
+    Init::default().erasure(false).create(directory)?;
     let text = words();
     let logical = AtomicBytes::default();
     let log = Log::open(directory, Options::default())?;

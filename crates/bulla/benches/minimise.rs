@@ -52,7 +52,8 @@ fn main() -> bulla::Result<()> {
 
 fn measure(rules: Rules) -> bulla::Result<f64> {
     let (store, keys) = (Memory::new(), Memory::new());
-    let init = rules.iter().fold(Init::default(), |init, (field, rule)| init.field(*field, *rule));
+    let init =
+        rules.iter().fold(Init::default().erasure(false), |init, (field, rule)| init.field(*field, *rule));
     init.create_in(&store, &keys, &Environment::default())?;
     let options = Options::default().compression(1);
     let log = Log::open_stepped(Arc::new(store), Arc::new(keys), options, Environment::default())?;

@@ -46,6 +46,8 @@ pub struct LogConfig {
     pub fields: FieldRules,
     /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
     pub erasure: bool,
+    /// The key that orders erasures are signed with, where any can be ordered.
+    pub erasure_key: Option<VerifierKey>,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -70,6 +72,7 @@ struct LogTable {
     fields: BTreeMap<String, String>,
     #[serde(default)]
     erasure: Erasure,
+    erasure_key: Option<String>,
 }
 
 /// `erasure`, off where it is not said.
@@ -165,6 +168,8 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     if table.recipients.is_empty() {
         return Err(Error::invalid("`recipients` is empty: nobody could read the log"));
     }
+    let erasure_key = table.erasure_key.map(|key| key.parse::<VerifierKey>()).transpose();
+    let erasure_key = erasure_key.map_err(|error| Error::invalid(format!("`erasure_key`: {error}")))?;
     let mut fields = FieldRules::default();
     for (field, rule) in &table.fields {
         fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
@@ -178,6 +183,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         recipients: table.recipients,
         fields,
         erasure: table.erasure == Erasure::On,
+        erasure_key,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
@@ -218,11 +224,14 @@ pub(crate) fn render(
     hash: HashId,
     recipients: &[String],
     fields: &FieldRules,
-    erasure: bool,
+    erasure: Option<&VerifierKey>,
 ) -> Result<String> {
     let mut text = String::new();
     let recipients = edit::array(recipients);
-    let erasure = if erasure { "erasure = \"on\"\n" } else { "" };
+    let erasure = match erasure {
+        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", edit::quote(&key.to_string())),
+        None => "erasure = \"off\"".to_owned(),
+    };
     let fields = match fields.is_empty() {
         true => String::new(),
         false => format!("{}\n", fields.render()),
@@ -238,6 +247,7 @@ pub(crate) fn render(
          hash = \"{}\"\n\
          recipients = {recipients}\n\
          {erasure}\n\
+         \n\
          {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
          # memory = \"256 MiB\"\n\

@@ -74,12 +74,13 @@ pub struct Configured {
 }
 
 /// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 6] = [
+const LOG_KEYS: [(&str, Option<&str>); 7] = [
     ("log.version", Some("it is the format that the log is written in")),
     ("log.id", Some("it is in every frame of the log")),
     ("log.origin", Some("it is the name by which the log's checkpoints are known")),
     ("log.vkey", Some("it is the key by which others know the log")),
     ("log.hash", Some("the roots of its blocks are made with it")),
+    ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
     ("log.recipients", None),
 ];
 const RECIPIENTS: &str = "log.recipients";
@@ -233,7 +234,7 @@ impl Configure {
 
     /// Applies the changes to a log at work.
     pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
-        let log = &*engine.store;
+        let log = &*engine.log;
         let _lock = lock(log)?;
         let mut plan = self.plan(log)?;
         plan.configured.live = true;
@@ -365,11 +366,11 @@ impl Plan {
             return Err(Error::new(ErrorKind::Refused, message));
         }
         if self.before.digest != engine.config().digest {
-            let name = engine.store.describe(config::FILE);
+            let name = engine.log.describe(config::FILE);
             return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
         }
         self.check_recipients(&engine.environment)?;
-        engine.change(self.after.clone(), || self.replace(&*engine.store))
+        engine.change(self.after.clone(), || self.replace(&*engine.log))
     }
 
     /// That a key can be wrapped to all of them is known before anything says so.

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use bulla_proof::hash::Hash;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The longest event that is read, in bytes.
 pub(crate) const MAX_EVENT: u64 = 1 << 20;
@@ -54,6 +55,18 @@ pub enum Event {
         numbers: Vec<u64>,
         /// The order, signed by the log's erasure key, as a signed note.
         order: String,
+        /// What that does not reach.
+        remains: Vec<Remains>,
+    },
+    /// Somebody holds a data subject: it is not to be erased for now.
+    Held {
+        /// The number of the data subject.
+        number: u64,
+    },
+    /// A hold was released.
+    Released {
+        /// The number of the data subject.
+        number: u64,
     },
     /// Entries were given out.
     Exported(ExportRecord),
@@ -92,6 +105,41 @@ impl ExportRecord {
     }
 }
 
+/// What an erasure does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remains {
+    /// Of each entry its time, operation, controller, processor, purpose, status, duration, size and flags, under the
+    /// number of the data subject.
+    SharedFields,
+    /// What was given out before: exports, proofs, grants.
+    Copies,
+    /// Backups of the key directory from before.
+    KeyBackups,
+    /// What a medium keeps of blocks that were overwritten or freed.
+    Medium,
+}
+
+impl Remains {
+    /// All of it.
+    pub const ALL: [Remains; 4] =
+        [Remains::SharedFields, Remains::Copies, Remains::KeyBackups, Remains::Medium];
+}
+
+impl fmt::Display for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Remains::SharedFields => {
+                "of each entry: time, operation, controller, processor, purpose, status, duration, size and flags, under \
+                 the data subject's number"
+            }
+            Remains::Copies => "exports, proofs and grants that were given out before",
+            Remains::KeyBackups => "backups of the key directory from before, which open what they opened then",
+            Remains::Medium => "what a medium keeps of blocks that were overwritten or freed",
+        })
+    }
+}
+
 impl Event {
     /// The body of its frame.
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -117,7 +165,15 @@ impl Event {
             Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
                 Some((segment, *offset))
             }
-            Event::Configured { .. } | Event::Erased { .. } | Event::Exported(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The numbers of the data subjects that it erased.
+    pub(crate) fn erases(&self) -> &[u64] {
+        match self {
+            Event::Erased { numbers, .. } => numbers,
+            _ => &[],
         }
     }
 

@@ -14,6 +14,7 @@ use crate::reader::{Delivery, Matches, ReadReport, Reader};
 use crate::store::{FileSystem, Store};
 use crate::text::jsonl;
 use crate::verify::{OnProgress, Progress, Verify};
+use crate::withheld::WithheldEntries;
 use bulla_proof::checkpoint::VerifierKey;
 use std::io::Write;
 use std::path::Path;
@@ -36,6 +37,8 @@ pub struct Export {
 pub struct Exported {
     /// Entries written.
     pub entries: u64,
+    /// Of those, the ones without their personal fields.
+    pub withheld: WithheldEntries,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
     /// many they were.
@@ -145,9 +148,7 @@ impl Export {
         let render = |matches: &Matches<'_>| {
             let mut text = Vec::new();
             for (number, entry) in matches.iter() {
-                let write =
-                    if matches.is_withheld(number) { jsonl::write_withheld } else { jsonl::write_entry };
-                write(&entry, number, &mut text);
+                jsonl::write_read(&entry, number, matches.withheld(number), &mut text);
             }
             text
         };
@@ -213,6 +214,7 @@ impl Export {
         let read = reader.read(&self.query, self.delivery, render, write)?;
         Ok(Exported {
             entries: read.entries,
+            withheld: read.withheld,
             left_out: 0,
             unopened: Vec::new(),
             findings,

@@ -24,6 +24,7 @@ pub enum FindingKind {
     NotOpened,
     BlockInvalid,
     UnitsMismatch,
+    KeyLost,
     IndexMismatch,
     SurplusBytes,
     Unclosed,
@@ -36,7 +37,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 24] = [
+    pub const ALL: [FindingKind; 25] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -53,6 +54,7 @@ impl FindingKind {
         FindingKind::NotOpened,
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
+        FindingKind::KeyLost,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
@@ -82,6 +84,7 @@ impl FindingKind {
             Self::NotOpened => "not-opened",
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
+            Self::KeyLost => "key-lost",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",

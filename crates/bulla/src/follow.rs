@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{self, Head, ReadError};
 use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
+use crate::read::erasures::Erasures;
 use crate::read::manifest::Frames;
 use crate::read::open::Located;
 use crate::read::walk::open_segment;
@@ -23,6 +24,7 @@ use crate::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot, t
 use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
 use crate::store::StoreFile;
+use crate::withheld::Withheld;
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
@@ -82,6 +84,7 @@ pub struct Follow<'a> {
     tip: Tip,
     signed_only: bool,
     clock: Arc<dyn Clock>,
+    erasures: Erasures<'a>,
     memory: Memory,
 }
 
@@ -117,6 +120,8 @@ pub struct Followed<'a> {
     pub number: u64,
     /// What it says.
     pub entry: Entry<'a>,
+    /// Why it comes without its personal fields, if it does.
+    pub withheld: Option<Withheld>,
     /// Whether no signed checkpoint covers it yet: it was written, and a crash can still take it.
     pub pending: bool,
 }
@@ -151,6 +156,7 @@ impl Reader {
         let snapshot = self.snapshot()?;
         let leaves = snapshot.manifest.leaves(&snapshot.store)?;
         let tip = Tip::after(&snapshot)?;
+        let erasures = snapshot.erasures()?;
         Ok(Follow {
             reader: self,
             query: query.clone(),
@@ -160,6 +166,7 @@ impl Reader {
             tip,
             signed_only: false,
             clock: Environment::default().clock,
+            erasures,
             memory: Memory::default(),
         })
     }
@@ -286,6 +293,7 @@ impl Follow<'_> {
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
         give_out(&snapshot, &Query { first_entry, ..self.query.clone() }, each)?;
         self.tip = Tip::after(&snapshot)?;
+        self.erasures = snapshot.erasures()?;
         self.tree = tree_of(leaves);
         self.pending.clear();
         Ok((agree < shown).then_some(first))
@@ -306,12 +314,13 @@ impl Follow<'_> {
         pending: bool,
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.erasures.meet(&frame)?;
         if !self.query.admits(&frame.commitment) {
             return Ok(());
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
-        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref())?;
+        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref(), &self.erasures)?;
         match self.memory.select(&frame, &asked, &own)? {
             Some(selected) => show_rows(&selected.piece, pending, each),
             None => Ok(()),
@@ -440,20 +449,24 @@ fn tree_of(leaves: Vec<Hash>) -> Frontier {
     })
 }
 
-/// The rows of the matches, with their numbers.
-fn own(matches: &Matches<'_>) -> Vec<(u64, Vec<u8>)> {
-    matches.rows().map(|(number, row)| (number, row.to_vec())).collect()
+/// A row of a match.
+struct Row {
+    number: u64,
+    row: Vec<u8>,
+    withheld: Option<Withheld>,
 }
 
-fn show_rows(
-    rows: &[(u64, Vec<u8>)],
-    pending: bool,
-    each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
-) -> Result<()> {
-    rows.iter().try_for_each(|(number, row)| {
+fn own(matches: &Matches<'_>) -> Vec<Row> {
+    let own =
+        |(number, row): (u64, &[u8])| Row { number, row: row.to_vec(), withheld: matches.withheld(number) };
+    matches.rows().map(own).collect()
+}
+
+fn show_rows(rows: &[Row], pending: bool, each: &mut impl FnMut(&Followed<'_>) -> Result<()>) -> Result<()> {
+    rows.iter().try_for_each(|Row { number, row, withheld }| {
         let entry =
             Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
-        each(&Followed { number: *number, entry, pending })
+        each(&Followed { number: *number, entry, withheld: *withheld, pending })
     })
 }
 

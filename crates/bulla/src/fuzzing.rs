@@ -250,6 +250,12 @@ fn proof_file(bytes: &[u8]) {
                 assert!(held.old.size <= held.new.size);
             }
         }
+        Ok(ProofFile::Event(proof)) => {
+            assert_eq!(proof.render().as_bytes(), bytes, "a proof has one spelling");
+            if let Ok(held) = proof.verify(None) {
+                let _ = Event::decode(held.event());
+            }
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

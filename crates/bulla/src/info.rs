@@ -27,6 +27,8 @@ pub struct Info {
     pub recipients: Vec<String>,
     /// What becomes of the fields of entries before they are logged.
     pub fields: FieldRules,
+    /// Whether personal fields are encrypted for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
     /// Entry numbers given so far, lost entries included.
     pub entries: u64,
     /// Frames that the checkpoint covers.
@@ -75,6 +77,7 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         hash: config.hash.name().to_owned(),
         recipients: config.recipients,
         fields: config.fields,
+        erasure: config.erasure,
         entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
         tree_size: size,
         root: checkpoint.root,

@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 /// let created = bulla::Init::default().origin("example.com/audit").create(place.path().join("audit")).unwrap();
 /// println!("verify with {}", created.verifier_key);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Init {
     origin: Option<String>,
     recipients: Vec<String>,
@@ -34,6 +34,7 @@ pub struct Init {
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
     erasure: bool,
+    erasure_key: Option<VerifierKey>,
 }
 
 /// What was made.
@@ -47,8 +48,17 @@ pub struct Created {
     pub verifier_key: VerifierKey,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
+    /// Whether a key that orders erasures was made, because none was given: it lies in the key directory.
+    pub made_erasure_key: bool,
     /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
     pub made_pseudonym_key: bool,
+}
+
+impl Default for Init {
+    fn default() -> Self {
+        let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
+        Init { origin, recipients, hash: HashId::default(), fields, erasure: true, erasure_key: None }
+    }
 }
 
 impl Init {
@@ -78,9 +88,15 @@ impl Init {
     }
 
     /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
-    /// (default: no).
+    /// (default: yes). A log never changes in this. The keys of data subjects lie in a vault in the key directory.
     pub fn erasure(mut self, erasure: bool) -> Self {
         self.erasure = erasure;
+        self
+    }
+
+    /// The key that orders to erase have to be signed with. Without one, it is made in the key directory.
+    pub fn erasure_key(mut self, key: VerifierKey) -> Self {
+        self.erasure_key = Some(key);
         self
     }
 
@@ -106,7 +122,8 @@ impl Init {
     /// Makes the log in any stores.
     ///
     /// # Errors
-    /// As [`Init::create`].
+    /// As [`Init::create`]; `Invalid` for a log with erasure where `keys` is no directory, which a vault lies in, and
+    /// `environment` has no [`subjects`](Environment::subjects) in place of that.
     pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
         let id = LogId(random(&*environment.random)?);
         let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
@@ -119,6 +136,10 @@ impl Init {
             // That a key can be wrapped to all of them is known before there is a log that nobody can read.
             environment.key_wrap.wrap(&self.recipients, &[0; 32], plugin::DEFAULT_TIMEOUT)?;
         }
+        let vault = match self.erasure && environment.subjects.is_none() {
+            true => Some(keys.directory().ok_or_else(|| no_place_for_a_vault(keys))?),
+            false => None,
+        };
         refuse_used(log)?;
         refuse_used(keys)?;
         let made_identity = self.recipients.is_empty();
@@ -129,16 +150,24 @@ impl Init {
             write(keys, files::IDENTITY, identity.as_bytes())?;
             recipients.push(recipient);
         }
+        let made_erasure_key = self.erasure && self.erasure_key.is_none();
+        let erasure_key = match self.erasure_key {
+            None if self.erasure => {
+                let seed = Zeroizing::new(random(&*environment.random)?);
+                let key = SigningKey::from_seed(&format!("{origin}/erasure"), &seed)?;
+                write(keys, files::ERASURE_KEY, key.render().as_bytes())?;
+                Some(key.verifier().clone())
+            }
+            given => given.filter(|_| self.erasure),
+        };
+        let verifier_key = signing.verifier();
         let text =
-            config::render(id, &origin, signing.verifier(), self.hash, &recipients, &fields, self.erasure)?;
+            config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
         let (config, _) = config::parse(text.as_bytes())?;
 
-        if let Some(directory) = keys.directory().filter(|_| self.erasure && environment.subjects.is_none()) {
-            Vault::create(
-                directory,
-                id,
-                &vault::Settings { random: environment.random.clone(), ..Default::default() },
-            )?;
+        if let Some(directory) = vault {
+            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+            Vault::create(directory, id, &settings)?;
         }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;
@@ -159,8 +188,16 @@ impl Init {
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
         let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
-        Ok(Created { id, origin, verifier_key, made_identity, made_pseudonym_key })
+        Ok(Created { id, origin, verifier_key, made_identity, made_erasure_key, made_pseudonym_key })
     }
+}
+
+fn no_place_for_a_vault(keys: &dyn Store) -> Error {
+    Error::invalid(format!(
+        "{} is no directory that can hold the vault of a log with erasure: make a log without (`Init::erasure(false)`), or \
+         say in `Environment::subjects` where data subjects have their keys",
+        keys.describe("")
+    ))
 }
 
 /// A field has one rule: of two, one would be forgotten.

@@ -5,8 +5,9 @@ use crate::control;
 use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
+use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::event::ExportRecord;
+use crate::event::{Event, ExportRecord};
 use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
@@ -117,7 +118,6 @@ impl Log {
             log.engine.wish_close();
         });
         log.threads = Some(threads?);
-        log.engine.driven_by_threads();
         log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
         Ok(log)
     }
@@ -207,7 +207,7 @@ impl Log {
     /// `Invalid` where the record is none, else where it cannot be committed.
     pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
         check_owner(self.owner)?;
-        self.engine.record(record.clone().event()?)
+        self.engine.record(record.clone().event()?).map(|_| ())
     }
 
     /// Why the log does not listen on the control socket, where it should. It is written all the same; whoever wants
@@ -230,6 +230,37 @@ impl Log {
     /// addresses. Of a producer those that it had flushed, or staged in buffers that are full.
     pub fn not_addresses(&self) -> u64 {
         self.minimise.as_ref().map_or(0, |minimise| minimise.not_addresses())
+    }
+
+    /// Erases data subjects, as `order` says: destroys their keys, has the log tell of it under a checkpoint, and returns
+    /// in which frame. Appending goes on meanwhile; entries of these data subjects that come later have new keys.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure, the order is not signed with its erasure key, somebody of it is held, or
+    /// the vault knows nobody of it. Else where the vault or the log cannot be written: then it goes on when the log is
+    /// opened again, or the order is given again.
+    pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        check_owner(self.owner)?;
+        self.engine.erase(order)
+    }
+
+    /// Holds a data subject: it is not erased until [`Log::release`]. False where `by` holds it for this reason already.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for texts that are
+    /// empty or longer than 1,024 bytes, else where a file cannot be written.
+    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        check_owner(self.owner)?;
+        self.engine.hold(subject, by, reason)
+    }
+
+    /// Releases what `by` holds.
+    ///
+    /// # Errors
+    /// `Refused` where there is no such hold, else as [`Log::hold`].
+    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.release(subject, by)
     }
 
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
@@ -258,6 +289,12 @@ impl Log {
                 Ok(self.engine.published() > before)
             }
         }
+    }
+
+    /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
+    #[doc(hidden)]
+    pub fn record(&self, event: Event) {
+        self.engine.handover.with_numbering(|counter| counter.request_event(event));
     }
 
     fn shut(&mut self) -> Result<()> {
@@ -317,6 +354,7 @@ pub enum Step {
 
 impl Threads {
     fn start(engine: &Arc<Engine>) -> Result<Self> {
+        engine.drive();
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
             // Whoever waits learns of a panic from the engine.

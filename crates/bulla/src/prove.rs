@@ -10,7 +10,7 @@ use crate::reader::{Delivery, Matches, ReadReport, Reader};
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
-use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, Proof};
+use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
 use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
 use std::fmt;
 
@@ -70,6 +70,22 @@ impl Reader {
         let withheld = all().filter(closed).map(entries_of).sum();
         let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
         Ok(Proven { text: proof.render(), units, entries, withheld, read })
+    }
+
+    /// Proves that the log holds the event in this frame: of an erasure, its certificate.
+    ///
+    /// # Errors
+    /// `Refused` where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
+    pub fn prove_event(&self, frame: u64) -> Result<EventProof> {
+        let snapshot = self.snapshot()?;
+        let Some((commitment, body)) = snapshot.event(frame)? else {
+            let message = format!("frame {frame} of {} is of no event", self.store.describe(""));
+            return Err(Error::new(ErrorKind::Refused, message));
+        };
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let nodes =
+            multiproof::prove(&leaves, &[frame], tree::node_hash).map_err(|error| impossible(&error))?;
+        EventProof::new(&snapshot.note, nodes, commitment, body).map_err(|error| unsound(&error))
     }
 
     /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.

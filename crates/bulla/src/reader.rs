@@ -6,21 +6,24 @@
 
 use crate::config::{self, LogConfig};
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::{Event, MAX_EVENT};
 use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
+use crate::read::erasures::{Erased, Erasures};
 use crate::read::manifest::{self, Frames, Manifest, Placed};
 use crate::read::metered::Metered;
-use crate::read::open::{BlockOpener, Located, Opening};
+use crate::read::open::{BlockOpener, Located, Opening, verified};
 use crate::read::pipeline;
 use crate::read::walk::open_segment;
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
 use crate::store::{FileSystem, Store, StoreFile};
 use crate::verify::{OnProgress, Progress, Signed, read_checkpoint};
+use crate::withheld::{Withheld, WithheldEntries};
 use bulla_proof::Entry;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -49,8 +52,10 @@ const ROW: u64 = 64;
 /// # log.close()?;
 /// # let identity = std::fs::read_to_string(bulla::default_keys(&directory).join("identity.age")).unwrap();
 /// # let identity = std::sync::Arc::new(bulla::keys::recipients::IdentityFile::parse(&identity)?);
+/// use bulla::vault::{Access, Settings, Vault};
 /// use bulla::{Query, Reader};
-/// let reader = Reader::open(&directory)?.key(created.verifier_key).identity(identity);
+/// let vault = Vault::open(&bulla::default_keys(&directory), created.id, Access::Read, &Settings::default())?;
+/// let reader = Reader::open(&directory)?.key(created.verifier_key).identity(identity).group_keys(std::sync::Arc::new(vault));
 /// let read = reader.for_each(&Query::new().subject("user_42"), |number, entry| {
 ///     println!("{number}: {} {}", entry.operation, String::from_utf8_lossy(entry.location.unwrap_or_default()));
 ///     Ok(())
@@ -77,8 +82,8 @@ pub struct Reader {
 pub struct ReadReport {
     /// Entries that met the query.
     pub entries: u64,
-    /// Of those, the ones whose personal fields could not be given out: nobody has their keys any more.
-    pub withheld: u64,
+    /// Of those, the ones whose personal fields could not be given out.
+    pub withheld: WithheldEntries,
     /// Blocks that were read for it.
     pub blocks_read: u64,
     /// Blocks that the checkpoint covers.
@@ -117,10 +122,10 @@ impl<'a> Matches<'a> {
         self.rows.len()
     }
 
-    /// Whether the personal fields of the entry with this number are missing, because its group could not be opened.
-    pub fn is_withheld(&self, number: u64) -> bool {
-        let row = number.checked_sub(self.commitment.first_entry).map(usize::try_from);
-        matches!(row, Some(Ok(row)) if self.opener.is_withheld(row))
+    /// Why the personal fields of the entry with this number are missing, if they are.
+    pub fn withheld(&self, number: u64) -> Option<Withheld> {
+        let row = usize::try_from(number.checked_sub(self.commitment.first_entry)?).ok()?;
+        self.opener.withheld(row)
     }
 
     /// Whether there is none.
@@ -319,7 +324,17 @@ struct Found<P> {
     gathered: Option<Gathered>,
 }
 
-impl Snapshot<'_> {
+impl<'a> Snapshot<'a> {
+    /// Whose keys were destroyed: at first as far as the keys at hand do not follow it.
+    pub(crate) fn erasures(&self) -> Result<Erasures<'a>> {
+        let Reader { config, key, group_keys, store, .. } = self.reader;
+        let known = match group_keys.as_ref().filter(|_| config.erasure) {
+            Some(keys) => Erased::in_manifest(&self.manifest, &self.store, config, keys.erased_up_to()?)?,
+            None => Erased::default(),
+        };
+        Ok(Erasures::new(known, move |from| Erased::newest(&**store, config, key.as_ref(), from)))
+    }
+
     /// As [`Reader::read`].
     pub(crate) fn read<P: Send>(
         &self,
@@ -329,17 +344,18 @@ impl Snapshot<'_> {
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<ReadReport> {
         let Checkpoint { size: tree_size, root, .. } = self.manifest.checkpoint;
+        let mut withheld = WithheldEntries::default();
         let mut report =
-            ReadReport { entries: 0, withheld: 0, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
+            ReadReport { entries: 0, withheld, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
         let mut held = Vec::new();
-        let (mut entries, mut withheld, mut size) = (0, 0, 0);
+        let (mut entries, mut size) = (0, 0);
         // Which frames have matches, and whether what was held back became too much.
         let (mut matching, overflown) = (Vec::new(), AtomicBool::new(false));
         let unless_too_much =
             |matches: &Matches<'_>| (!overflown.load(Ordering::Relaxed)).then(|| render(matches));
         self.scan(query, &mut report, None, &unless_too_much, |frame, selected| {
             entries += selected.entries;
-            withheld += selected.withheld;
+            withheld.add(selected.withheld);
             match (delivery, selected.piece) {
                 (Delivery::Discardable, Some(piece)) => return write(piece),
                 (Delivery::Checked, Some(piece)) => held.push(piece),
@@ -377,7 +393,8 @@ impl Snapshot<'_> {
         let Reader { config, progress, threads, .. } = self.reader;
         let mut frames = Frames::new(&self.manifest, &self.store, config)?;
         let mut files = Files::default();
-        let asked = Asked::new(query, self.reader.group_keys.as_deref())?;
+        let erasures = self.erasures()?;
+        let asked = Asked::new(query, self.reader.group_keys.as_deref(), &erasures)?;
         let mut lookup = Lookup::new(&self.store, query, asked.number);
         let total = self.manifest.checkpoint.size;
         let mut entries = 0;
@@ -435,6 +452,63 @@ impl Snapshot<'_> {
             tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
         });
         Ok(Found { frame: frame.commitment.frame, selected, gathered })
+    }
+
+    /// Gives `each` the events in the frames from `from` on, with their frames.
+    pub(crate) fn each_event(&self, from: u64, mut each: impl FnMut(u64, Event)) -> Result<()> {
+        self.each_event_body(from, |commitment, body| {
+            each(commitment.frame, Event::decode(&body)?);
+            Ok(())
+        })
+    }
+
+    /// The commitment and the body of the event in this frame, if there is one.
+    pub(crate) fn event(&self, frame: u64) -> Result<Option<(Commitment, Vec<u8>)>> {
+        let mut found = None;
+        self.each_event_body(frame, |commitment, body| {
+            if commitment.frame == frame {
+                found = Some((commitment, body));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// A number above those of all data subjects in the blocks from frame `from` on.
+    pub(crate) fn next_subject(&self, from: u64) -> Result<u64> {
+        let mut frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
+        let (mut files, mut opener) = (Files::default(), BlockOpener::default());
+        let mut next = 0;
+        while let Some(placed) = frames.next()? {
+            if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
+                continue;
+            }
+            let keys = self.keys(&frames, &mut files)?;
+            let located = self.locate(&mut files, placed, Some(keys))?;
+            open_checked(&mut opener, &located)?;
+            let groups = opener.groups();
+            let last = (0..groups.len()).filter_map(|group| groups.content(group).subjects.last());
+            next = last.map(|number| number + 1).fold(next, u64::max);
+        }
+        Ok(next)
+    }
+
+    fn each_event_body(
+        &self,
+        from: u64,
+        mut each: impl FnMut(Commitment, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let mut frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
+        let mut files = Files::default();
+        while let Some(placed) = frames.next()? {
+            let Commitment { kind, frame, body_length, .. } = placed.commitment;
+            if kind == FrameKind::Event && frame >= from && body_length <= MAX_EVENT {
+                let located = self.locate(&mut files, placed, None)?;
+                let body = verified(&located)?.into_body();
+                each(located.commitment, body)?;
+            }
+        }
+        Ok(())
     }
 
     /// A frame in the segment that has it.
@@ -495,7 +569,7 @@ pub(crate) struct Selected<P> {
     /// How many entries, one at least.
     pub(crate) entries: u64,
     /// How many of them without their personal fields.
-    withheld: u64,
+    pub(crate) withheld: WithheldEntries,
     /// Bytes of their rows, and of what holds them.
     bytes: u64,
     /// What was made of them.
@@ -506,17 +580,22 @@ pub(crate) struct Selected<P> {
 pub(crate) struct Asked<'a> {
     query: &'a Query,
     keys: Option<&'a dyn GroupKeys>,
+    erasures: &'a Erasures<'a>,
     /// The number of the data subject that it asks for, where there is such a one.
     number: Option<u64>,
 }
 
 impl<'a> Asked<'a> {
-    pub(crate) fn new(query: &'a Query, keys: Option<&'a dyn GroupKeys>) -> Result<Self> {
+    pub(crate) fn new(
+        query: &'a Query,
+        keys: Option<&'a dyn GroupKeys>,
+        erasures: &'a Erasures<'a>,
+    ) -> Result<Self> {
         let number = match (&query.subject, keys) {
             (Some(subject), Some(keys)) => keys.number(subject)?,
             _ => None,
         };
-        Ok(Asked { query, keys, number })
+        Ok(Asked { query, keys, erasures, number })
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -533,7 +612,7 @@ impl<'a> Asked<'a> {
         if self.query.subject.is_some() && self.number.is_none() {
             return Ok(());
         }
-        let opening = Opening { keys, subject: self.number };
+        let opening = Opening { keys, erasures: self.erasures, subject: self.number };
         let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
         opened.map_err(|unreadable| unreadable.error(frame))
     }
@@ -558,14 +637,14 @@ impl Memory {
         asked.open_groups(&mut self.opener, frame)?;
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
-        let (mut bytes, mut withheld) = (0, 0);
+        let (mut bytes, mut withheld) = (0, WithheldEntries::default());
         for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
             let entry =
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
-            let is_withheld = self.opener.is_withheld(index as usize);
-            if asked.query.matches(number, &entry) && (!is_withheld || asked.query.asks_nothing_personal()) {
+            let why = self.opener.withheld(index as usize);
+            if asked.query.matches(number, &entry) && (why.is_none() || asked.query.asks_nothing_personal()) {
                 self.rows.push(index);
-                withheld += u64::from(is_withheld);
+                withheld.count(why);
                 bytes += row.len() as u64 + ROW;
             }
         }
@@ -596,11 +675,6 @@ impl Files {
             }
         }
     }
-}
-
-/// A frame whose body is what its commitment says.
-fn verified(frame: &Located) -> Result<crate::read::open::Verified<'_>> {
-    frame.verify()?.map_err(|unreadable| unreadable.error(frame))
 }
 
 /// Opens a block, all checks done.

@@ -43,6 +43,10 @@ pub(crate) struct Recovered {
     pub(crate) adopted: Vec<[u8; Commitment::LENGTH]>,
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
+    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
+    pub(crate) keys_are_older: bool,
+    /// Data subjects that adopted events say were erased.
+    pub(crate) erased: Vec<u64>,
     pub(crate) report: Recovery,
 }
 
@@ -86,6 +90,7 @@ struct Scan<'a> {
     root: Option<Hash>,
     terms: Terms,
     explained: Vec<(String, u64)>,
+    erased: Vec<u64>,
 }
 
 /// Recovers the log in `log`, whose host state is in `keys`.
@@ -120,12 +125,13 @@ pub(crate) fn recover(
         root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
         terms: state.terms,
         explained: Vec::new(),
+        erased: Vec::new(),
     };
     let scanned = scan.run(&segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, .. } = scan;
+    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
 
     let torn = scanned.last().map_or(0, |last| last.length - last.end);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
@@ -154,6 +160,8 @@ pub(crate) fn recover(
         adopted,
         start,
         events,
+        keys_are_older: state.chain.next_frame() < checkpoint.size,
+        erased,
         report,
     })
 }
@@ -288,6 +296,9 @@ impl Scan<'_> {
                 self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
                 if sealed {
                     self.terms.take(&event);
+                }
+                if frame >= self.checkpoint.size {
+                    self.erased.extend(event.erases());
                 }
             }
         }

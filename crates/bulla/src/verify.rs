@@ -13,10 +13,12 @@ use crate::index;
 use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{SealChain, parse_seal_key};
+use crate::read::erasures::{Erased, Erasures};
 use crate::read::open::{BlockOpener, Located, Opening, Unreadable};
 use crate::read::sources;
 use crate::read::walk::{Tail, Walk};
 use crate::store::{FileSystem, Store};
+use crate::withheld::Withheld;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::{Hash, sha256};
@@ -74,6 +76,8 @@ pub struct Report {
     pub tree_size: u64,
     /// The root that it signs.
     pub root: Hash,
+    /// Entries whose personal fields are erased, as far as groups were opened.
+    pub erased: u64,
     /// Frames past it, while a writer is at work.
     pub pending: u64,
     /// What was found, in the order of frames.
@@ -134,7 +138,8 @@ impl Verify {
         self
     }
 
-    /// Opens every personal group too, with keys from here.
+    /// Opens every personal group of the blocks that are opened too, with keys from here. One whose key is lost is a
+    /// violation; one that was erased is none.
     pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
         self.group_keys = Some(keys);
         self
@@ -194,6 +199,10 @@ impl Verify {
             Some(_) if index.is_there() => Wants::Tokens,
             Some(_) => Wants::Bodies,
         };
+        let keys = group_keys.as_deref().filter(|_| config.erasure && identity.is_some());
+        let erasures = keys.map(|keys| erasures(keys, &*store, &config, checkpoint.clone())).transpose()?;
+        let personal = keys.zip(erasures.as_ref());
+        let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, subject: None });
         let mut walk = Walk::new(&*store, &config, &checkpoint, identity, chain)?;
         walk.findings = findings;
         let total = walk.total_bytes()?;
@@ -206,11 +215,16 @@ impl Verify {
                 break;
             }
             batches.push(fingerprint(&batch));
-            for (frame, outcome) in
-                batch.iter().zip(check_batch(&batch, wants, group_keys.as_deref(), threads)?)
+            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants, personal.as_ref(), threads)?)
             {
                 let tokens = match outcome {
-                    Ok(tokens) => tokens,
+                    Ok(checked) => {
+                        report.erased += checked.erased;
+                        if let Some(lost) = checked.lost {
+                            walk.findings.add(lost.finding(frame));
+                        }
+                        checked.tokens
+                    }
                     Err(unreadable) => {
                         walk.findings.add(unreadable.finding(frame));
                         None
@@ -246,8 +260,9 @@ impl Verify {
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
         report.conclude(std::mem::take(&mut walk.findings).finish());
+        let erased = Erased { numbers: walk.take_erased(), frames: 0..checkpoint.size };
         drop(walk);
-        Ok((report, Some(Examined { checkpoint, batches })))
+        Ok((report, Some(Examined { checkpoint, batches, erased })))
     }
 }
 
@@ -259,6 +274,8 @@ pub(crate) struct Examined {
     pub(crate) checkpoint: Checkpoint,
     /// The [`fingerprint`] of every batch: whoever reads the log again knows whether it is the same one.
     pub(crate) batches: Vec<Hash>,
+    /// Whose keys were destroyed.
+    pub(crate) erased: Erased,
 }
 
 /// What the frames of a batch are, down to their bodies.
@@ -277,6 +294,7 @@ impl Report {
             blocks: 0,
             tree_size: 0,
             root: Hash::ZERO,
+            erased: 0,
             pending: 0,
             findings: Vec::new(),
         };
@@ -379,31 +397,71 @@ enum Wants {
     Tokens,
 }
 
-/// What a frame is found to be: of a block, with [`Wants::Tokens`], what its tokens come to.
-type Outcome = Result<Option<Hash>, Unreadable>;
+/// What a frame is found to be.
+type Outcome = Result<Checked, Unreadable>;
+
+/// A frame that is what its commitment says.
+#[derive(Default)]
+struct Checked {
+    /// Of a block, with [`Wants::Tokens`], what its tokens come to.
+    tokens: Option<Hash>,
+    /// Entries whose personal fields are erased.
+    erased: u64,
+    lost: Option<Lost>,
+}
+
+/// Entries whose keys are lost: the first, and how many there are up to the last, others among them.
+struct Lost {
+    first: u64,
+    span: u64,
+}
+
+impl Lost {
+    fn finding(&self, frame: &Located) -> Finding {
+        let detail = "the keys of some of these entries' data subjects are lost: the vault has not got them, and no \
+                      event of the log tells of their erasure";
+        let finding = Finding::new(FindingKind::KeyLost, detail).at(frame.segment, frame.offset);
+        finding.frame(frame.commitment.frame).entries(self.first, self.span)
+    }
+}
+
+/// Whose keys were destroyed: of a log that is damaged, as far as it tells.
+fn erasures<'a>(
+    keys: &dyn GroupKeys,
+    store: &'a dyn Store,
+    config: &'a LogConfig,
+    checkpoint: Checkpoint,
+) -> Result<Erasures<'a>> {
+    let load = move |from| match Erased::newest(store, config, None, from) {
+        Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(store, config, &checkpoint),
+        erased => erased,
+    };
+    let known = load(keys.erased_up_to()?)?;
+    Ok(Erasures::new(known, load))
+}
 
 /// Checks frames in parallel; outcomes in their order.
 fn check_batch(
     batch: &[Located],
     wants: Wants,
-    group_keys: Option<&dyn GroupKeys>,
+    personal: Option<&Opening<'_>>,
     threads: usize,
 ) -> Result<Vec<Outcome>> {
-    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants, group_keys))
+    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants, personal))
 }
 
 fn check_frame(
     opener: &mut BlockOpener,
     frame: &Located,
     wants: Wants,
-    group_keys: Option<&dyn GroupKeys>,
+    personal: Option<&Opening<'_>>,
 ) -> Result<Outcome> {
     let verified = match frame.verify()? {
         Ok(verified) => verified,
         Err(unreadable) => return Ok(Err(unreadable)),
     };
     if wants == Wants::Digests || frame.commitment.kind != FrameKind::Block {
-        return Ok(Ok(None));
+        return Ok(Ok(Checked::default()));
     }
     let Some(keys) = &frame.keys else {
         let detail = match frame.foreign {
@@ -413,15 +471,33 @@ fn check_frame(
         return Ok(Err(Unreadable { kind: FindingKind::NotOpened, detail: detail.to_owned() }));
     };
     let mut opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
-    if let Some(group_keys) = group_keys.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
-        opened = opener.open_groups(&frame.commitment, keys, &Opening { keys: group_keys, subject: None })?;
+    if let Some(personal) = personal.filter(|_| opened.is_ok() && !opener.groups().is_empty()) {
+        opened = opener.open_groups(&frame.commitment, keys, personal)?;
     }
-    let tokens = |()| {
-        (wants == Wants::Tokens).then(|| {
+    let checked = |()| {
+        let tokens = (wants == Wants::Tokens).then(|| {
             index::digest(index::tokens(keys, opener.shared_rows().iter(), opener.groups()).into_iter())
-        })
+        });
+        let (erased, lost) = count_withheld(opener, frame.commitment.first_entry);
+        Checked { tokens, erased, lost }
     };
-    Ok(opened.map(tokens))
+    Ok(opened.map(checked))
+}
+
+/// The entries of the block opened last whose personal fields are erased, and those whose keys are lost.
+fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>) {
+    let (mut erased, mut lost) = (0, None::<Lost>);
+    for (number, row) in (first_entry..).zip(0..opener.shared_rows().len()) {
+        match opener.withheld(row) {
+            Some(Withheld::Erased) => erased += 1,
+            Some(Withheld::KeyLost) => {
+                let lost = lost.get_or_insert(Lost { first: number, span: 0 });
+                lost.span = number - lost.first + 1;
+            }
+            Some(Withheld::NotGiven) | None => {}
+        }
+    }
+    (erased, lost)
 }
 
 /// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.

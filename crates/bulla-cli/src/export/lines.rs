@@ -1,18 +1,21 @@
 //! An export as text, a line or a record an entry.
 
-use bulla::{Entry, Error, Exported, Matches, Result};
+use bulla::{Entry, Error, Exported, Matches, Result, Withheld};
 use std::io::Write;
 
-/// Runs `export` into `out`: `header` first, then what `write_entry` makes of each entry and its number.
+/// Runs `export` into `out`: `header` first, then what `write_entry` makes of each entry, its number, and why its
+/// personal fields are withheld, if they are.
 pub(super) fn run(
     export: bulla::Export,
     out: &mut dyn Write,
     header: &[u8],
-    write_entry: fn(&Entry<'_>, u64, &mut Vec<u8>),
+    write_entry: fn(&Entry<'_>, u64, Option<Withheld>, &mut Vec<u8>),
 ) -> Result<Exported> {
     let render = |matches: &Matches<'_>| {
         let mut text = Vec::new();
-        matches.iter().for_each(|(number, entry)| write_entry(&entry, number, &mut text));
+        for (number, entry) in matches.iter() {
+            write_entry(&entry, number, matches.withheld(number), &mut text);
+        }
         text
     };
     // Nothing goes out before there is something that verified.

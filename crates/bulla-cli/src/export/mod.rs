@@ -12,6 +12,7 @@ mod progress;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::place::Place;
 use crate::terminal;
@@ -26,11 +27,12 @@ use std::path::PathBuf;
 /// Decrypt, verify and print entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-T is an RFC 3339 time or a date. A damaged log is refused before anything is
-written, unless --salvage; exit code 1 then too. With a filter that is said of
-the blocks that have to be read; `bulla verify` looks at all of them. What the
-identity does not open is refused with exit code 5; --salvage leaves it out,
-says which entries those are, and ends with 5 unless something is damaged, too.
+T is an RFC 3339 time or a date. A damaged log is refused before anything is written, exit code 1;
+with a filter that is said of the blocks that have to be read. What the identity does not open is
+refused with exit code 5. --salvage leaves out either, and says what.
+
+Personal fields need the vault in the key directory. An entry without them says why in `withheld`:
+erased; key-lost, which no erasure in the log explains (exit code 1); or not-given.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
@@ -42,7 +44,7 @@ pub(crate) struct Export {
     #[command(flatten)]
     identities: Identities,
 
-    /// The public key of whoever the log must be from, or a file that holds it
+    /// The public key that the log must be of, or a file with it
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
@@ -55,6 +57,9 @@ pub(crate) struct Export {
         value_name = "jsonl|csv|parquet"
     )]
     format: Format,
+
+    #[command(flatten)]
+    personal: Personal,
 
     /// Leave out what is damaged or has no key at hand, and say so
     #[arg(long)]
@@ -96,6 +101,9 @@ impl Export {
         if let Some(key) = key {
             export = export.key(key);
         }
+        if let Some(keys) = group_keys(&self.place, &self.personal)? {
+            export = export.group_keys(keys);
+        }
         if destination.is_all_or_nothing() {
             export = export.delivery(Delivery::Discardable);
         }
@@ -107,7 +115,7 @@ impl Export {
         let export = export.salvage(self.salvage);
         let out = destination.writer();
         let exported = match self.format {
-            Format::Jsonl => lines::run(export, out, b"", jsonl::write_entry),
+            Format::Jsonl => lines::run(export, out, b"", jsonl::write_read),
             Format::Csv => lines::run(export, out, csv::HEADER, csv::write_entry),
             #[cfg(feature = "parquet")]
             Format::Parquet => {

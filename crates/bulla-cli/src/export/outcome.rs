@@ -1,7 +1,7 @@
 //! What an export says of itself in the end: what it found, what it left out and why, and the exit code for that.
 
 use crate::exit::Exit;
-use bulla::{Exported, Query, Severity, Unopened};
+use bulla::{Exported, Query, Severity, Unopened, Withheld};
 
 /// Tells of it; `salvaged` is what a salvage was asked for.
 pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
@@ -11,15 +11,35 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
+    for why in Withheld::ALL {
+        tell_withheld(exported.withheld.of(why), why);
+    }
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if let Some(query) = salvaged {
         note!("left out: {}", left_out(exported, damaged, query));
     }
-    match (damaged, unopened(exported)) {
+    match (damaged || exported.withheld.key_lost > 0, unopened(exported)) {
         (true, _) => Exit::Violation,
         (false, 0) => Exit::Done,
         (false, _) => Exit::Refused,
+    }
+}
+
+/// Says that so many entries came without their personal fields.
+fn tell_withheld(count: u64, why: Withheld) {
+    let what = match count {
+        0 => return,
+        1 => "1 entry came without its personal fields".to_owned(),
+        count => format!("{count} entries came without their personal fields"),
+    };
+    match why {
+        Withheld::Erased => note!("{what}: erased"),
+        Withheld::NotGiven => note!("{what}: their keys were not given"),
+        Withheld::KeyLost => note!(
+            "{what}: keys are lost that the log does not say were erased; everything else is as it was logged. \
+             Restore the vault from a backup"
+        ),
     }
 }
 

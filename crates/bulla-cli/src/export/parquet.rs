@@ -10,7 +10,7 @@ use arrow_array::builder::{
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use bulla::{Entry, Error, Exported, Matches};
+use bulla::{Entry, Error, Exported, Matches, Withheld};
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
@@ -75,6 +75,7 @@ fn schema() -> Schema {
         Field::new("payload", DataType::Utf8, true),
         Field::new("location_bytes", DataType::Binary, true),
         Field::new("payload_bytes", DataType::Binary, true),
+        Field::new("withheld", label(), true),
     ])
 }
 
@@ -91,7 +92,9 @@ struct Columns {
 impl Columns {
     fn of(matches: &Matches<'_>) -> Self {
         let mut builders = Builders::new();
-        matches.iter().for_each(|(number, entry)| builders.push(number, &entry));
+        for (number, entry) in matches.iter() {
+            builders.push(number, &entry, matches.withheld(number));
+        }
         Columns { rows: matches.len(), arrays: builders.finish() }
     }
 
@@ -115,6 +118,7 @@ struct Builders {
     payload: StringBuilder,
     location_bytes: BinaryBuilder,
     payload_bytes: BinaryBuilder,
+    withheld: StringBuilder,
 }
 
 impl Builders {
@@ -133,10 +137,11 @@ impl Builders {
             payload: StringBuilder::new(),
             location_bytes: BinaryBuilder::new(),
             payload_bytes: BinaryBuilder::new(),
+            withheld: StringBuilder::new(),
         }
     }
 
-    fn push(&mut self, number: u64, entry: &Entry<'_>) {
+    fn push(&mut self, number: u64, entry: &Entry<'_>, withheld: Option<Withheld>) {
         self.entry.append_value(number);
         // An entry that was read has one.
         self.time.append_value(entry.time.unwrap_or_default());
@@ -160,6 +165,7 @@ impl Builders {
         let (text, bytes) = text_or_bytes(entry.payload);
         self.payload.append_option(text);
         self.payload_bytes.append_option(bytes);
+        self.withheld.append_option(withheld.map(Withheld::name));
     }
 
     /// The arrays, in the order of [`schema`].
@@ -180,6 +186,7 @@ impl Builders {
             Arc::new(self.payload.finish()),
             Arc::new(self.location_bytes.finish()),
             Arc::new(self.payload_bytes.finish()),
+            Arc::new(self.withheld.finish()),
         ]);
         arrays
     }

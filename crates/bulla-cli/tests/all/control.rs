@@ -1,7 +1,7 @@
 //! Commands beside a writer that runs: what they change, it does.
 
 use crate::interrupt::waiting;
-use crate::support::{Place, Ran, command, eventually, exit, lines, parse_lines, signal};
+use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, lines, parse_lines, signal};
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::Write;
@@ -68,7 +68,8 @@ fn a_writer_takes_recipients_on_and_off_and_rotates() {
 
 #[test]
 fn an_export_is_recorded_with_a_writer_and_without_one() {
-    let place = Place::new();
+    let place = Place::empty();
+    bulla(arguments!["init", place.audit(), "--erasure", "off"]).exits(exit::DONE);
     let (child, stdin) = waiting(&place, &[], Stdio::piped());
     let out = place.path("out.jsonl").into_os_string().into_string().unwrap();
     let arguments = ["--subject", "s1", "--record", "-o", &out];

@@ -261,8 +261,8 @@ fn a_csv_cell_is_quoted_where_it_has_to_be() {
     place.append(&[], input.as_bytes()).exits(exit::DONE);
     let out = place.run("export", &["--format", "csv"]).exits(exit::DONE).out;
     let expected = "entry,time,operation,location,subject,controller,processor,purpose,actor,client,stream,status,\
-        duration,size,flags,payload,location_base64,payload_base64\r\n\
-        0,2026-01-02T03:04:05.000000006Z,\"a,b\",\"\",\"[\"\"x\"\",\"\"y\"\"]\",,,,,,,0,,,,,,\r\n\
-        1,2026-01-02T03:04:05Z,\"say \"\"hi\"\"\",,\"[\"\"[z\"\"]\",,,,,,,,,,,,,/w==\r\n";
+        duration,size,flags,payload,location_base64,payload_base64,withheld\r\n\
+        0,2026-01-02T03:04:05.000000006Z,\"a,b\",\"\",\"[\"\"x\"\",\"\"y\"\"]\",,,,,,,0,,,,,,,\r\n\
+        1,2026-01-02T03:04:05Z,\"say \"\"hi\"\"\",,\"[\"\"[z\"\"]\",,,,,,,,,,,,,/w==,\r\n";
     assert_eq!(out, expected);
 }

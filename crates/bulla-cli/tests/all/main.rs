@@ -6,6 +6,7 @@ mod append;
 mod config;
 mod control;
 mod environment;
+mod erasure;
 mod export;
 mod fields;
 mod formats;

@@ -46,7 +46,10 @@ fn json_has_the_keys_of_the_contract_and_no_others() {
     let place = filled();
     let report = place.run("verify", &["--json"]).exits(exit::DONE).json();
     let keys = report.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(keys, ["anchored", "blocks", "entries", "findings", "ok", "pending", "root", "tree_size"]);
+    assert_eq!(
+        keys,
+        ["anchored", "blocks", "entries", "erased", "findings", "ok", "pending", "root", "tree_size"]
+    );
     assert_eq!((&report["ok"], &report["anchored"]), (&true.into(), &false.into()));
     assert_eq!((&report["entries"], &report["findings"]), (&1000.into(), &serde_json::json!([])));
     assert_eq!(report["root"], place.info("root"));

@@ -11,7 +11,7 @@ import sys
 import duckdb
 import expected
 
-HEADER = expected.COLUMNS + ["location_base64", "payload_base64"]
+HEADER = expected.COLUMNS[:-1] + ["location_base64", "payload_base64"] + expected.COLUMNS[-1:]
 
 
 def value(name, cell):

@@ -31,6 +31,7 @@ SCHEMA = pyarrow.schema(
         ("payload", pyarrow.string()),
         ("location_bytes", pyarrow.binary()),
         ("payload_bytes", pyarrow.binary()),
+        ("withheld", LABEL),
     ]
 )
 DUCKDB = {
@@ -38,6 +39,7 @@ DUCKDB = {
     "subject": "VARCHAR[]", "controller": "VARCHAR", "processor": "VARCHAR", "purpose": "VARCHAR", "actor": "VARCHAR",
     "client": "VARCHAR", "stream": "VARCHAR", "status": "UINTEGER", "duration": "UBIGINT", "size": "UBIGINT",
     "flags": "UINTEGER", "payload": "VARCHAR", "location_bytes": "BLOB", "payload_bytes": "BLOB",
+    "withheld": "VARCHAR",
 }  # fmt: skip
 LABELS = [field.name for field in SCHEMA if field.type == LABEL]
 

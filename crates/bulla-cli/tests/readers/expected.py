@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 COLUMNS = [
     "entry", "time", "operation", "location", "subject", "controller", "processor", "purpose", "actor", "client",
-    "stream", "status", "duration", "size", "flags", "payload",
+    "stream", "status", "duration", "size", "flags", "payload", "withheld",
 ]  # fmt: skip
 NUMBERS = {"entry", "status", "duration", "size", "flags"}
 

@@ -69,6 +69,10 @@ pub enum FrameProblem {
     Tree(TreeProofError),
     /// Its units do not have the root that its commitment states.
     Root,
+    /// It is not of an event.
+    NoEvent(FrameKind),
+    /// Its body does not have the digest that its commitment states.
+    Body,
 }
 
 /// What is wrong with a disclosed unit.
@@ -168,6 +172,8 @@ impl fmt::Display for FrameProblem {
             Self::Units(units) => write!(f, "it discloses {units} units, none or more than it has"),
             Self::Tree(error) => write!(f, "{error}"),
             Self::Root => write!(f, "what is disclosed does not have the root that was committed to"),
+            Self::NoEvent(kind) => write!(f, "it is of kind {kind:?}, not an event"),
+            Self::Body => write!(f, "the event does not have the digest that was committed to"),
         }
     }
 }

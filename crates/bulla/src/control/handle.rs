@@ -13,14 +13,14 @@ use bulla_proof::commitment::LogId;
 pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
     match request {
         Request::Status => Ok(Answer::Status(status(engine))),
-        Request::Number { subject } => Ok(Answer::Number(group_keys(engine)?.number(&subject)?)),
+        Request::Number { subject } => Ok(Answer::Number(GroupKeys::number(engine.vault()?, &subject)?)),
         Request::Secrets { log, epoch_random, frame, groups } => {
             secrets(engine, Place { log, epoch_random: &epoch_random, frame }, &groups)
         }
-        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(group_keys(engine)?.erased_up_to()?)),
+        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
         Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
-        Request::RecordExport(record) => engine.record(record.event()?).map(|()| Answer::Recorded),
+        Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),
     }
 }
 
@@ -43,7 +43,7 @@ fn secrets(engine: &Engine, place: Place<'_>, groups: &[Vec<u64>]) -> Result<Ans
         )));
     }
     let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();
-    let secrets = group_keys(engine)?.secrets(place, &groups)?;
+    let secrets = engine.vault()?.secrets(place, &groups)?;
     Ok(Answer::Secrets(secrets.into_iter().map(|secret| secret.map(Secret)).collect()))
 }
 
@@ -51,12 +51,5 @@ fn check_log(engine: &Engine, log: LogId) -> Result<()> {
     match engine.config().id == log {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::Refused, format!("the writer has another log open than {log}"))),
-    }
-}
-
-fn group_keys(engine: &Engine) -> Result<&dyn GroupKeys> {
-    match &engine.vault {
-        Some(vault) => Ok(&**vault),
-        None => Err(Error::new(ErrorKind::Refused, "the log has no vault: it is one without erasure")),
     }
 }

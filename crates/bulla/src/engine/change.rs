@@ -1,18 +1,15 @@
-//! What is done to a log at work besides appending: an epoch is begun, an event recorded, `[log]` changed.
+//! Beginning an epoch, and changing `[log]`, of a log that is open.
 //!
 //! Invariants:
 //! - one at a time;
-//! - whoever asks numbers these frames itself, so it knows them, and a published checkpoint covers them before it is told
-//!   that this is done;
-//! - from the event that allows a change of `[log]` until the file has settled it no epoch begins.
+//! - from the event that allows a change of `[log]` until the file has settled it no epoch begins;
+//! - a published checkpoint covers what was done before whoever asked is told so.
 
 use super::{Engine, lock};
 use crate::config::LogConfig;
-use crate::engine::numbering::Counter;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Why the file of a log's configuration was not replaced.
 pub(crate) enum Unreplaced {
@@ -36,72 +33,33 @@ impl Engine {
         self.handover.with_numbering(|counter| counter.config().clone())
     }
 
-    /// From here on threads take the steps.
-    pub(crate) fn driven_by_threads(&self) {
-        self.threaded.store(true, Ordering::Relaxed);
-    }
-
     /// Begins an epoch; its number.
     ///
     /// # Errors
-    /// As [`Engine::checkpoint`].
+    /// As [`Engine::drain`].
     pub(crate) fn rotate(&self) -> Result<u64> {
-        let _one = lock(&self.changes);
-        self.guarded(|| {
-            let epoch = self.number(|counter| counter.request_epoch(&*self.environment.random))?;
-            self.cover(epoch)?;
-            Ok(epoch)
-        })?
-    }
-
-    /// Records an event.
-    ///
-    /// # Errors
-    /// As [`Engine::checkpoint`].
-    pub(crate) fn record(&self, event: Event) -> Result<()> {
-        let _one = lock(&self.changes);
-        self.guarded(|| {
-            let frame = self.number(|counter| {
-                counter.request_event(event);
-                Ok(())
-            })?;
-            self.cover(frame)
-        })?
+        let _one = lock(&self.changing);
+        let place = self.handover.with_numbering(|counter| counter.begin_epoch(&*self.environment.random))?;
+        self.wait_for_checkpoint(&place)
     }
 
     /// Changes `[log]`: records that, has `replace` put the file in place, and begins an epoch.
     ///
     /// # Errors
-    /// As [`Engine::checkpoint`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and
-    /// where that is unclear it takes nothing more.
+    /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
+    /// that is unclear it takes nothing more.
     pub(crate) fn change(
         &self,
         after: LogConfig,
         replace: impl FnOnce() -> Result<(), Unreplaced>,
     ) -> Result<()> {
-        let _one = lock(&self.changes);
+        let _one = lock(&self.changing);
         self.guarded(|| {
             let replaced = match self.allow_change(&after) {
                 Ok(()) => replace(),
                 Err(error) => Err(Unreplaced::Untouched(error)),
             };
-            match replaced {
-                Ok(()) => {
-                    let random = &*self.environment.random;
-                    let epoch = self.number(|counter| counter.settle_change(Some(Arc::new(after)), random));
-                    self.cover(epoch.inspect_err(|error| self.fail(error))?)
-                }
-                Err(Unreplaced::Untouched(error)) => {
-                    let random = &*self.environment.random;
-                    let settled = self.handover.with_numbering(|counter| counter.settle_change(None, random));
-                    settled.inspect_err(|error| self.fail(error))?;
-                    Err(error)
-                }
-                Err(Unreplaced::Unclear(error)) => {
-                    self.fail(&error);
-                    Err(error)
-                }
-            }
+            self.go_on(after, replaced)
         })?
     }
 
@@ -109,46 +67,35 @@ impl Engine {
     /// that is settled none begins.
     ///
     /// # Errors
-    /// As [`Engine::checkpoint`].
+    /// As [`Engine::drain`].
     pub(crate) fn allow_change(&self, after: &LogConfig) -> Result<()> {
         let before = self.config();
         let event = Event::configured(before.digest, after.digest, before.differing(after));
-        let frame = self.number(|counter| {
-            counter.begin_change(event);
-            Ok(())
-        })?;
-        self.cover(frame)?;
+        let place = self.handover.with_numbering(|counter| counter.begin_change(event));
+        self.wait_for_checkpoint(&place)?;
         match lock(&self.publish).checkpointer.allows(after.digest) {
             true => Ok(()),
-            false => Err(not_covered()),
+            false => Err(Error::unavailable("no checkpoint allows the change yet: try again")),
         }
     }
 
-    /// Numbers and seals what `request` asks for; the number of the last frame of that.
-    fn number(&self, request: impl FnOnce(&mut Counter) -> Result<()>) -> Result<u64> {
-        use crate::stage::handover::Numbering;
-        let tickets = self.handover.with_numbering(|counter| -> Result<Vec<_>> {
-            request(counter)?;
-            Ok(std::iter::from_fn(|| counter.control()).collect())
-        })?;
-        let last = tickets.last().map(|ticket| ticket.numbers.frame);
-        tickets.into_iter().for_each(|ticket| self.put_control(ticket));
-        last.ok_or_else(|| Error::unavailable("there was nothing to number"))
-    }
-
-    /// Has this frame under a published checkpoint.
-    fn cover(&self, frame: u64) -> Result<()> {
-        if self.threaded.load(Ordering::Relaxed) {
-            self.progress.wait_committed(frame)?;
-            self.wish_checkpoint();
-            return self.progress.wait_published(frame);
+    /// Goes on with the `[log]` that there is.
+    fn go_on(&self, after: LogConfig, replaced: Result<(), Unreplaced>) -> Result<()> {
+        let random = &*self.environment.random;
+        match replaced {
+            Ok(()) => {
+                let epoch = self.handover.with_numbering(|counter| counter.change(Arc::new(after), random));
+                self.wait_for_checkpoint(&epoch.inspect_err(|error| self.fail(error))?).map(|_| ())
+            }
+            Err(Unreplaced::Untouched(error)) => {
+                let given_up = self.handover.with_numbering(|counter| counter.give_up_change(random));
+                given_up.inspect_err(|error| self.fail(error))?;
+                Err(error)
+            }
+            Err(Unreplaced::Unclear(error)) => {
+                self.fail(&error);
+                Err(error)
+            }
         }
-        self.drain()?;
-        if self.published() > frame { Ok(()) } else { Err(not_covered()) }
     }
-}
-
-/// The event of a segment that was abandoned is not durable yet.
-fn not_covered() -> Error {
-    Error::unavailable("no checkpoint covers the event of the change yet: try again")
 }

@@ -4,6 +4,7 @@
 //! them from a seed.
 
 pub(crate) mod change;
+mod erasing;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
 pub(crate) mod progress;
@@ -13,6 +14,7 @@ use crate::commit::{Committer, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
 use crate::keys::group::{Place, Subjects};
 use crate::keys::seal_chain::SealState;
@@ -32,8 +34,8 @@ use numbering::{Control, Counter, Ticket};
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 /// A sealed frame in the order of numbers, with what its commitment settles.
@@ -41,6 +43,22 @@ struct Waiting {
     frame: Sealed,
     /// Bytes of rows that it frees, and the place of the last slice in it.
     staged: Option<(usize, Sequence)>,
+}
+
+/// Which vaults a log is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vaults {
+    /// None that is older than the log.
+    Newest,
+    /// One from a backup, too.
+    Restored,
+}
+
+/// The data subjects of a log with erasure.
+struct People {
+    subjects: Arc<dyn Subjects>,
+    /// Where the log's own vault is that.
+    vault: Option<Arc<Vault>>,
 }
 
 /// Sealed frames, until all before them are there.
@@ -66,22 +84,25 @@ struct Publish {
 
 /// See the module.
 pub(crate) struct Engine {
-    pub(crate) store: Arc<dyn Store>,
     pub(crate) tuning: Tuning,
     pub(crate) environment: Environment,
     pub(crate) handover: Handover<Counter>,
     pub(crate) progress: Progress,
     pub(crate) recovery: Recovery,
     identity: Identity,
+    pub(crate) log: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
     /// Of a log with erasure.
-    subjects: Option<Arc<dyn Subjects>>,
-    /// The vault, where that is where they have their keys.
-    pub(crate) vault: Option<Arc<Vault>>,
+    people: Option<People>,
+    /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed.
+    sealing: RwLock<()>,
+    /// One erasure at a time.
+    erasing: Mutex<()>,
+    /// One change of `[log]` at a time, or rotation that somebody asked for.
+    changing: Mutex<()>,
+    /// Whether threads take the steps.
+    driven: AtomicBool,
     indexer: Indexer,
-    /// Whether threads drive it; else whoever waits does what there is to do.
-    threaded: AtomicBool,
-    /// Held by who changes more than entries.
-    changes: Mutex<()>,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
     commit: Mutex<Commit>,
@@ -125,12 +146,30 @@ impl Engine {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        refuse_unfinished(&*keys)?;
+        Self::open_as(log, keys, options, environment, Vaults::Newest)
+    }
+
+    /// The same, with a vault that may be older than the log where the caller sees to it.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub(crate) fn open_as(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+        vaults: Vaults,
+    ) -> Result<Self> {
         let (config, settings) = config::load(&*log)?;
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let (subjects, vault) = load_subjects(&*keys, &config, &environment)?;
+        let people = People::load(&*keys, &config, &environment, vaults)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
+        if recovered.keys_are_older && vaults == Vaults::Newest && people.is_some() {
+            return Err(older(&*keys));
+        }
         let policy = Policy {
             durability: tuning.durability,
             retries: tuning.retries,
@@ -155,15 +194,18 @@ impl Engine {
         };
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let identity = Identity { log: config.id, hash: config.hash };
-        let checkpointer = Checkpointer::new(log.clone(), keys, config, signing, subjects.clone(), tree);
+        let subjects = people.as_ref().map(|people| people.subjects.clone());
+        let checkpointer =
+            Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, tree);
         let engine = Engine {
-            store: log,
-            identity,
-            subjects,
-            vault,
-            threaded: AtomicBool::new(false),
-            changes: Mutex::default(),
+            identity: Identity { log: config.id, hash: config.hash },
+            log,
+            keys,
+            people,
+            sealing: RwLock::new(()),
+            erasing: Mutex::new(()),
+            changing: Mutex::new(()),
+            driven: AtomicBool::new(false),
             tuning,
             environment,
             indexer,
@@ -180,7 +222,38 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
+        engine.follow_erasures(&recovered.erased)?;
         engine.progress.failure().map_or(Ok(engine), Err)
+    }
+
+    /// From now on threads take the steps.
+    pub(crate) fn drive(&self) {
+        self.driven.store(true, Ordering::Relaxed);
+    }
+
+    /// Records an event, and waits until a checkpoint covers it. Returns its frame.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    pub(crate) fn record(&self, event: Event) -> Result<u64> {
+        let place = self.handover.with_numbering(|counter| counter.request_event(event));
+        self.wait_for_checkpoint(&place)
+    }
+
+    /// Waits until a checkpoint covers a frame. Returns its number.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    fn wait_for_checkpoint(&self, place: &numbering::Place) -> Result<u64> {
+        if self.driven.load(Ordering::Relaxed) {
+            self.progress.wait_committed(place)?;
+            self.wish_checkpoint();
+            return self.progress.wait_published(place);
+        }
+        self.drain()?;
+        // The event of a segment that was abandoned may have to come first.
+        let covered = place.get().filter(|frame| **frame < self.published()).copied();
+        covered.ok_or_else(|| Error::unavailable("no checkpoint covers it yet: try again"))
     }
 
     /// Working memory for [`Engine::seal_next`].
@@ -193,7 +266,13 @@ impl Engine {
         match self.handover.take(block) {
             None => false,
             Some(Work::Control(ticket)) => {
-                self.put_control(ticket);
+                let epoch = ticket.numbers.epoch;
+                match self.seal_control(ticket) {
+                    Ok(frame) => self.put(Waiting { frame, staged: None }),
+                    Err(error) => self.fail(&error),
+                }
+                // The index of those before it has their keys until it is written.
+                self.indexer.begin_epoch(epoch, &self.environment);
                 true
             }
             Some(Work::Block(ticket, batch)) => {
@@ -212,6 +291,7 @@ impl Engine {
     /// A block; a gap in its place where sealing fails, so that its number has an outcome all the same.
     fn seal_block(&self, sealer: &mut BlockSealer, ticket: &Ticket, batch: &Batch) -> Sealed {
         let cipher = &*self.environment.cipher;
+        let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
             let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
             let grouping = self.group(&rows, ticket)?;
@@ -228,19 +308,10 @@ impl Engine {
 
     /// Which of a block's rows are in which group.
     fn group(&self, rows: &[&[u8]], ticket: &Ticket) -> Result<Grouping> {
-        let Some(subjects) = &self.subjects else { return Ok(Grouping::NONE) };
+        let Some(People { subjects, .. }) = &self.people else { return Ok(Grouping::NONE) };
         let (log, frame) = (self.identity.log, ticket.numbers.frame);
-        grouping::group(rows, Place { log, epoch_random: ticket.keys.random(), frame }, &**subjects)
-    }
-
-    fn put_control(&self, ticket: Ticket) {
-        let epoch = ticket.numbers.epoch;
-        match self.seal_control(ticket) {
-            Ok(frame) => self.put(Waiting { frame, staged: None }),
-            Err(error) => self.fail(&error),
-        }
-        // The index of those before it has their keys until it is written.
-        self.indexer.begin_epoch(epoch, &self.environment);
+        let place = Place { log, epoch_random: ticket.keys.random(), frame };
+        self.with_retries(is_passing, || grouping::group(rows, place, &**subjects))
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
@@ -262,16 +333,25 @@ impl Engine {
             let limit = self.tuning.plugin_timeout;
             scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
+        self.with_retries(|error| is_passing(error) && !timed_out(error), wrap)
+    }
+
+    /// Tries again, later and later, after an error that may pass.
+    fn with_retries<T>(
+        &self,
+        passes: impl Fn(&Error) -> bool,
+        mut attempt: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         let mut delay = self.tuning.retry_delay;
         for _ in 0..self.tuning.retries {
-            match wrap() {
-                Err(error) if error.kind() == ErrorKind::Unavailable && !timed_out(&error) => {}
-                wrapped => return wrapped,
+            match attempt() {
+                Err(error) if passes(&error) => {}
+                done => return done,
             }
             self.environment.clock.sleep(delay);
             delay = delay.saturating_mul(2);
         }
-        wrap()
+        attempt()
     }
 
     fn seconds(&self) -> i64 {
@@ -368,7 +448,7 @@ impl Engine {
         }
         self.handover.with_numbering(|counter| {
             counter.committed(staged);
-            events.into_iter().for_each(|event| counter.request_event(event));
+            events.into_iter().for_each(|event| drop(counter.request_event(event)));
             match full {
                 true => counter.request_epoch(&*self.environment.random),
                 false => Ok(()),
@@ -403,8 +483,9 @@ impl Engine {
         drop(commit);
         let told = !events.is_empty();
         if told {
-            self.handover
-                .with_numbering(|counter| events.into_iter().for_each(|event| counter.request_event(event)));
+            self.handover.with_numbering(|counter| {
+                events.into_iter().for_each(|event| drop(counter.request_event(event)))
+            });
         }
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(sequence);
@@ -443,15 +524,7 @@ impl Engine {
     }
 
     fn publish_with_retries(&self, publish: &mut Publish) -> Result<()> {
-        let mut delay = self.tuning.retry_delay;
-        for _ in 0..self.tuning.retries {
-            if publish.checkpointer.publish().is_ok() {
-                return Ok(());
-            }
-            self.environment.clock.sleep(delay);
-            delay = delay.saturating_mul(2);
-        }
-        publish.checkpointer.publish().map(|_| ())
+        self.with_retries(|_| true, || publish.checkpointer.publish()).map(|_| ())
     }
 
     /// Does by hand whatever is left to do: seals, commits, syncs and signs until nothing is left.
@@ -485,7 +558,7 @@ impl Engine {
     pub(crate) fn drain_and_finish(&self) -> Result<()> {
         self.drain()?;
         self.indexer.finish(&self.environment);
-        Ok(())
+        self.follow_published()
     }
 
     /// Asks for a checkpoint soon.
@@ -542,6 +615,10 @@ impl Engine {
     }
 }
 
+fn is_passing(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
 fn timed_out(error: &Error) -> bool {
     error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }
@@ -552,30 +629,52 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
 }
 
-/// Where the data subjects of a log with erasure have their keys; the vault, unless the environment brings another place.
-fn load_subjects(
-    keys: &dyn Store,
-    config: &LogConfig,
-    environment: &Environment,
-) -> Result<(Option<Arc<dyn Subjects>>, Option<Arc<Vault>>)> {
-    if !config.erasure {
-        return Ok((None, None));
+/// A restore that was cut short has to be done again first.
+fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
+    match keys.open(keys::files::RESTORING) {
+        Ok(_) => Err(older(keys)),
+        Err(_) => Ok(()),
     }
-    let (subjects, vault): (Arc<dyn Subjects>, _) = match (&environment.subjects, keys.directory()) {
-        (Some(subjects), _) => (subjects.clone(), None),
-        (None, Some(directory)) => {
-            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-            let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
-            (vault.clone(), Some(vault))
+}
+
+fn older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
+         backup of it, or, where there is none, take it up with `bulla restore`",
+        keys.describe("")
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+impl People {
+    /// Where the data subjects of a log with erasure have their keys.
+    fn load(
+        keys: &dyn Store,
+        config: &LogConfig,
+        environment: &Environment,
+        vaults: Vaults,
+    ) -> Result<Option<Self>> {
+        if !config.erasure {
+            return Ok(None);
         }
-        (None, None) => {
-            let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-            return Err(Error::unavailable(message));
+        let people = match (&environment.subjects, keys.directory()) {
+            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
+            (None, Some(directory)) => {
+                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
+                People { subjects: vault.clone(), vault: Some(vault) }
+            }
+            (None, None) => {
+                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
+                return Err(Error::unavailable(message));
+            }
+        };
+        if vaults == Vaults::Newest {
+            // One that is older would give numbers away a second time.
+            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
         }
-    };
-    // A vault that is older would give numbers away a second time.
-    subjects.require_at_least(SealState::load(keys)?.subjects)?;
-    Ok((Some(subjects), vault))
+        Ok(Some(people))
+    }
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

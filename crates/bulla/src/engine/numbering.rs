@@ -11,7 +11,7 @@ use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a sealer needs to know of a frame.
 pub(crate) struct Ticket {
@@ -27,9 +27,12 @@ pub(crate) enum Control {
 }
 
 enum Request {
-    Epoch(EpochSecret, [u8; 32]),
-    Event(Event),
+    Epoch(EpochSecret, [u8; 32], Place),
+    Event(Event, Place),
 }
+
+/// The frame of an event or an epoch, once it has a number.
+pub(crate) type Place = Arc<OnceLock<u64>>;
 
 /// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
 pub(crate) struct Counter {
@@ -78,40 +81,44 @@ impl Counter {
 
     /// Begins a new epoch, and with it a new segment, before the next block, or once a change of `[log]` is settled.
     pub(crate) fn request_epoch(&mut self, random: &dyn Random) -> Result<()> {
-        if self.changing {
-            self.postponed = true;
-            return Ok(());
-        }
+        self.postponed = self.changing;
+        if self.changing { Ok(()) } else { self.begin_epoch(random).map(drop) }
+    }
+
+    /// Begins a new epoch before the next block, while `[log]` is not being changed, and says in which frame.
+    pub(crate) fn begin_epoch(&mut self, random: &dyn Random) -> Result<Place> {
         let secret = EpochSecret::generate(random)?;
         let mut salt = [0; 32];
         random.fill(&mut salt)?;
-        self.requests.push_back(Request::Epoch(secret, salt));
-        Ok(())
+        let place = Place::default();
+        self.requests.push_back(Request::Epoch(secret, salt, place.clone()));
+        Ok(place)
     }
 
-    /// Records an event before the next block.
-    pub(crate) fn request_event(&mut self, event: Event) {
-        self.requests.push_back(Request::Event(event));
+    /// Records an event before the next block, and says in which frame.
+    pub(crate) fn request_event(&mut self, event: Event) -> Place {
+        let place = Place::default();
+        self.requests.push_back(Request::Event(event, place.clone()));
+        place
     }
 
     /// Records that `[log]` may change. No epoch begins until that is settled.
-    pub(crate) fn begin_change(&mut self, event: Event) {
-        self.request_event(event);
+    pub(crate) fn begin_change(&mut self, event: Event) -> Place {
         self.changing = true;
+        self.request_event(event)
     }
 
-    /// `[log]` has changed to this one, with which an epoch begins, or stays as it was.
-    pub(crate) fn settle_change(
-        &mut self,
-        changed: Option<Arc<LogConfig>>,
-        random: &dyn Random,
-    ) -> Result<()> {
+    /// `[log]` is this one from now on, and an epoch begins with it.
+    pub(crate) fn change(&mut self, config: Arc<LogConfig>, random: &dyn Random) -> Result<Place> {
+        (self.changing, self.postponed) = (false, false);
+        self.config = config;
+        self.begin_epoch(random)
+    }
+
+    /// `[log]` stays as it was.
+    pub(crate) fn give_up_change(&mut self, random: &dyn Random) -> Result<()> {
         self.changing = false;
-        let due = std::mem::take(&mut self.postponed) || changed.is_some();
-        if let Some(config) = changed {
-            self.config = config;
-        }
-        if due { self.request_epoch(random) } else { Ok(()) }
+        if std::mem::take(&mut self.postponed) { self.request_epoch(random) } else { Ok(()) }
     }
 
     /// Rows of so many bytes were committed, or lost.
@@ -132,12 +139,16 @@ impl Numbering for Counter {
 
     fn control(&mut self) -> Option<Ticket> {
         let control = match self.requests.pop_front()? {
-            Request::Epoch(secret, random) => {
+            Request::Epoch(secret, random, place) => {
+                place.get_or_init(|| self.next_frame);
                 let keys = EpochKeys::derive(&secret, random, self.config.id, self.next_frame);
                 self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
                 Control::Epoch(secret, self.config.clone())
             }
-            Request::Event(event) => Control::Event(event),
+            Request::Event(event, place) => {
+                place.get_or_init(|| self.next_frame);
+                Control::Event(event)
+            }
         };
         let keys = self.keys.clone().expect("an epoch comes first");
         Some(self.ticket(0, keys, Some(control)))

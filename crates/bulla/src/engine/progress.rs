@@ -1,5 +1,6 @@
 //! How far the log has come, and what receipts wait for.
 
+use super::numbering::Place;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stage::handover::Sequence;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +18,9 @@ pub(crate) enum Stage {
 struct State {
     durable: Sequence,
     checkpointed: Sequence,
-    /// How many frames were committed, and how many a published checkpoint covers.
-    committed_frames: u64,
-    published_frames: u64,
+    /// Frames that were committed, and those that the published checkpoint covers.
+    committed: u64,
+    published: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
     lost: Vec<(Sequence, Sequence)>,
     failure: Option<(ErrorKind, String)>,
@@ -53,14 +54,14 @@ impl Progress {
     }
 
     pub(crate) fn committed(&self, frames: u64) {
-        self.change(|state| state.committed_frames = state.committed_frames.max(frames));
+        self.change(|state| state.committed = state.committed.max(frames));
     }
 
-    /// A published checkpoint covers the slices up to `sequence`, and so many frames.
+    /// A checkpoint over so many frames covers the slices up to `sequence`.
     pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
         self.change(|state| {
             state.checkpointed = state.checkpointed.max(sequence);
-            state.published_frames = state.published_frames.max(frames);
+            state.published = state.published.max(frames);
         });
     }
 
@@ -85,23 +86,26 @@ impl Progress {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Waits until this frame is committed.
-    pub(crate) fn wait_committed(&self, frame: u64) -> Result<()> {
-        self.wait_until(|state| state.committed_frames > frame)
+    /// Waits until the frame that `place` comes to name is committed.
+    pub(crate) fn wait_committed(&self, place: &Place) -> Result<u64> {
+        self.wait_for_frame(place, |state| state.committed)
     }
 
-    /// Waits until a published checkpoint covers this frame.
-    pub(crate) fn wait_published(&self, frame: u64) -> Result<()> {
-        self.wait_until(|state| state.published_frames > frame)
+    /// Waits until a checkpoint covers the frame that `place` comes to name.
+    pub(crate) fn wait_published(&self, place: &Place) -> Result<u64> {
+        self.wait_for_frame(place, |state| state.published)
     }
 
-    fn wait_until(&self, come: impl Fn(&State) -> bool) -> Result<()> {
-        let state = self.lock();
-        let pending = |state: &mut State| !come(state) && state.failure.is_none();
-        let state = self.changed.wait_while(state, pending).unwrap_or_else(PoisonError::into_inner);
-        match &state.failure {
-            Some((kind, message)) if !come(&state) => Err(Error::new(*kind, message.clone())),
-            _ => Ok(()),
+    fn wait_for_frame(&self, place: &Place, come: impl Fn(&State) -> u64) -> Result<u64> {
+        let mut state = self.lock();
+        loop {
+            if let Some(frame) = place.get().filter(|frame| **frame < come(&state)) {
+                return Ok(*frame);
+            }
+            if let Some((kind, message)) = &state.failure {
+                return Err(Error::new(*kind, message.clone()));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

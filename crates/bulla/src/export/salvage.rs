@@ -12,10 +12,12 @@ use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
+use crate::read::erasures::{Erased, Erasures};
 use crate::read::open::Located;
 use crate::read::walk::Walk;
 use crate::reader::{Asked, Matches, Memory};
 use crate::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
+use crate::withheld::WithheldEntries;
 use std::sync::Arc;
 
 impl Export {
@@ -34,9 +36,15 @@ impl Export {
         }
         let (report, examined) = verify.examine()?;
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
-        let (entries, left_out, unopened) = (0, 0, Vec::new());
-        let mut exported =
-            Exported { entries, left_out, unopened, findings: report.findings, signed, read: None };
+        let mut exported = Exported {
+            entries: 0,
+            withheld: WithheldEntries::default(),
+            left_out: 0,
+            unopened: Vec::new(),
+            findings: report.findings,
+            signed,
+            read: None,
+        };
         if let Some(examined) = examined {
             self.write_rescued(&examined, identity, &mut exported, render, write)?;
         }
@@ -52,7 +60,8 @@ impl Export {
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
         let (config, _) = config::load(&*self.store)?;
-        let asked = Asked::new(&self.query, self.group_keys.as_deref())?;
+        let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
+        let asked = Asked::new(&self.query, self.group_keys.as_deref(), &erasures)?;
         let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
         walk.asked = self.asked(exported.signed);
         let (total, mut done) = (walk.total_bytes()?, 0);
@@ -80,6 +89,7 @@ impl Export {
                     Ok(None) => {}
                     Ok(Some(selected)) => {
                         exported.entries += selected.entries;
+                        exported.withheld.add(selected.withheld);
                         write(selected.piece)?;
                     }
                     Err(error) => exported.leave_out(frame, &walk.asked, error)?,

@@ -37,7 +37,7 @@ fn log() -> Memory {
     let (log, keys) = (Memory::new(), Memory::new());
     let environment = Environment { key_wrap: Arc::new(Open), ..Environment::default() };
     let recipient = "age1wwwqy5ealr6ts9hg0jj3pgglvfz8zv7n70c57vmgwygh0g39s4tqxqgw8j";
-    Init::default().recipient(recipient).create_in(&log, &keys, &environment).unwrap();
+    Init::default().erasure(false).recipient(recipient).create_in(&log, &keys, &environment).unwrap();
     for epoch in [0, 4] {
         let options = Options::default().memory(64 << 20).writers(1);
         let (store, keys) = (Arc::new(log.clone()), Arc::new(keys.clone()));

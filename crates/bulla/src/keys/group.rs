@@ -57,7 +57,7 @@ pub trait GroupKeys: Send + Sync {
     /// not there.
     ///
     /// # Errors
-    /// Where that cannot be looked up.
+    /// `Erased` while one of them is being erased: until the log says so. Else where that cannot be looked up.
     fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
 
     /// Whether it has the key of everybody who was not erased: a key that it has not is then lost.

@@ -29,6 +29,14 @@ pub mod files {
     pub const IDENTITY: &str = "identity.age";
     /// The key of the pseudonyms, where a rule for a field makes some.
     pub const PSEUDONYM: &str = "pseudonym.key";
+    /// The embedded default's erasure key, which orders erasures.
+    pub const ERASURE_KEY: &str = "erasure.key";
+    /// An erasure that the log does not tell of yet.
+    pub const ERASURE: &str = "erasure.pending";
+    /// A restored key directory is being taken up, and must not be written with before that is done.
+    pub const RESTORING: &str = "restoring";
+    /// Who must not be erased for now.
+    pub const HOLDS: &str = "holds";
     /// Taken by the writer: one key directory serves one writer.
     pub const LOCK: &str = "LOCK";
 }

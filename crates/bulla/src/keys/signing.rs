@@ -50,7 +50,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// `Invalid` where it is not one.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    pub fn parse(text: &str) -> Result<Self> {
         let malformed = || Error::invalid("it is not a signing key (PRIVATE+KEY+name+id+key)");
         let rest = text.trim_end().strip_prefix("PRIVATE+KEY+").ok_or_else(malformed)?;
         let mut parts = rest.splitn(3, '+');

@@ -21,6 +21,8 @@ use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, FULL_WIDTH};
 use bulla_proof::tree;
 
+/// Where a commitment has the kind of its frame.
+const KIND: usize = 1;
 /// How many frames a bundle lists.
 pub(crate) const BUNDLE: u64 = FULL_WIDTH as u64;
 
@@ -29,6 +31,8 @@ pub(crate) struct Manifest {
     pub(crate) checkpoint: Checkpoint,
     /// The node over each bundle's frames.
     nodes: Vec<Hash>,
+    /// The frames that are events.
+    pub(crate) events: Vec<u64>,
 }
 
 impl Manifest {
@@ -38,15 +42,20 @@ impl Manifest {
     /// `Tampered` where a bundle is missing or damaged, or the bundles do not have the root that is signed.
     pub(crate) fn load(store: &dyn Store, checkpoint: Checkpoint) -> Result<Self> {
         let bundles = checkpoint.size.div_ceil(BUNDLE);
-        let nodes = (0..bundles).map(|index| Ok(node(&read_bundle(store, index, checkpoint.size)?)));
-        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        let (mut nodes, mut events) = (Vec::new(), Vec::new());
+        for index in 0..bundles {
+            let entries = read_bundle(store, index, checkpoint.size)?;
+            let kinds = (index * BUNDLE..).zip(&entries).map(|(frame, entry)| (frame, entry[KIND]));
+            events.extend(kinds.filter(|(_, kind)| *kind == FrameKind::Event as u8).map(|(frame, _)| frame));
+            nodes.push(node(&entries));
+        }
         if tile::tile_hash(&nodes) != checkpoint.root {
             return Err(Error::tampered(format!(
                 "the entry bundles in {} do not have the root that the checkpoint signs; run `bulla verify`",
                 store.describe("tile/entries")
             )));
         }
-        Ok(Manifest { checkpoint, nodes })
+        Ok(Manifest { checkpoint, nodes, events })
     }
 
     /// The hashes of all leaves, 32 bytes a frame.

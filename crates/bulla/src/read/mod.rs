@@ -3,6 +3,7 @@
 //! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
+pub(crate) mod erasures;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;

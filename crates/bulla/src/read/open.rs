@@ -6,11 +6,13 @@ use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::keys::epoch::EpochKeys;
 use crate::keys::group::{GroupKeys, GroupSecret, Place};
+use crate::read::erasures::Erasures;
 use crate::seal::Identity;
 use crate::seal::columns::{Decoder, Groups, Rows};
 use crate::seal::groups::{Leaves, Members, decrypt, merge};
 use crate::segment::SegmentName;
 use crate::store::StoreFile;
+use crate::withheld::Withheld;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::unit::{self, SALT_LENGTH};
@@ -82,6 +84,14 @@ impl Located {
     }
 }
 
+/// A frame whose body is what its commitment says.
+///
+/// # Errors
+/// `Tampered` where it is not.
+pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
+    frame.verify()?.map_err(|unreadable| unreadable.error(frame))
+}
+
 /// Opens blocks one after the other, reusing its working memory.
 #[derive(Default)]
 pub(crate) struct BlockOpener {
@@ -91,8 +101,8 @@ pub(crate) struct BlockOpener {
     /// With the personal fields of the groups that were opened, once that was asked for.
     whole: Rows,
     members: Members,
-    /// Of each group, if its personal fields are in `whole`, what opened it.
-    secrets: Vec<Option<GroupSecret>>,
+    /// Of each group what opened it, if its personal fields are in `whole`, or else why they are not.
+    secrets: Vec<Result<GroupSecret, Withheld>>,
     salts: Vec<u8>,
     units: Vec<Hash>,
 }
@@ -100,8 +110,32 @@ pub(crate) struct BlockOpener {
 /// Which groups of a block to open.
 pub(crate) struct Opening<'a> {
     pub(crate) keys: &'a dyn GroupKeys,
+    pub(crate) erasures: &'a Erasures<'a>,
     /// Only those of the data subject with this number.
     pub(crate) subject: Option<u64>,
+}
+
+impl Opening<'_> {
+    /// The secrets of groups, or why they are not there.
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Result<GroupSecret, Withheld>>> {
+        let erased = self.erasures.are_erased(groups);
+        let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
+        let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
+        let found = self.keys.secrets(place, &left)?;
+        let missing = left.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let missing = missing.map(|(group, _)| *group).collect::<Vec<_>>();
+        let mut why = match missing.is_empty() {
+            true => Vec::new(),
+            false => self.erasures.why(&missing, self.keys)?,
+        }
+        .into_iter();
+        let mut found = found.into_iter();
+        let outcome = |erased: bool| match erased {
+            true => Err(Withheld::Erased),
+            false => found.next().flatten().ok_or_else(|| why.next().unwrap_or(Withheld::NotGiven)),
+        };
+        Ok(erased.into_iter().map(outcome).collect())
+    }
 }
 
 impl BlockOpener {
@@ -123,7 +157,7 @@ impl BlockOpener {
         self.members.fill(entries, groups.len(), |row| groups.of_row(row));
         self.whole.clear();
         self.secrets.clear();
-        self.secrets.resize(groups.len(), None);
+        self.secrets.resize(groups.len(), Err(Withheld::NotGiven));
         Ok(())
     }
 
@@ -149,9 +183,15 @@ impl BlockOpener {
         };
         let asked = (0..self.secrets.len()).filter(asked).collect::<Vec<_>>();
         let sets = asked.iter().map(|&group| groups.content(group).subjects).collect::<Vec<_>>();
-        let secrets = opening.keys.secrets(place, &sets)?;
+        let secrets = opening.secrets(place, &sets)?;
         for (group, secret) in asked.into_iter().zip(secrets) {
-            let Some(secret) = secret else { continue };
+            let secret = match secret {
+                Ok(secret) => secret,
+                withheld => {
+                    self.secrets[group] = withheld;
+                    continue;
+                }
+            };
             let content = self.decoder.groups().content(group);
             let (fields, rows) = (content.personal, self.members.of(group));
             let text = match decrypt(&secret, &content) {
@@ -165,7 +205,7 @@ impl BlockOpener {
                 personal[row as usize] = Some(bytes.len()..bytes.len() + piece.len());
                 bytes.extend_from_slice(piece);
             }
-            self.secrets[group] = Some(secret);
+            self.secrets[group] = Ok(secret);
         }
         Ok(self.merge(&personal, &bytes))
     }
@@ -191,9 +231,10 @@ impl BlockOpener {
         if self.whole.len() == self.rows.len() && !self.secrets.is_empty() { &self.whole } else { &self.rows }
     }
 
-    /// Whether personal fields of a row are not in it, since its group was not opened.
-    pub(crate) fn is_withheld(&self, row: usize) -> bool {
-        self.decoder.groups().of_row(row).is_some_and(|group| self.secrets[group].is_none())
+    /// Why personal fields of a row are not in it, where its group was not opened. Of one that nobody asked for, that its
+    /// key was not given.
+    pub(crate) fn withheld(&self, row: usize) -> Option<Withheld> {
+        self.secrets[self.decoder.groups().of_row(row)?].as_ref().err().copied()
     }
 
     /// The rows of a group, ascending.
@@ -209,7 +250,7 @@ impl BlockOpener {
     /// # Panics
     /// When there is no such group.
     pub(crate) fn secret(&self, group: usize) -> Option<&GroupSecret> {
-        self.secrets[group].as_ref()
+        self.secrets[group].as_ref().ok()
     }
 
     /// The groups of the block opened last.

@@ -56,7 +56,7 @@ impl Surplus {
                     ),
                 }
             }
-            Some(Event::Configured { .. } | Event::Erased { .. } | Event::Exported(_)) | None => (
+            _ => (
                 FindingKind::SurplusBytes,
                 format!("{length} bytes belong to no frame, and no event explains them"),
             ),

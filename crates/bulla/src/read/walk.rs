@@ -32,6 +32,7 @@ use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
@@ -49,7 +50,10 @@ pub(crate) struct Walk<'a> {
     surplus: Vec<Surplus>,
     /// Segments that are done with, and up to where frames were read from them.
     read_to: Vec<(SegmentName, u64)>,
+    /// Those that explain a segment's end.
     events: Vec<Event>,
+    /// The numbers of the data subjects that were erased.
+    erased: HashSet<u64>,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -165,6 +169,7 @@ impl<'a> Walk<'a> {
             surplus: Vec::new(),
             read_to: Vec::new(),
             events: Vec::new(),
+            erased: HashSet::new(),
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),
@@ -193,6 +198,11 @@ impl<'a> Walk<'a> {
         let lengths =
             self.segments.iter().map(|name| open_segment(self.store, *name).map(|(_, length)| length));
         lengths.sum()
+    }
+
+    /// The numbers of the data subjects that were erased, as the events say that it has passed.
+    pub(crate) fn take_erased(&mut self) -> HashSet<u64> {
+        std::mem::take(&mut self.erased)
     }
 
     /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
@@ -436,7 +446,10 @@ impl<'a> Walk<'a> {
                     _ if sha256(&[&body]) != commitment.body_digest => self.unsure_terms = true,
                     Ok(event) => {
                         self.take_event(&event);
-                        self.events.push(event);
+                        match event {
+                            Event::Erased { numbers, .. } => self.erased.extend(numbers),
+                            event => self.events.push(event),
+                        }
                     }
                     Err(_) => {}
                 }

@@ -6,6 +6,7 @@
 //! just that. What is written is read back the same.
 
 use super::{LineError, ParsedEntry, content, time, write};
+use crate::withheld::Withheld;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::Entry;
@@ -37,12 +38,15 @@ pub fn write_entry(entry: &Entry<'_>, number: u64, out: &mut Vec<u8>) {
     write_fields(entry, out);
 }
 
-/// Writes an entry whose personal fields are withheld: as [`write_entry`] does, and says so at the end, so that nobody
-/// takes it for an entry without them. `bulla append` refuses such a line.
-pub fn write_withheld(entry: &Entry<'_>, number: u64, out: &mut Vec<u8>) {
+/// Writes an entry as [`write_entry`] does; one whose personal fields are withheld says so at the end, and why, so that
+/// nobody takes it for an entry without them. `bulla append` refuses such a line.
+pub fn write_read(entry: &Entry<'_>, number: u64, withheld: Option<Withheld>, out: &mut Vec<u8>) {
     write_entry(entry, number, out);
-    out.truncate(out.len() - "}\n".len());
-    out.extend_from_slice(b",\"withheld\":true}\n");
+    if let Some(why) = withheld {
+        out.truncate(out.len() - "}\n".len());
+        write_text("withheld", Some(why.name()), out);
+        out.extend_from_slice(b"}\n");
+    }
 }
 
 /// Writes an entry as a line that `bulla append` reads: as [`write_entry`] does, without a number.

@@ -8,7 +8,8 @@
 //!    of the free pages, too.
 //! 3. *confirm*: the record goes, once the log has its own.
 //!
-//! A crash leaves one of these states: [`Vault::unconfirmed`] says which, [`Vault::resume_erasure`] goes on. Steps 2
+//! A crash leaves one of these states: [`Vault::unconfirmed`] says which, [`Vault::resume_erasure`] and
+//! [`Vault::resume_committed`] go on. Steps 2
 //! and 3 may come in any order with what the log writes; each may be done again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -16,7 +17,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::index::{self, Bucket};
 use super::keys::{AHEAD, Keys, ROWS_LOG2, row_bucket};
-use super::record::{Erasing, MAX_ERASED};
+use super::record::{Erasing, Follows, MAX_ERASED};
 use super::rows;
 use super::secret::Pseudonym;
 use super::snapshot::Change;
@@ -118,6 +119,37 @@ impl Vault {
         self.check_writable()?;
         let begun = self.unconfirmed()?.filter(|erasure| !erasure.erased);
         Ok(begun.map(|Unconfirmed { numbers, .. }| Erasure { vault: self, numbers }))
+    }
+
+    /// Goes on with an erasure that was committed and not confirmed, after a crash or an error.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn resume_committed(&self) -> Result<Option<Committed<'_>>> {
+        self.check_writable()?;
+        let committed = self.unconfirmed()?.filter(|erasure| erasure.erased);
+        Ok(committed.map(|Unconfirmed { numbers, .. }| Committed { vault: self, numbers }))
+    }
+
+    /// The number of the log's frames up to which [`Vault::follow`] said that its erasures were followed.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn follows(&self) -> Result<u64> {
+        self.check_owner()?;
+        self.shared.snapshot(|snapshot| Ok(Follows::read(snapshot.tables, snapshot.txn)?.0))
+    }
+
+    /// Says that whoever was erased in the log's first `frames` frames is erased here.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written.
+    pub fn follow(&self, frames: u64) -> Result<()> {
+        self.check_writable()?;
+        if self.follows()? >= frames {
+            return Ok(());
+        }
+        self.shared.change(|change| Follows(frames).write(change.tables, change.txn))
     }
 
     /// All steps at once, but the last.

@@ -1,5 +1,6 @@
 //! The vault as where sealing gets its keys, and reading its secrets.
 
+use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
 use crate::error::Result;
 use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
@@ -18,13 +19,30 @@ impl Subjects for Vault {
     }
 }
 
+impl Vault {
+    /// That none of these numbers, whose keys are gone, is of an erasure that the log may not have recorded yet: whoever
+    /// reads the log would take the key for lost.
+    fn refuse_unconfirmed(&self, mut gone: impl Iterator<Item = u64>) -> Result<()> {
+        let Some(first) = gone.next() else { return Ok(()) };
+        let erasing = self.unconfirmed()?.map_or_else(Vec::new, |erasure| erasure.numbers);
+        match std::iter::once(first).chain(gone).find(|number| erasing.contains(number)) {
+            Some(number) => Err(being_erased(number)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl GroupKeys for Vault {
     fn number(&self, subject: &str) -> Result<Option<u64>> {
         Ok(self.find(subject)?.map(|subject| subject.number))
     }
 
     fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
-        let keys = self.keys(groups.iter().copied().flatten().copied())?;
+        let numbers = || groups.iter().copied().flatten().copied();
+        let keys = self.keys(numbers())?;
+        self.refuse_unconfirmed(
+            numbers().zip(&keys).filter(|(_, key)| key.is_none()).map(|(number, _)| number),
+        )?;
         let mut keys = keys.iter();
         let secret = |group: &&[u64]| {
             let keys = keys.by_ref().take(group.len()).map(Option::as_ref).collect::<Vec<_>>();
@@ -39,6 +57,6 @@ impl GroupKeys for Vault {
     }
 
     fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+        self.follows()
     }
 }

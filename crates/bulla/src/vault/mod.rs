@@ -54,6 +54,7 @@ mod tests;
 pub use check::{Checked, Damage};
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::Settings;
+pub(crate) use record::MAX_ERASED;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
 pub use secret::{Subject, SubjectKey};
 

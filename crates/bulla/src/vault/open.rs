@@ -94,6 +94,11 @@ impl Vault {
         begun.map_err(|stop| stop.into_error(lmdb.name()))
     }
 
+    /// Whether there is anything of a vault in the key directory `keys`.
+    pub fn is_in(keys: &Path) -> bool {
+        keys.join(DIRECTORY).symlink_metadata().is_ok()
+    }
+
     /// Opens the vault in the key directory `keys`. Where this process has it open already, the handles share it, with
     /// the settings of the first.
     ///

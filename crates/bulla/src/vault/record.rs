@@ -3,6 +3,7 @@
 //! ```text
 //! "vault":   "bullaVM1" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
 //! "erasing": "bullaVE1" ‖ state u8: 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
+//! "follows": "bullaVF1" ‖ frames u64 ‖ CRC-32C; absent is 0
 //! ```
 //!
 //! Little-endian. LMDB's pages have no checksum of their own, and a number that is given twice would join two people.
@@ -25,6 +26,10 @@ pub(super) struct Meta {
     pub(super) next_bucket: u32,
 }
 
+/// The number of frames of the log whose erasures the vault has followed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Follows(pub(super) u64);
+
 /// An erasure that nobody has confirmed yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Erasing {
@@ -33,11 +38,13 @@ pub(super) struct Erasing {
 }
 
 /// The most subjects that one erasure takes.
-pub(super) const MAX_ERASED: usize = 4096;
+pub(crate) const MAX_ERASED: usize = 4096;
 
 const META: &[u8] = b"vault";
 const META_MAGIC: &[u8; 8] = b"bullaVM1";
 const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
+const FOLLOWS: &[u8] = b"follows";
+const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF1";
 const ERASING: &[u8] = b"erasing";
 const ERASING_MAGIC: &[u8; 8] = b"bullaVE1";
 
@@ -74,6 +81,23 @@ impl Meta {
         bytes.extend_from_slice(&self.next_number.to_le_bytes());
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
         Ok(tables.meta.put(txn, META, &with_check(bytes))?)
+    }
+}
+
+impl Follows {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, Stop> {
+        let Some(bytes) = tables.meta.get(txn, FOLLOWS)? else { return Ok(Follows(0)) };
+        Ok(Self::decode(bytes).ok_or_else(|| damaged("follows"))?)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let ([magic, frames], []) = checked(bytes)?.as_chunks::<8>() else { return None };
+        (magic == FOLLOWS_MAGIC).then_some(Follows(u64::from_le_bytes(*frames)))
+    }
+
+    pub(super) fn write(self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        let bytes = [&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat();
+        Ok(tables.meta.put(txn, FOLLOWS, &with_check(bytes))?)
     }
 }
 

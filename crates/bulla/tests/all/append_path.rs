@@ -1,5 +1,5 @@
 //! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer. So too where
-//! the log has a rule for every field.
+//! the log has a rule for every field, and where data subjects have keys.
 
 use crate::allocator::allocations;
 use crate::workshop::{Workshop, alone, is_alone};
@@ -75,6 +75,11 @@ fn nor_does_it_allocate_where_every_field_has_a_rule() {
     appends_without_allocating(&Workshop::with_rules(&RULES), &stranger);
 }
 
+#[test]
+fn nor_does_it_allocate_where_data_subjects_have_keys() {
+    appends_without_allocating(&Workshop::with_erasure(), &entry());
+}
+
 fn appends_without_allocating(workshop: &Workshop, entry: &Entry<'_>) {
     let log = workshop.open(options());
     let mut producer = log.producer().unwrap();
@@ -131,17 +136,24 @@ fn a_cold_producer_allocates_its_buffers() {
 /// The system calls of the thread that appends, as `strace` sees them.
 #[test]
 fn appending_makes_no_system_calls() {
-    makes_no_system_calls("append_path::appending_makes_no_system_calls", &[], &entry());
+    makes_no_system_calls("append_path::appending_makes_no_system_calls", Workshop::new, &entry());
 }
 
 #[test]
 fn nor_does_it_where_every_field_has_a_rule() {
-    makes_no_system_calls("append_path::nor_does_it_where_every_field_has_a_rule", &RULES, &full_entry());
+    let workshop = || Workshop::with_rules(&RULES);
+    makes_no_system_calls("append_path::nor_does_it_where_every_field_has_a_rule", workshop, &full_entry());
 }
 
-fn makes_no_system_calls(test: &str, rules: &[(&str, &str)], entry: &Entry<'_>) {
+#[test]
+fn nor_does_it_where_data_subjects_have_keys() {
+    let test = "append_path::nor_does_it_where_data_subjects_have_keys";
+    makes_no_system_calls(test, Workshop::with_erasure, &entry());
+}
+
+fn makes_no_system_calls(test: &str, workshop: impl Fn() -> Workshop, entry: &Entry<'_>) {
     if is_alone() {
-        return append_between_markers(&Workshop::with_rules(rules), entry);
+        return append_between_markers(&workshop(), entry);
     }
     let place = tempfile::tempdir().unwrap();
     let mut strace = Command::new("strace");

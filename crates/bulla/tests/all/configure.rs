@@ -24,7 +24,7 @@ struct Person {
 fn person() -> Person {
     let machine = Faults::new();
     let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
-    Init::default().create_in(&log, &keys, &Environment::default()).unwrap();
+    Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
     let (config, _) = config::load(&log).unwrap();
     let identity = String::from_utf8(machine.read("audit.keys/identity.age").unwrap()).unwrap();
     Person { identity, recipient: config.recipients[0].clone() }
@@ -39,7 +39,7 @@ struct Made {
 impl Made {
     fn new() -> Self {
         let (machine, owner) = (Faults::new(), person());
-        let init = Init::default().origin("example.com/audit").recipient(&owner.recipient);
+        let init = Init::default().erasure(false).origin("example.com/audit").recipient(&owner.recipient);
         let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
         init.create_in(&log, &keys, &Environment::default()).unwrap();
         Made { machine, owner }

@@ -27,7 +27,7 @@ fn reader(directory: &Path, vault: &Arc<Vault>) -> Reader {
 fn what_a_log_with_a_vault_took_comes_out() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
-    let created = Init::default().erasure(true).create(&directory).unwrap();
+    let created = Init::default().create(&directory).unwrap();
     append(&directory, 0..3000);
     append(&directory, 3000..5000);
 
@@ -43,7 +43,7 @@ fn what_a_log_with_a_vault_took_comes_out() {
         next += 1;
         Ok(())
     });
-    assert_eq!((read.unwrap().withheld, next), (0, 5000));
+    assert_eq!((read.unwrap().withheld.total(), next), (0, 5000));
     let report = Verify::open(&directory).unwrap().group_keys(vault.clone()).run().unwrap();
     assert!(report.ok, "{:?}", report.findings);
 
@@ -55,7 +55,7 @@ fn what_a_log_with_a_vault_took_comes_out() {
 fn a_log_whose_vault_is_gone_is_not_written() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
-    Init::default().erasure(true).create(&directory).unwrap();
+    Init::default().create(&directory).unwrap();
     append(&directory, 0..100);
     std::fs::remove_dir_all(default_keys(&directory).join("vault")).unwrap();
     let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
@@ -66,7 +66,7 @@ fn a_log_whose_vault_is_gone_is_not_written() {
 fn a_vault_that_is_older_than_the_log_is_not_gone_on_with() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
-    Init::default().erasure(true).create(&directory).unwrap();
+    Init::default().create(&directory).unwrap();
     let keys = default_keys(&directory);
     append(&directory, 0..10);
     let old = std::fs::read(keys.join("vault/data.mdb")).unwrap();

@@ -1,6 +1,7 @@
 //! A log on a real file system: append, close, open again, verify, export.
 
 use bulla::keys::recipients::IdentityFile;
+use bulla::vault::{Access, Settings, Vault};
 use bulla::{Entry, Export, Init, Log, Options, Recovery, Verify};
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,6 +17,8 @@ fn entries_survive_closing_and_opening_again() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
     let created = Init::default().create(&directory).unwrap();
+    let settings = Settings::default();
+    let keys = || Vault::open(&bulla::default_keys(&directory), created.id, Access::Read, &settings).unwrap();
     for round in 0..3 {
         let log = Log::open(&directory, Options::default()).unwrap();
         assert_eq!(log.recovery(), Recovery::default(), "round {round}");
@@ -34,14 +37,16 @@ fn entries_survive_closing_and_opening_again() {
         log.close().unwrap();
     }
     let seal_key = std::fs::read_to_string(bulla::default_keys(&directory).join("seal.key")).unwrap();
-    let verify = Verify::open(&directory).unwrap().key(created.verifier_key).seal_key(&seal_key).unwrap();
-    let report = verify.identity(identity(&directory)).run().unwrap();
+    let verify =
+        Verify::open(&directory).unwrap().key(created.verifier_key.clone()).seal_key(&seal_key).unwrap();
+    let report = verify.identity(identity(&directory)).group_keys(Arc::new(keys())).run().unwrap();
     assert!(report.ok && report.anchored, "{:#?}", report.findings);
     assert_eq!((report.entries, report.pending), (90_000, 0));
     assert_eq!(report.findings, []);
 
     let mut out = Vec::new();
-    let exported = Export::open(&directory).unwrap().identity(identity(&directory)).run(&mut out).unwrap();
+    let export = Export::open(&directory).unwrap().identity(identity(&directory));
+    let exported = export.group_keys(Arc::new(keys())).run(&mut out).unwrap();
     assert_eq!((exported.entries, exported.left_out), (90_000, 0));
     let mut next = HashMap::new();
     for (number, line) in String::from_utf8(out).unwrap().lines().enumerate() {

@@ -11,6 +11,7 @@ mod corpus;
 mod crash;
 mod damage;
 mod disclosed;
+mod erase;
 mod erasure;
 mod examples;
 mod follow;

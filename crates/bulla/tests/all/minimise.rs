@@ -83,7 +83,8 @@ fn has(bytes: &[u8], text: &str) -> bool {
 /// All that is written of the entry with these rules: the files, what was encrypted, and the export.
 fn written(rules: &[(&str, &str)]) -> [Vec<u8>; 3] {
     let (store, keys) = (Memory::new(), Memory::new());
-    let init = rules.iter().fold(Init::default(), |init, (field, rule)| init.field(*field, *rule));
+    let init =
+        rules.iter().fold(Init::default().erasure(false), |init, (field, rule)| init.field(*field, *rule));
     init.create_in(&store, &keys, &Environment::default()).unwrap();
     let recorder = Arc::new(Recorder::default());
     let environment = Environment { cipher: recorder.clone(), ..Environment::default() };

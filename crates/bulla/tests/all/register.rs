@@ -6,11 +6,14 @@ use bulla::vault::{Subject, SubjectKey};
 use bulla_proof::hash::sha256;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers in the order in which data subjects are met, keys that follow from the names.
 #[derive(Default)]
 pub(crate) struct Register {
     known: Mutex<Known>,
+    /// Up to which frame it says that it follows the log's erasures.
+    pub(crate) follows: AtomicU64,
 }
 
 #[derive(Default)]
@@ -22,11 +25,17 @@ struct Known {
 }
 
 impl Register {
-    /// The key of a subject is gone.
-    pub(crate) fn lose(&self, name: &str) {
+    /// The key of a subject is gone. Gives the number that it had.
+    pub(crate) fn lose(&self, name: &str) -> u64 {
         let mut known = self.known.lock().unwrap();
         let number = known.numbers.remove(name).unwrap();
         known.gone.insert(number);
+        number
+    }
+
+    /// The number of a subject.
+    pub(crate) fn number_of(&self, name: &str) -> u64 {
+        self.known.lock().unwrap().numbers[name]
     }
 }
 
@@ -68,7 +77,7 @@ impl GroupKeys for Register {
     }
 
     fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+        Ok(self.follows.load(Ordering::Relaxed))
     }
 }
 

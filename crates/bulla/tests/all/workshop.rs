@@ -6,7 +6,9 @@ mod watched;
 pub(crate) use gate::Gate;
 pub(crate) use watched::{Operation, Watch};
 
+use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Environment};
+use bulla::keys::group::Subjects;
 use bulla::keys::recipients::IdentityFile;
 use bulla::seal::columns::{Decoder, Rows};
 use bulla::store::{Memory, Store};
@@ -25,6 +27,8 @@ pub(crate) struct Workshop {
     verifier_key: VerifierKey,
     pub(crate) gate: Arc<Gate>,
     sealed: Arc<Recorder>,
+    /// Of a log with erasure.
+    subjects: Option<Arc<dyn Subjects>>,
 }
 
 impl Workshop {
@@ -35,16 +39,27 @@ impl Workshop {
 
     /// An empty log with rules for fields.
     pub(crate) fn with_rules(rules: &[(&str, &str)]) -> Self {
+        Self::make(rules, None)
+    }
+
+    /// An empty log with erasure.
+    pub(crate) fn with_erasure() -> Self {
+        Self::make(&[], Some(Arc::new(ByName)))
+    }
+
+    fn make(rules: &[(&str, &str)], subjects: Option<Arc<dyn Subjects>>) -> Self {
         let (store, keys) = (Memory::new(), Memory::new());
-        let init = rules.iter().fold(Init::default(), |init, (field, rule)| init.field(*field, *rule));
-        let created = init.create_in(&store, &keys, &Environment::default()).unwrap();
-        let verifier_key = created.verifier_key;
-        Workshop { store, keys, verifier_key, gate: Arc::default(), sealed: Arc::default() }
+        let init = Init::default().erasure(subjects.is_some());
+        let init = rules.iter().fold(init, |init, (field, rule)| init.field(*field, *rule));
+        let environment = Environment { subjects: subjects.clone(), ..Environment::default() };
+        let verifier_key = init.create_in(&store, &keys, &environment).unwrap().verifier_key;
+        Workshop { store, keys, verifier_key, gate: Arc::default(), sealed: Arc::default(), subjects }
     }
 
     pub(crate) fn open(&self, options: Options) -> Log {
         let (store, _) = self.watched(self.gate.clone());
-        let environment = Environment { cipher: self.sealed.clone(), ..Environment::default() };
+        let (cipher, subjects) = (self.sealed.clone(), self.subjects.clone());
+        let environment = Environment { cipher, subjects, ..Environment::default() };
         Log::open_stores(store, Arc::new(self.keys.clone()), options, environment).unwrap()
     }
 
@@ -118,6 +133,10 @@ struct Recorder {
 
 impl Cipher for Recorder {
     fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        if additional.is_empty() {
+            // A group of a block that is still to come.
+            return AesGcm.seal(key, frame, additional, text);
+        }
         // The additional data is the commitment without the digest that ends it.
         let mut commitment = additional.to_vec();
         commitment.resize(Commitment::LENGTH, 0);

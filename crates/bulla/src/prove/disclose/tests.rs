@@ -6,6 +6,7 @@ use crate::read::open::BlockOpener;
 use crate::read::open::world::{self, World};
 use crate::seal::columns::Compression;
 use crate::text::jsonl;
+use crate::withheld::Withheld;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_proof::commitment::Commitment;
@@ -202,10 +203,8 @@ fn another_implementation_opens_the_same() {
         let (proof, key) = prove(disclose(&opener, commitment, &rows).unwrap()).unwrap();
         let mut lines = Vec::new();
         open_proof(&proof.verify(Some(&key)).unwrap(), |disclosed| {
-            match disclosed.withheld {
-                true => jsonl::write_withheld(&disclosed.entry, disclosed.number, &mut lines),
-                false => jsonl::write_entry(&disclosed.entry, disclosed.number, &mut lines),
-            }
+            let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
+            jsonl::write_read(&disclosed.entry, disclosed.number, withheld, &mut lines);
             Ok(())
         })
         .unwrap();

@@ -1,6 +1,6 @@
 //! A block as it is sealed is the block as it is opened, with the keys of all of its groups, of some, of none.
 
-use super::world::World;
+use super::world::{World, nobody};
 use super::*;
 use crate::seal::columns::Compression;
 use bulla_proof::Entry;
@@ -14,7 +14,7 @@ fn with_all_keys_the_rows_come_out() {
         let world = World::new(count);
         let opener = world.open_groups(None);
         assert!(opener.rows().iter().eq(world.rows.iter().map(Vec::as_slice)), "{count}");
-        assert!((0..world.rows.len()).all(|row| !opener.is_withheld(row)));
+        assert!((0..world.rows.len()).all(|row| opener.withheld(row).is_none()));
     }
 }
 
@@ -37,7 +37,7 @@ fn without_a_key_what_is_shared_comes_out_and_the_rest_stands() {
     let opener = world.open_groups(None);
     for row in 0..300 {
         let concerned = world.subjects(row).contains(&"user_2".to_owned());
-        assert_eq!(opener.is_withheld(row), concerned, "{row}");
+        assert_eq!(opener.withheld(row), concerned.then_some(Withheld::KeyLost), "{row}");
         if !concerned {
             assert_eq!(opener.rows()[row], world.rows[row]);
             continue;
@@ -56,7 +56,7 @@ fn one_subject_s_groups_alone_are_opened() {
     for row in 0..300 {
         let subjects = world.subjects(row);
         let left_out = !subjects.is_empty() && !subjects.contains(&"user_2".to_owned());
-        assert_eq!(opener.is_withheld(row), left_out, "{row}");
+        assert_eq!(opener.withheld(row), left_out.then_some(Withheld::NotGiven), "{row}");
     }
 }
 
@@ -65,7 +65,8 @@ fn another_key_or_another_place_opens_nothing() {
     let world = World::new(40);
     let (mut opener, mut commitment) = world.open();
     commitment.frame += 1;
-    let opening = Opening { keys: &world.register, subject: None };
+    let erasures = nobody();
+    let opening = Opening { keys: &world.register, erasures: &erasures, subject: None };
     let opened = opener.open_groups(&commitment, &world.keys, &opening).unwrap();
     let error = opened.unwrap_err();
     assert_eq!(error.kind, FindingKind::BlockInvalid);

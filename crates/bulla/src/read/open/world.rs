@@ -8,6 +8,7 @@ use crate::environment::AesGcm;
 use crate::error::Result;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
+use crate::read::erasures::{Erased, Erasures};
 use crate::seal::block::BlockSealer;
 use crate::seal::columns::Compression;
 use crate::seal::{Identity, Numbers, Sealed};
@@ -117,6 +118,11 @@ pub(crate) struct World {
     pub(crate) sealed: Sealed,
 }
 
+/// Nobody was erased.
+pub(crate) fn nobody() -> Erasures<'static> {
+    Erasures::new(Erased::default(), |_| Ok(Erased::default()))
+}
+
 pub(crate) const LOG: LogId = LogId([7; 16]);
 
 impl World {
@@ -165,7 +171,8 @@ impl World {
 
     pub(crate) fn open_groups(&self, subject: Option<u64>) -> BlockOpener {
         let (mut opener, commitment) = self.open();
-        let opening = Opening { keys: &self.register, subject };
+        let erasures = nobody();
+        let opening = Opening { keys: &self.register, erasures: &erasures, subject };
         let opened = opener.open_groups(&commitment, &self.keys, &opening).unwrap();
         opened.map_err(|error| error.detail).unwrap();
         opener

@@ -1,10 +1,10 @@
 //! What changes the log.
 
-use super::{Place, append};
+use super::{Place, append, plain};
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::identities::generate;
-use bulla::{Configure, Entry, ErrorKind, ExportRecord, Init, Log, Options, Query, record_export};
+use bulla::{Configure, Entry, ErrorKind, ExportRecord, Log, Options, Query, record_export};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The events that the segments hold, as they lie there.
@@ -26,7 +26,7 @@ fn events(place: &Place) -> Vec<Event> {
 
 #[test]
 fn recipients_come_and_go_while_it_is_written() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let (owner, (new, recipient)) = (place.owner(), generate());
     let log = place.open();
     append(&log, 500);
@@ -75,7 +75,7 @@ impl Place {
 
 #[test]
 fn what_is_refused_changes_nothing_and_the_log_goes_on() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let log = place.open();
     let client = place.client();
     let owner = bulla::info(place.audit()).unwrap().recipients[0].clone();
@@ -110,7 +110,7 @@ fn what_is_refused_changes_nothing_and_the_log_goes_on() {
 
 #[test]
 fn settings_change_beside_it_and_count_later() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let log = place.open();
     let (_, recipient) = generate();
     let both = Configure::default().set("linger", "20 ms").unwrap().add_recipients([recipient]).unwrap();
@@ -126,7 +126,7 @@ fn settings_change_beside_it_and_count_later() {
 
 #[test]
 fn an_epoch_begins_when_somebody_asks_for_it() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let log = place.open();
     append(&log, 100);
     log.flush().unwrap();
@@ -145,7 +145,7 @@ fn an_epoch_begins_when_somebody_asks_for_it() {
 /// Segments become full all the time: epochs that would begin inside a change wait for it.
 #[test]
 fn changes_rotations_and_records_at_once_leave_a_sound_log() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let options = Options::default().memory(64 << 20).writers(2).block_size(4 << 10).segment_size(64 << 10);
     let log = Log::open(place.audit(), options).unwrap();
     let (new, recipient) = generate();
@@ -188,7 +188,7 @@ fn changes_rotations_and_records_at_once_leave_a_sound_log() {
 
 #[test]
 fn exports_are_recorded_with_a_writer_and_without_one() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let query = Query { from: Some(1), ..Query::new().subject("user_7") };
     let record = ExportRecord::new(23, &query, "csv");
     let environment = Environment::default;

@@ -1,11 +1,11 @@
 //! Who asks, and who must not.
 
-use super::{Place, append};
+use super::{Place, append, plain};
 use crate::workshop::{alone, is_alone};
 use bulla::control::{Client, SOCKET};
 use bulla::environment::Environment;
 use bulla::store::{Memory, Store};
-use bulla::{ErrorKind, Init, Log, Options};
+use bulla::{ErrorKind, Log, Options};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 #[test]
 fn a_log_says_who_writes_it_as_long_as_it_is_open() {
-    let place = Place::new(Init::default().origin("example.com/audit"));
+    let place = Place::new(plain().origin("example.com/audit"));
     assert!(Client::connect(place.keys()).unwrap().is_none());
     let log = place.open();
     append(&log, 5);
@@ -44,12 +44,12 @@ fn a_log_says_who_writes_it_as_long_as_it_is_open() {
 #[test]
 fn where_there_is_no_directory_or_no_thread_nobody_listens() {
     let (log, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
-    Init::default().create_in(&*log, &*keys, &Environment::default()).unwrap();
+    plain().create_in(&*log, &*keys, &Environment::default()).unwrap();
     let opened = Log::open_stores(log, keys, Options::default(), Environment::default()).unwrap();
     assert!(opened.control_failure().is_none());
     opened.close().unwrap();
 
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let store = |path| -> Arc<dyn Store> { Arc::new(bulla::store::FileSystem::new(path)) };
     let (audit, keys) = (store(place.audit()), store(place.keys()));
     let stepped = Log::open_stepped(audit, keys, Options::default(), Environment::default()).unwrap();
@@ -59,7 +59,7 @@ fn where_there_is_no_directory_or_no_thread_nobody_listens() {
 
 #[test]
 fn a_log_that_cannot_listen_is_written_all_the_same_and_says_so() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     std::fs::create_dir(place.keys().join(SOCKET)).unwrap();
     let log = Log::open(place.audit(), Options::default()).unwrap();
     let failure = log.control_failure().unwrap();
@@ -72,7 +72,7 @@ fn a_log_that_cannot_listen_is_written_all_the_same_and_says_so() {
 /// Nobody waits for them, whatever they do.
 #[test]
 fn a_crowd_that_talks_nonsense_keeps_nobody_from_appending() {
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let log = place.open();
     let path = place.keys().join(SOCKET);
     let mut crowd = Vec::new();
@@ -111,7 +111,7 @@ fn another_user_is_refused() {
     if !is_root() {
         return;
     }
-    let place = Place::new(Init::default());
+    let place = Place::new(plain());
     let log = place.open();
     let open_to_all =
         |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();

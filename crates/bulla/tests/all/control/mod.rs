@@ -11,6 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+/// A log that is read without a vault.
+fn plain() -> Init {
+    Init::default().erasure(false)
+}
+
 /// A log in a directory of its own.
 struct Place {
     root: TempDir,

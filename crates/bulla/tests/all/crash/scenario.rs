@@ -53,7 +53,7 @@ impl Scenario {
 
     /// Makes the log.
     pub(super) fn init(&self, machine: &Faults, history: &History) -> bulla::Result<()> {
-        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT).erasure(true);
+        let init = Init::default().origin("example.com/audit").recipient(RECIPIENT);
         let environment = environment(self.seed ^ 0xabcd, &history.recorder);
         init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).map(|_| ())
     }

@@ -13,7 +13,7 @@ const FRAMES: u64 = 65_536 + 300;
 fn made() -> Made {
     let (log, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
     let environment = environment(3, Arc::new(AesGcm));
-    let init = Init::default().origin("example.com/long").recipient(super::world::RECIPIENT);
+    let init = Init::default().erasure(false).origin("example.com/long").recipient(super::world::RECIPIENT);
     let created = init.create_in(&*log, &*keys, &environment).unwrap();
     let options = Options::default().segment_size(8 << 20).memory(64 << 20).writers(1).compression(0);
     let open = Log::open_stepped(log.clone(), keys.clone(), options, environment).unwrap();

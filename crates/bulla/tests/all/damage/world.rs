@@ -112,7 +112,7 @@ impl World {
         let machine = Faults::new();
         let refusing = Arc::new(Refusing::default());
         let environment = environment(seed, refusing.clone());
-        let init = Init::default().origin("example.com/damage").recipient(RECIPIENT);
+        let init = Init::default().erasure(false).origin("example.com/damage").recipient(RECIPIENT);
         let created =
             init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
         World { machine, environment, refusing, key: created.verifier_key, entries: 0 }

@@ -44,7 +44,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let (machine, environment) = (Faults::new(), environment(seed, Arc::new(AesGcm)));
         let world = World { machine, environment: Environment { key_wrap: Arc::new(Named), ..environment } };
-        let init = Init::default().origin("example.com/epochs").recipient(FIRST);
+        let init = Init::default().erasure(false).origin("example.com/epochs").recipient(FIRST);
         let (log, keys) = (world.machine.store("audit"), world.machine.store("audit.keys"));
         init.create_in(&log, &keys, &world.environment).unwrap();
         world

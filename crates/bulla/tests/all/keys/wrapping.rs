@@ -48,7 +48,7 @@ impl World {
     fn new(fails: fn(u32) -> Option<io::ErrorKind>) -> Self {
         let machine = Faults::new();
         let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
-        Init::default().create_in(&log, &keys, &Environment::default()).unwrap();
+        Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
         let flaky = Arc::new(Flaky { calls: AtomicU32::new(0), fails });
         World { machine, flaky, waits: Arc::new(Waits(Mutex::default())) }
     }

@@ -2,6 +2,7 @@
 
 use crate::helpers::Stop;
 use bulla::keys::recipients::IdentityFile;
+use bulla::vault::{Access, Settings, Vault};
 use bulla::{Durability, Entry, Init, Log, Options, Query, Reader, Verify, default_keys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,9 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
     let created = Init::default().create(&directory).unwrap();
+    let keys =
+        Vault::open(&default_keys(&directory), created.id, Access::Read, &Settings::default()).unwrap();
+    let keys = Arc::new(keys);
     let identity = std::fs::read_to_string(default_keys(&directory).join("identity.age")).unwrap();
     let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
     let options = Options::default()
@@ -21,8 +25,10 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
         .durability(Durability::Group);
     let log = Log::open(&directory, options).unwrap();
     let done = AtomicBool::new(false);
-    let reader =
-        || Reader::open(&directory).unwrap().key(created.verifier_key.clone()).identity(identity.clone());
+    let reader = || {
+        let reader = Reader::open(&directory).unwrap().key(created.verifier_key.clone());
+        reader.identity(identity.clone()).group_keys(keys.clone())
+    };
     let by_subject = Query::new().subject("user_1");
     // Entry n is of user n mod 3, in blocks that mostly have all of them, and of a rare one at times.
     let check = |lasting: &Reader, query: &Query, step: u64, first: u64| {

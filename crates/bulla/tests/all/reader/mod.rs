@@ -3,6 +3,7 @@
 mod answers;
 mod blocks;
 mod damaged;
+mod erased;
 mod faults;
 mod groups;
 mod live;

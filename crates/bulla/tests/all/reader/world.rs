@@ -101,7 +101,7 @@ impl World {
 
     pub(super) fn on(store: Arc<dyn Store>, keys: Arc<dyn Store>, seed: u64) -> Self {
         let environment = environment(seed, Arc::new(AesGcm));
-        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
+        let init = Init::default().erasure(false).origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
         World { store, keys, environment, key, rows: Vec::new(), register: None }
     }
@@ -112,7 +112,7 @@ impl World {
         let register = Arc::new(Register::default());
         let environment =
             Environment { subjects: Some(register.clone()), ..environment(seed, Arc::new(AesGcm)) };
-        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT).erasure(true);
+        let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
         World { store, keys, environment, key, rows: Vec::new(), register: Some(register) }
     }

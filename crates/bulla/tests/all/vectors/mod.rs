@@ -142,7 +142,7 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             subjects: None,
         };
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
-        let init = Init::default().origin(text(&log, "origin")).recipient(RECIPIENT);
+        let init = Init::default().erasure(false).origin(text(&log, "origin")).recipient(RECIPIENT);
         let hash = HashId::from_name(text(&log, "hash")).unwrap();
         let created = init.hash(hash).create_in(&*store, &*keys, &environment).unwrap();
         assert_eq!(created.verifier_key.to_string(), text(&log, "vkey"));

@@ -1,0 +1,155 @@
+//! `bulla erase`.
+
+use crate::append;
+use crate::exit::{Exit, Failure};
+use crate::export::destination::Destination;
+use crate::output::{print, print_json};
+use crate::place::{Place, error_in};
+use crate::terminal;
+use bulla::environment::Environment;
+use bulla::event::Remains;
+use bulla::keys::{files, signing::SigningKey};
+use bulla::{ErasureOrder, LogId, Reader};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Erase data subjects: destroy their keys, and have the log tell of it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+What is personal of these data subjects' entries can be read by nobody any more, in this log and in every copy of
+it; an entry that concerns others, too, goes with them. Every proof still stands. This cannot be undone.
+REASON becomes public, in the log: name nobody in it. The certificate names data subjects by number only.
+
+Examples:
+  bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
+  bulla erase audit --authority order.json -o erased.cert     # with an order made elsewhere by `bulla order`
+  bulla check erased.cert --key \"$VKEY\"")]
+pub(crate) struct Erase {
+    #[command(flatten)]
+    place: Place,
+
+    /// The data subject; repeatable
+    #[arg(long = "subject", value_name = "S")]
+    subjects: Vec<String>,
+
+    /// Why, in one line; it becomes public
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// The log's erasure key, or an order that was made with it [default: erasure.key of the keys]
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
+
+    /// Write the certificate to a file, all or nothing
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Erase {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        // That there is no log is told before that there is no key.
+        let info = bulla::info(self.place.directory())?;
+        let order = self.order(info.id)?;
+        // That the certificate can be written is known before anything is destroyed.
+        let output =
+            self.output.as_deref().map(|path| Destination::open(Some(path), &self.place)).transpose()?;
+        let log = append::open(&self.place, terminal::environment())?;
+        let erasure = log.erase(&order)?;
+        log.close()?;
+        let certificate = Reader::open(self.place.directory())?.key(info.vkey).prove_event(erasure.frame)?;
+        if let Some(mut output) = output {
+            let written = output.writer().write_all(certificate.render().as_bytes());
+            let written = written.and_then(|()| output.finish());
+            written.map_err(|error| Failure::io("writing the certificate", &error))?;
+        }
+        let done = Done {
+            numbers: &erasure.numbers,
+            unknown: &erasure.unknown,
+            frame: erasure.frame,
+            before: erasure.before,
+            certificate: self.output.as_deref(),
+        };
+        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }?;
+        Ok(Exit::Done)
+    }
+
+    fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {
+        let Some((path, text)) = self.place.secret(self.authority.as_deref(), files::ERASURE_KEY)? else {
+            let message = format!(
+                "{} is not there: name the log's erasure key, or an order made with it, with --authority",
+                self.place.keys().join(files::ERASURE_KEY).display()
+            );
+            return Err(Failure::new(Exit::Refused, message));
+        };
+        if !text.starts_with("PRIVATE+KEY+") {
+            if !self.subjects.is_empty() || self.reason.is_some() {
+                let path = path.display();
+                let message =
+                    format!("{path} is an order, which says whom and why: leave out --subject and --reason");
+                return Err(Failure::usage(message));
+            }
+            return ErasureOrder::parse(&text).map_err(|error| error_in(&path, error));
+        }
+        if self.subjects.is_empty() {
+            return Err(Failure::usage("name the data subject to erase with --subject"));
+        }
+        let key = SigningKey::parse(&text).map_err(|error| error_in(&path, error))?;
+        give(&key, log, &self.subjects, self.reason.as_deref())
+    }
+}
+
+/// An order to erase.
+pub(crate) fn give(
+    key: &SigningKey,
+    log: LogId,
+    subjects: &[String],
+    reason: Option<&str>,
+) -> Result<ErasureOrder, Failure> {
+    let subjects = subjects.iter().map(String::as_str).collect::<Vec<_>>();
+    Ok(ErasureOrder::give(key, log, &subjects, reason, &Environment::default())?)
+}
+
+/// What an erasure does not reach, a line each.
+pub(crate) fn remains(remains: &[Remains]) -> String {
+    remains.iter().map(|remains| format!("  {remains}\n")).collect()
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    numbers: &'a [u64],
+    unknown: &'a [String],
+    frame: u64,
+    before: bool,
+    certificate: Option<&'a Path>,
+}
+
+impl Done<'_> {
+    fn to_text(&self, origin: &str) -> String {
+        let numbers = self.numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let before =
+            if self.before { "this order was carried out before: nothing was done now\n" } else { "" };
+        let frame = self.frame;
+        let mut text = format!(
+            "{before}erased: data subject {numbers} of {origin}; the log tells of it in frame {frame}\n"
+        );
+        for unknown in self.unknown {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(
+                text,
+                "unknown: {unknown} (nobody was logged by that name, or they were erased before)"
+            );
+        }
+        text.push_str("what remains:\n");
+        text.push_str(&remains(&Remains::ALL));
+        text.push_str(&match self.certificate {
+            Some(path) => format!("certificate: {}\n", path.display()),
+            None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
+        });
+        text
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a reading command gets the keys of data subjects from: without them what is personal is withheld.
+
+use crate::exit::{Exit, Failure};
+use crate::place::Place;
+use bulla::Result;
+use bulla::config::{self, LogConfig};
+use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
+use bulla::store::FileSystem;
+use bulla::vault::{Access, Settings, Vault};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The arguments of every command that gives out personal fields.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Personal {
+    /// Withhold what is personal, for which data subjects have keys
+    #[arg(long)]
+    withhold_personal: bool,
+}
+
+/// The keys of data subjects, for a log that has such; `None` for one that has not.
+pub(crate) fn group_keys(place: &Place, personal: &Personal) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
+    let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
+    let keys = place.keys();
+    if !log.erasure {
+        return Ok(None);
+    }
+    if personal.withhold_personal {
+        return Ok(Some(Arc::new(SharedOnly)));
+    }
+    if !Vault::is_in(&keys) {
+        let message = format!(
+            "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys, or read \
+             what is not personal with --withhold-personal",
+            keys.display()
+        );
+        return Err(Failure::new(Exit::Refused, message));
+    }
+    Ok(Some(Arc::new(WhenNeeded { keys, log, vault: Mutex::default() })))
+}
+
+/// The vault in the key directory, if there is one. What keeps it from being opened is an error.
+pub(crate) fn vault(place: &Place, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
+    let keys = place.keys();
+    match log.erasure && Vault::is_in(&keys) {
+        true => Ok(Some(Arc::new(Vault::open(&keys, log.id, Access::Read, &Settings::default())?))),
+        false => Ok(None),
+    }
+}
+
+/// A vault that is opened once it is needed: what is wrong with the log is told before what is wrong with the vault.
+struct WhenNeeded {
+    keys: PathBuf,
+    log: LogConfig,
+    vault: Mutex<Option<Arc<Vault>>>,
+}
+
+impl WhenNeeded {
+    fn vault(&self) -> Result<Arc<Vault>> {
+        let mut vault = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(vault) = &*vault {
+            return Ok(vault.clone());
+        }
+        let opened = Arc::new(Vault::open(&self.keys, self.log.id, Access::Read, &Settings::default())?);
+        Ok(vault.insert(opened).clone())
+    }
+}
+
+impl GroupKeys for WhenNeeded {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        self.vault()?.number(subject)
+    }
+
+    fn secrets(&self, place: group::Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        self.vault()?.secrets(place, groups)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        self.vault()?.erased_up_to()
+    }
+}

@@ -1,0 +1,119 @@
+//! `bulla hold`.
+
+use crate::append;
+use crate::exit::{Exit, Failure};
+use crate::output::{print, print_json, time};
+use crate::place::Place;
+use crate::terminal;
+use bulla::Hold as Held;
+
+/// Hold data subjects, so that they are not erased for now.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "bulla hold DIR add --subject S --by NAME --reason TEXT\n       \
+                      bulla hold DIR release --subject S --by NAME\n       \
+                      bulla hold DIR list [--json]",
+    after_help = "\
+Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log itself tells only
+that a data subject was held, and released, by number.
+
+Example:
+  bulla hold audit add --subject user_42 --by legal --reason 'case 4711'"
+)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    place: Place,
+
+    /// What to do
+    #[arg(value_enum)]
+    action: Action,
+
+    /// The data subject
+    #[arg(long, value_name = "S")]
+    subject: Option<String>,
+
+    /// Who holds: a person or an office
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+
+    /// Why, in one line
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Add,
+    Release,
+    List,
+}
+
+impl Hold {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        match self.action {
+            Action::List => self.list(),
+            Action::Add => {
+                let (subject, by) = self.whom()?;
+                let reason = self.reason.as_deref().ok_or_else(|| Failure::usage("say why with --reason"))?;
+                let log = append::open(&self.place, terminal::environment())?;
+                let added = log.hold(subject, by, reason)?;
+                log.close()?;
+                self.tell(if added { "held" } else { "held before, by the same and for that reason" })
+            }
+            Action::Release => {
+                if self.reason.is_some() {
+                    return Err(Failure::usage("only `add` takes --reason"));
+                }
+                let (subject, by) = self.whom()?;
+                let log = append::open(&self.place, terminal::environment())?;
+                log.release(subject, by)?;
+                log.close()?;
+                self.tell("released")
+            }
+        }
+    }
+
+    fn whom(&self) -> Result<(&str, &str), Failure> {
+        let subject = self.subject.as_deref();
+        let subject = subject.ok_or_else(|| Failure::usage("name the data subject with --subject"))?;
+        let by = self.by.as_deref().ok_or_else(|| Failure::usage("name who holds with --by"))?;
+        Ok((subject, by))
+    }
+
+    fn tell(&self, what: &str) -> Result<Exit, Failure> {
+        match self.json {
+            true => print_json(&serde_json::json!({ "done": what })),
+            false => print(&format!("{what}\n")),
+        }?;
+        Ok(Exit::Done)
+    }
+
+    fn list(&self) -> Result<Exit, Failure> {
+        if self.subject.is_some() || self.by.is_some() || self.reason.is_some() {
+            return Err(Failure::usage("`list` lists all holds; it takes no --subject, --by or --reason"));
+        }
+        let holds = bulla::holds(self.place.keys())?;
+        match self.json {
+            true => print_json(&serde_json::json!({ "holds": holds })),
+            false => print(&table(&holds)),
+        }?;
+        Ok(Exit::Done)
+    }
+}
+
+fn table(holds: &[Held]) -> String {
+    if holds.is_empty() {
+        return "nobody is held\n".to_owned();
+    }
+    let by = holds.iter().map(|hold| hold.by.chars().count()).max().unwrap_or_default().max(2);
+    let mut text = format!("{:>12}  {:<20}  {:<by$}  reason\n", "data subject", "since", "by");
+    for hold in holds {
+        let since = time(hold.since);
+        text.push_str(&format!("{:>12}  {since:<20}  {:<by$}  {}\n", hold.number, hold.by, hold.reason));
+    }
+    text
+}

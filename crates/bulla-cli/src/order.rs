@@ -1,0 +1,59 @@
+//! `bulla order`.
+
+use crate::erase::give;
+use crate::exit::{Exit, Failure};
+use crate::place::{error_in, read_small};
+use bulla::LogId;
+use bulla::keys::signing::SigningKey;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// Order an erasure, away from the host that writes the log.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The order names the data subjects: it is confidential. `bulla erase DIR --authority ORDER` carries it out, once. Keep
+it with the certificate: together they show whom that is about (`bulla check CERTIFICATE --order ORDER`).
+
+Example:
+  bulla order --log 5be0...e1 --subject user_42 --authority erasure.key -o order.json")]
+pub(crate) struct Order {
+    /// The log's id, as `bulla info` tells it
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    log: LogId,
+
+    /// The data subject; repeatable
+    #[arg(long = "subject", value_name = "S", required = true)]
+    subjects: Vec<String>,
+
+    /// Why, in one line; it becomes public
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// The log's erasure key
+    #[arg(long, value_name = "FILE")]
+    authority: PathBuf,
+
+    /// The file to make; one that exists is left alone
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: PathBuf,
+}
+
+impl Order {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let path = &self.authority;
+        let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
+        let order = give(&key, self.log, &self.subjects, self.reason.as_deref())?;
+        let failed = |error| Failure::io(self.output.display(), &error);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.output);
+        let mut file = file.map_err(failed)?;
+        file.write_all(order.render().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn parse_id(text: &str) -> Result<LogId, String> {
+    LogId::parse(text).ok_or_else(|| "it is not 32 hexadecimal digits".to_owned())
+}

@@ -1,0 +1,42 @@
+//! `bulla restore`.
+
+use crate::exit::{Exit, Failure};
+use crate::identity::Identities;
+use crate::output::{print, print_json};
+use crate::place::Place;
+use crate::terminal;
+
+/// Take up a key directory that was restored from a backup and is older than the log.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Erases again whom the log says that it erased, and goes on with numbers of data subjects that nobody had: the blocks
+say which, to an identity that opens them. The keys of people who were new since the backup are lost.
+
+Example:
+  bulla restore audit --identity officer.age")]
+pub(crate) struct Restore {
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    identities: Identities,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Restore {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        // That there is no log is told before that there is no identity.
+        bulla::info(self.place.directory())?;
+        let identity = self.identities.reader(&self.place)?;
+        let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
+        let lost = restore.environment(terminal::environment()).run()?.lost;
+        match self.json {
+            true => print_json(&serde_json::json!({ "lost": lost })),
+            false => print(&format!("taken up; the keys of {lost} data subjects are lost\n")),
+        }?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,173 @@
+//! Logs with erasure: what is personal, with the vault, without it, and of whom was erased.
+
+use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use bulla::event::Event;
+use bulla::vault::{Access, Settings, Vault};
+use bulla::{Log, Options};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// A log of a hundred entries of ten people.
+fn filled() -> Place {
+    let place = Place::new();
+    place.append(&[], &lines(0..100)).exits(exit::DONE);
+    place
+}
+
+fn vault(place: &Place) -> Vault {
+    let id = bulla::info(place.audit()).unwrap().id;
+    Vault::open(&place.path("audit.keys"), id, Access::Write, &Settings::default()).unwrap()
+}
+
+/// The log records that these were erased.
+fn record(place: &Place, numbers: &[u64]) {
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    log.record(Event::Erased {
+        numbers: numbers.to_vec(),
+        order: "an order".to_owned(),
+        remains: Vec::new(),
+    });
+    log.close().unwrap();
+}
+
+fn withheld(lines: &[Value], why: &str) -> usize {
+    lines.iter().filter(|line| line["withheld"] == why && line["location"].is_null()).count()
+}
+
+#[test]
+fn without_the_vault_nothing_personal_is_read_and_what_to_do_is_said() {
+    let place = filled();
+    fs::rename(place.keys("vault"), place.path("vault")).unwrap();
+    for command in [&["export"][..], &["export", "--salvage"], &["prove", "--entry", "1"], &["tail"]] {
+        let ran = place.run(command[0], &command[1..]).exits(exit::REFUSED);
+        assert!(ran.err.contains("--keys") && ran.err.contains("--withhold-personal"), "{ran:?}");
+        assert_eq!(ran.out, "");
+    }
+    let ran = place.run("export", &["--withhold-personal"]).exits(exit::DONE);
+    let entries = parse_lines(&ran.out);
+    assert_eq!((entries.len(), withheld(&entries, "not-given")), (100, 100));
+    assert!(entries.iter().all(|entry| entry["operation"] == "read" && entry["subject"].is_null()));
+    assert_eq!(ran.err, "100 entries came without their personal fields: their keys were not given\n");
+    let ran = place.run("tail", &["--withhold-personal", "--entries", "0..99"]).exits(exit::DONE);
+    assert_eq!(parse_lines(&ran.out), entries);
+
+    let verified = place.run("verify", &[]).exits(exit::DONE);
+    assert!(verified.out.contains("personal groups were not opened: no vault is at hand"), "{verified:?}");
+    let file = place.path("a.proof");
+    place
+        .run("prove", &["--withhold-personal", "--entry", "1", "-o", file.to_str().unwrap()])
+        .exits(exit::DONE);
+    let ran = bulla(arguments!["check", file]).exits(exit::DONE);
+    let disclosed = parse_lines(&ran.out);
+    assert_eq!(withheld(&disclosed, "not-given"), disclosed.len());
+
+    // The vault is found where it is said to be.
+    let keys = place.path("audit.keys");
+    fs::rename(place.path("vault"), place.keys("vault")).unwrap();
+    fs::rename(&keys, place.path("elsewhere")).unwrap();
+    let elsewhere = place.path("elsewhere");
+    let ran = place.run("export", &["--keys", elsewhere.to_str().unwrap()]).exits(exit::DONE);
+    assert!(parse_lines(&ran.out).iter().all(|entry| entry["withheld"].is_null()), "{ran:?}");
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn a_vault_that_is_not_this_logs_or_not_whole_is_refused_with_its_own_reason() {
+    let (place, other) = (filled(), filled());
+    let [vault, roots] = ["vault", "roots"].map(|name| place.keys(name));
+    let away = |path: &Path| path.with_extension("away");
+    fs::rename(&vault, away(&vault)).unwrap();
+    fs::rename(&roots, away(&roots)).unwrap();
+    let fails = |code: i32, why: &str| {
+        let ran = place.run("export", &[]).exits(code);
+        assert!(ran.err.contains(why) && ran.out.is_empty(), "{ran:?}");
+    };
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir(to).unwrap();
+        for file in fs::read_dir(from).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    };
+    copy(&other.keys("vault"), &vault);
+    copy(&other.keys("roots"), &roots);
+    fails(exit::REFUSED, "the vault of another log");
+    let ran = place.run("verify", &[]).exits(exit::DONE);
+    assert!(ran.out.contains("were not opened: ") && ran.out.contains("another log"), "{ran:?}");
+
+    fs::remove_dir_all(&vault).unwrap();
+    copy(&away(&vault), &vault);
+    fs::remove_dir_all(&roots).unwrap();
+    fs::create_dir(&roots).unwrap();
+    fails(exit::REFUSED, "root");
+    place.run("verify", &[]).exits(exit::REFUSED);
+}
+
+#[test]
+fn who_was_erased_is_told_from_whose_key_is_lost() {
+    let place = filled();
+    let vault = vault(&place);
+    let number = vault.find("s3").unwrap().unwrap().number;
+    let erased = vault.erase(&["s3"]).unwrap().unwrap();
+    let ran = place.run("export", &[]).exits(exit::REFUSED);
+    assert!(ran.err.contains("try again in a moment") && ran.out.is_empty(), "{ran:?}");
+
+    // The vault lets go of it, and the log knows nothing.
+    vault.confirm(erased.numbers()).unwrap();
+    drop(vault);
+    let all = |code: i32, why: &str| -> (Vec<Value>, Ran) {
+        let ran = place.run("export", &[]).exits(code);
+        let entries = parse_lines(&ran.out);
+        assert_eq!((entries.len(), withheld(&entries, why)), (100, 10), "{ran:?}");
+        (entries, ran)
+    };
+    let (_, ran) = all(exit::VIOLATION, "key-lost");
+    assert!(ran.err.contains("10 entries came without their personal fields: keys are lost"), "{ran:?}");
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!((&report["findings"][0]["kind"], &report["erased"]), (&"key-lost".into(), &0.into()));
+    assert_eq!(report["findings"][0]["entries"], serde_json::json!([3, 93]));
+
+    record(&place, &[number]);
+    let (entries, ran) = all(exit::DONE, "erased");
+    assert_eq!(ran.err, "10 entries came without their personal fields: erased\n");
+    let others = entries.iter().filter(|entry| entry["entry"].as_u64().unwrap() % 10 != 3);
+    assert!(others.clone().all(|entry| entry["withheld"].is_null() && entry["location"].is_string()));
+    assert_eq!(others.count(), 90);
+    let report = place.run("verify", &["--json"]).exits(exit::DONE).json();
+    assert_eq!((&report["findings"], &report["erased"]), (&serde_json::json!([]), &10.into()));
+    let ran = place.run("export", &["--subject", "s3"]).exits(exit::DONE);
+    assert_eq!(ran.out, "");
+    let csv = place.run("export", &["--format", "csv"]).exits(exit::DONE).out;
+    let ends = |end: &str| csv.lines().skip(1).filter(|line| line.ends_with(end)).count();
+    assert_eq!((ends(",,,,erased"), ends(",")), (10, 90), "{csv}");
+    let ran = place.run("tail", &["--entries", "0..99"]).exits(exit::DONE);
+    assert_eq!(parse_lines(&ran.out), entries);
+    let salvaged = place.run("export", &["--salvage"]).exits(exit::DONE);
+    assert_eq!(parse_lines(&salvaged.out), entries);
+
+    // What comes of the same person now is another subject's.
+    place.append(&[], &lines(3..4)).exits(exit::DONE);
+    assert_eq!(parse_lines(&place.run("export", &["--subject", "s3"]).exits(exit::DONE).out).len(), 1);
+}
+
+#[test]
+fn a_log_has_erasure_from_the_first_or_never() {
+    let place = filled();
+    let get = |place: &Place| place.run("config", &["get", "log.erasure"]).exits(exit::DONE).out;
+    let file = |place: &Place| fs::read_to_string(place.audit().join("bulla.toml")).unwrap();
+    assert_eq!((place.info("erasure"), get(&place)), (true.into(), "on\n".to_owned()));
+    assert!(file(&place).contains("\nerasure = \"on\"\n"));
+    let ran = place.run("config", &["set", "log.erasure", "off"]).exits(exit::REFUSED);
+    assert!(ran.err.contains("never changes"), "{ran:?}");
+
+    let without = Place::empty();
+    let made = bulla(arguments!["init", without.audit(), "--erasure", "off", "--json"]).exits(exit::DONE);
+    assert_eq!(made.json()["erasure"], false);
+    assert!(!without.keys("vault").exists());
+    without.append(&[], &lines(0..10)).exits(exit::DONE);
+    assert_eq!((without.info("erasure"), get(&without)), (false.into(), "off\n".to_owned()));
+    assert!(file(&without).contains("\nerasure = \"off\"\n"));
+    assert_eq!(without.entries().len(), 10);
+    bulla(arguments!["init", place.path("other"), "--erasure", "maybe"]).exits(exit::USAGE);
+}

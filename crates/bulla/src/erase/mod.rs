@@ -1,0 +1,24 @@
+//! Erasing data subjects: who orders it, who is held, what the log tells of it.
+//!
+//! The keys are destroyed by the [vault](crate::vault), step by step; `engine::erasing` sees to it that nothing is sealed
+//! under them meanwhile, and that the log tells of it. What remains is in [`crate::event::Remains`].
+
+pub(crate) mod holds;
+mod order;
+pub(crate) mod pending;
+
+pub use holds::{Hold, holds};
+pub use order::ErasureOrder;
+
+/// An erasure that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// The numbers of the data subjects, ascending.
+    pub numbers: Vec<u64>,
+    /// Those of the order whom the vault did not know: nobody of that name was logged, or they were erased before.
+    pub unknown: Vec<String>,
+    /// The frame of the event that tells of it, which a checkpoint covers.
+    pub frame: u64,
+    /// Whether this order had been carried out before, so that nothing was done now.
+    pub before: bool,
+}

@@ -1,0 +1,165 @@
+//! The order to erase, with the names of those whom it is about: what the one who gave it keeps.
+
+use crate::environment::Environment;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::signing::SigningKey;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::Hash;
+use bulla_proof::order::{MAX_ORDERED, MAX_REASON, ORDER_SALT_LENGTH, Order, ordered_subject};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Debug};
+
+/// An order to erase data subjects, and who they are. As confidential as their names; [`ErasureOrder::note`] alone is
+/// public, and becomes part of the log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ErasureOrder {
+    note: String,
+    subjects: Vec<Ordered>,
+}
+
+/// A data subject of an order.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ordered {
+    subject: String,
+    salt: Salt,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct Salt([u8; ORDER_SALT_LENGTH]);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderFile {
+    order: String,
+    subjects: Vec<Ordered>,
+}
+
+impl ErasureOrder {
+    /// Orders the erasure of `subjects` of `log`, signed with the log's erasure key. `reason` becomes public.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no subject, one is named twice, there are more than 4,096, or the reason is more than
+    /// one line of 1,024 bytes.
+    pub fn give(
+        key: &SigningKey,
+        log: LogId,
+        subjects: &[&str],
+        reason: Option<&str>,
+        environment: &Environment,
+    ) -> Result<Self> {
+        let ordered = |subject: &&str| {
+            let mut salt = [0; ORDER_SALT_LENGTH];
+            environment.random.fill(&mut salt)?;
+            Ok(Ordered { subject: (*subject).to_owned(), salt: Salt(salt) })
+        };
+        let mut sorted = subjects.to_vec();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid(format!("`{}` is named twice", twice[0])));
+        }
+        if !(1..=MAX_ORDERED).contains(&sorted.len()) {
+            return Err(Error::invalid(format!("an order names 1 to {MAX_ORDERED} data subjects")));
+        }
+        let subjects = subjects.iter().map(ordered).collect::<Result<Vec<Ordered>>>()?;
+        let order = Order {
+            log,
+            seconds: environment.clock.now().div_euclid(1_000_000_000).try_into().unwrap_or(0),
+            reason: reason.map(str::to_owned),
+            subjects: subjects.iter().map(Ordered::commitment).collect(),
+        };
+        let note = order.sign(key.verifier(), |text| key.sign(text));
+        let note = note
+            .map_err(|error| Error::invalid(format!("{error} (a reason has {MAX_REASON} bytes at most)")))?;
+        Ok(ErasureOrder { note, subjects })
+    }
+
+    /// Reads the file of an order. Whether it holds for a log is known when that carries it out.
+    ///
+    /// # Errors
+    /// `Invalid` where it is none.
+    pub fn parse(text: &str) -> Result<Self> {
+        let file = serde_json::from_str::<OrderFile>(text);
+        // What is in the file is confidential: the error says where, not what.
+        let file = file.map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Error::invalid(format!("it is not an order to erase (line {line}, column {column})"))
+        })?;
+        Ok(ErasureOrder { note: file.order, subjects: file.subjects })
+    }
+
+    /// The file, as JSON.
+    pub fn render(&self) -> String {
+        let file = OrderFile { order: self.note.clone(), subjects: self.subjects.clone() };
+        serde_json::to_string_pretty(&file).expect("an order has nothing that JSON cannot hold") + "\n"
+    }
+
+    /// The public part, a signed note of [`bulla_proof::order`].
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// The data subjects' names.
+    pub fn subjects(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.subjects.iter().map(|ordered| &ordered.subject[..])
+    }
+
+    /// That it was signed with the erasure key of `log`, and is about those whom the file names.
+    ///
+    /// # Errors
+    /// `Refused` where it was not.
+    pub fn check(&self, key: &VerifierKey, log: LogId) -> Result<Order> {
+        let order = Order::open(self.note.as_bytes(), key);
+        let order = order.map_err(|error| refused(format!("{error}; it has to be signed with {key}")))?;
+        if order.log != log {
+            return Err(refused(format!("it is for the log {}, not for {log}", order.log)));
+        }
+        self.check_names(&order).map(|()| order)
+    }
+
+    /// That `order` is about those whom the file names.
+    ///
+    /// # Errors
+    /// `Refused` where it is about others.
+    pub fn check_names(&self, order: &Order) -> Result<()> {
+        match self.subjects.iter().map(Ordered::commitment).eq(order.subjects.iter().copied()) {
+            true => Ok(()),
+            false => Err(refused("it is signed for others than those whom it names".to_owned())),
+        }
+    }
+}
+
+fn refused(why: String) -> Error {
+    Error::new(ErrorKind::Refused, format!("the order to erase: {why}"))
+}
+
+impl Ordered {
+    fn commitment(&self) -> Hash {
+        ordered_subject(&self.salt.0, &self.subject)
+    }
+}
+
+impl Debug for ErasureOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErasureOrder").field("subjects", &self.subjects.len()).finish_non_exhaustive()
+    }
+}
+
+impl TryFrom<String> for Salt {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Salt).ok_or("a salt is 32 bytes in base64")
+    }
+}
+
+impl From<Salt> for String {
+    fn from(salt: Salt) -> Self {
+        BASE64_STANDARD.encode(salt.0)
+    }
+}

@@ -1,0 +1,61 @@
+//! What an erasure that is under way will tell the log: kept in the key directory until the log has it.
+
+use crate::error::{Error, Result};
+use crate::keys::{files, read_small};
+use crate::store::{self, Store};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// Written before the keys are destroyed, removed after the event is under a checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pending {
+    /// The numbers of the data subjects, ascending.
+    pub(crate) numbers: Vec<u64>,
+    /// The order, a signed note.
+    pub(crate) order: String,
+}
+
+/// An event has no more either.
+const LIMIT: u64 = 1 << 20;
+
+impl Pending {
+    /// Reads it back, if there is one.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
+        let bytes = match read_small(keys, files::ERASURE, LIMIT) {
+            Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            read => read?,
+        };
+        let name = keys.describe(files::ERASURE);
+        let pending = serde_json::from_slice(&bytes);
+        pending.map(Some).map_err(|error| Error::tampered(format!("{name} is damaged: {error}")))
+    }
+
+    /// Makes it durable.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+        let text = serde_json::to_vec(self).map_err(|_| Error::invalid("the order does not fit memory"))?;
+        let written = store::replace(keys, files::ERASURE, &text);
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))
+    }
+
+    /// The log has it.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub(crate) fn remove(keys: &dyn Store) -> Result<()> {
+        match keys.remove(files::ERASURE) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(format!("removing {}", keys.describe(files::ERASURE)), error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Why the personal fields of an entry are not given out.
+
+use std::fmt;
+
+/// Why the personal fields of an entry are not given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Withheld {
+    /// The log says that the key of one of its data subjects was destroyed.
+    Erased,
+    /// The key of one of its data subjects is not where it should be, and the log says of no erasure: nobody can read
+    /// the fields any more, and nobody is known to have asked for that.
+    KeyLost,
+    /// The keys at hand are not everybody's: somebody else may have this one.
+    NotGiven,
+}
+
+impl Withheld {
+    /// All of them.
+    pub const ALL: [Withheld; 3] = [Withheld::Erased, Withheld::KeyLost, Withheld::NotGiven];
+
+    /// The name, as in what an export says of an entry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Withheld::Erased => "erased",
+            Withheld::KeyLost => "key-lost",
+            Withheld::NotGiven => "not-given",
+        }
+    }
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many entries come without their personal fields, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WithheldEntries {
+    /// [`Withheld::Erased`].
+    pub erased: u64,
+    /// [`Withheld::KeyLost`].
+    pub key_lost: u64,
+    /// [`Withheld::NotGiven`].
+    pub not_given: u64,
+}
+
+impl WithheldEntries {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.erased + self.key_lost + self.not_given
+    }
+
+    /// Those for this reason.
+    pub fn of(self, why: Withheld) -> u64 {
+        match why {
+            Withheld::Erased => self.erased,
+            Withheld::KeyLost => self.key_lost,
+            Withheld::NotGiven => self.not_given,
+        }
+    }
+
+    /// One more entry, if it is withheld.
+    pub(crate) fn count(&mut self, why: Option<Withheld>) {
+        match why {
+            Some(Withheld::Erased) => self.erased += 1,
+            Some(Withheld::KeyLost) => self.key_lost += 1,
+            Some(Withheld::NotGiven) => self.not_given += 1,
+            None => {}
+        }
+    }
+
+    pub(crate) fn add(&mut self, others: Self) {
+        self.erased += others.erased;
+        self.key_lost += others.key_lost;
+        self.not_given += others.not_given;
+    }
+}

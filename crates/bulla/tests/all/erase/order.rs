@@ -1,0 +1,107 @@
+//! Who may order an erasure, and what an order is.
+
+use super::world::World;
+use bulla::environment::Environment;
+use bulla::keys::signing::SigningKey;
+use bulla::{ErasureOrder, ErrorKind, Init, Log, Options};
+
+#[test]
+fn only_the_erasure_key_of_the_log_orders() {
+    let (world, other) = (World::new(), World::new());
+    world.append(0..60);
+    let key_of = |name: &str| {
+        let key = std::fs::read_to_string(world.keys().join(name)).unwrap();
+        SigningKey::parse(&key).unwrap()
+    };
+    let environment = Environment::default();
+    let give = |key: &SigningKey, log| ErasureOrder::give(key, log, &["user_7"], None, &environment).unwrap();
+    let signing = give(&key_of("signing.key"), world.id);
+    let of_other = other.order(&["user_7"]);
+    let for_other = give(&key_of("erasure.key"), other.id);
+    // The note of one order, and the names of another.
+    let text = world.order(&["user_7"]).render().replace("user_7", "user_8");
+    let about_another = ErasureOrder::parse(&text).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    for order in [signing, of_other, for_other, about_another] {
+        let error = log.erase(&order).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().starts_with("the order to erase: "), "{error}");
+    }
+    log.close().unwrap();
+    assert!(world.entries().1.is_empty());
+}
+
+#[test]
+fn an_order_that_was_written_to_a_file_is_the_same() {
+    let world = World::new();
+    let order = world.order_for(&["user_7", "Zoë \u{1f5dd} \"quoted\""], Some("a \"reason\""));
+    assert!(ErasureOrder::parse(&order.render()).unwrap() == order);
+    assert_eq!(format!("{order:?}"), "ErasureOrder { subjects: 2, .. }");
+    for text in ["", "{}", "{\"order\":\"\",\"subjects\":[{\"subject\":\"a\",\"salt\":\"AAAA\"}]}", "secret"]
+    {
+        let error = ErasureOrder::parse(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn orders_that_break_a_limit_are_not_given() {
+    let world = World::new();
+    let key = std::fs::read_to_string(world.keys().join("erasure.key")).unwrap();
+    let key = SigningKey::parse(&key).unwrap();
+    let long = "r".repeat(1025);
+    let many = (0..4097).map(|number| number.to_string()).collect::<Vec<_>>();
+    let many = many.iter().map(String::as_str).collect::<Vec<_>>();
+    let cases: [(&[&str], Option<&str>); 6] = [
+        (&[], None),
+        (&many, None),
+        (&["a", "b", "a"], None),
+        (&["a"], Some("")),
+        (&["a"], Some("two\nlines")),
+        (&["a"], Some(&long)),
+    ];
+    for (subjects, reason) in cases {
+        let error =
+            ErasureOrder::give(&key, world.id, subjects, reason, &Environment::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    assert!(ErasureOrder::give(&key, world.id, &many[..4096], Some("r"), &Environment::default()).is_ok());
+}
+
+#[test]
+fn the_key_need_not_be_on_the_host() {
+    let place = tempfile::tempdir().unwrap();
+    let elsewhere = World::new();
+    let key = std::fs::read_to_string(elsewhere.keys().join("erasure.key")).unwrap();
+    let key = SigningKey::parse(&key).unwrap();
+    let directory = place.path().join("audit");
+    let created =
+        Init::default().erasure(true).erasure_key(key.verifier().clone()).create(&directory).unwrap();
+    assert!(!created.made_erasure_key && !place.path().join("audit.keys/erasure.key").exists());
+    let world = World { directory, key: created.verifier_key, id: created.id, _place: place };
+    world.append(0..60);
+    let order = ErasureOrder::give(&key, world.id, &["user_7"], None, &Environment::default()).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert_eq!(log.erase(&order).unwrap().numbers.len(), 1);
+    log.close().unwrap();
+}
+
+#[test]
+fn nobody_unknown_is_erased_and_nothing_of_a_log_without_erasure() {
+    let world = World::new();
+    world.append(0..60);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let error = log.erase(&world.order(&["nobody"])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("knows nobody of that name"), "{error}");
+    log.close().unwrap();
+
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().erasure(false).create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    let error = log.erase(&world.order(&["user_7"])).unwrap_err();
+    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("erasure = \"off\""), "{error}");
+    log.close().unwrap();
+}

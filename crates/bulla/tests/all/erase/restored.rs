@@ -1,0 +1,112 @@
+//! What a backup brings back, the log takes away again.
+
+use super::world::{World, copy};
+use bulla::vault::Access;
+use bulla::{ErrorKind, Log, Options, Restore};
+use std::path::Path;
+
+fn put_back(from: &Path, to: &Path, names: &[&str]) {
+    for name in names {
+        let (from, to) = (from.join(name), to.join(name));
+        if from.is_dir() {
+            std::fs::remove_dir_all(&to).unwrap();
+            super::world::copy_into(&from, &to);
+        } else {
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+fn erase(world: &World, subject: &str) -> u64 {
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let erasure = log.erase(&world.order(&[subject])).unwrap();
+    log.close().unwrap();
+    erasure.frame
+}
+
+#[test]
+fn a_vault_that_was_restored_erases_again_what_the_log_erased() {
+    let world = World::new();
+    world.append(0..200);
+    let backup = copy(&world.keys());
+    erase(&world, "user_7");
+    erase(&world, "user_9");
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    assert!(world.vault(Access::Read).find("user_7").unwrap().is_some());
+
+    let before = bulla::info(&world.directory).unwrap().tree_size;
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    let vault = world.vault(Access::Read);
+    assert!(vault.find("user_7").unwrap().is_none() && vault.find("user_9").unwrap().is_none());
+    assert!(vault.find("user_8").unwrap().is_some());
+    // The epoch of the opening, and no second event.
+    assert_eq!(bulla::info(&world.directory).unwrap().tree_size, before + 1);
+    drop(vault);
+    assert!(world.verified().ok);
+}
+
+/// Of a crash: the event is durable, no checkpoint covers it yet.
+#[test]
+fn an_erasure_that_no_checkpoint_covers_is_followed_too() {
+    let world = World::new();
+    world.append(0..200);
+    let backup = copy(&world.keys());
+    let checkpoint = std::fs::read(world.directory.join("checkpoint")).unwrap();
+    let tree = copy(&world.directory.join("tile"));
+    let state = std::fs::read(world.keys().join("seal.state")).unwrap();
+    erase(&world, "user_7");
+    std::fs::write(world.directory.join("checkpoint"), checkpoint).unwrap();
+    std::fs::write(world.keys().join("seal.state"), state).unwrap();
+    put_back(tree.path().parent().unwrap(), &world.directory, &[]);
+    std::fs::remove_dir_all(world.directory.join("tile")).unwrap();
+    super::world::copy_into(tree.path(), &world.directory.join("tile"));
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert!(log.recovery().frames > 0);
+    log.close().unwrap();
+    assert!(world.vault(Access::Read).find("user_7").unwrap().is_none());
+    assert!(world.verified().ok);
+}
+
+#[test]
+fn a_key_directory_that_is_older_than_the_log_is_not_written_with() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    // New people, who get numbers, and one who is erased.
+    world.append(20..50);
+    erase(&world, "user_7");
+    erase(&world, "user_30");
+    std::fs::remove_dir_all(world.keys()).unwrap();
+    super::world::copy_into(backup.path(), &world.keys());
+    let refused = || {
+        let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("older than the log"), "{error}");
+    };
+    refused();
+    // Whose identity opens nothing has changed nothing.
+    let stranger = Restore::new(&world.directory, World::stranger()).run().unwrap_err();
+    assert_eq!(stranger.kind(), ErrorKind::NoKey, "{stranger}");
+    refused();
+    let restored = Restore::new(&world.directory, world.identity()).run().unwrap();
+    assert_eq!(restored.lost, 30);
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 50);
+    world.append(50..100);
+    let vault = world.vault(Access::Read);
+    assert!(
+        vault.find("user_7").unwrap().is_some_and(|back| back.number >= 50),
+        "who is back is somebody else"
+    );
+    assert_eq!(vault.find("user_8").unwrap().map(|known| known.number), Some(8));
+    drop(vault);
+    // Of those who were new since the backup the keys are lost.
+    let (_, withheld) = world.entries();
+    let gone = |number: &u64| {
+        World::subjects(*number).iter().any(|subject| {
+            let known = (0..20).any(|known| World::subjects(known).contains(subject));
+            *number < 50 && (!known || subject == "user_7")
+        })
+    };
+    assert_eq!(withheld, (0..100).filter(gone).collect::<Vec<_>>());
+}

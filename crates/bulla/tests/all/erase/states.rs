@@ -1,0 +1,95 @@
+//! Whatever step an erasure was cut short at: opening the log goes on, and the log tells of it.
+
+use super::world::World;
+use bulla::event::Event;
+use bulla::vault::Access;
+use bulla::{ErasureOrder, ErrorKind, Log, Options};
+use serde_json::json;
+
+/// What the log's events say that was erased.
+fn told(world: &World) -> Vec<Vec<u64>> {
+    let mut told = Vec::new();
+    for frame in 0..bulla::info(&world.directory).unwrap().tree_size {
+        if let Ok(event) = world.reader().prove_event(frame)
+            && let Event::Erased { numbers, .. } = Event::decode(event.verify(None).unwrap().event()).unwrap()
+        {
+            told.push(numbers);
+        }
+    }
+    told
+}
+
+/// A closed log, its order for `user_7`, and that one's number.
+fn world() -> (World, ErasureOrder, u64) {
+    let world = World::new();
+    world.append(0..60);
+    let order = world.order(&["user_7"]);
+    let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+    (world, order, number)
+}
+
+fn write_pending(world: &World, order: &ErasureOrder, number: u64) {
+    let pending = json!({ "numbers": [number], "order": order.note() });
+    std::fs::write(world.keys().join("erasure.pending"), pending.to_string()).unwrap();
+}
+
+/// Opens and closes the log, which has to finish what was begun.
+fn finished(world: &World, number: u64) {
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    let vault = world.vault(Access::Read);
+    assert!(vault.find("user_7").unwrap().is_none() && vault.unconfirmed().unwrap().is_none());
+    drop(vault);
+    assert!(!world.keys().join("erasure.pending").exists());
+    assert!(told(world).contains(&vec![number]));
+    assert!(!world.entries().1.is_empty() && world.verified().ok);
+}
+
+#[test]
+fn what_was_only_intended_is_carried_out() {
+    let (world, order, number) = world();
+    write_pending(&world, &order, number);
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+    finished(&world, number);
+}
+
+#[test]
+fn what_was_committed_is_destroyed_and_told() {
+    let (world, order, number) = world();
+    write_pending(&world, &order, number);
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap().commit().unwrap();
+    finished(&world, number);
+}
+
+#[test]
+fn what_was_destroyed_is_told() {
+    let (world, order, number) = world();
+    write_pending(&world, &order, number);
+    world.vault(Access::Write).erase(&["user_7"]).unwrap().unwrap();
+    finished(&world, number);
+}
+
+#[test]
+fn what_was_written_down_and_not_begun_is_forgotten() {
+    let (world, order, number) = world();
+    write_pending(&world, &order, number);
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    assert!(!world.keys().join("erasure.pending").exists());
+    assert_eq!((told(&world).len(), world.entries().1.len()), (0, 0));
+}
+
+/// Nobody ordered it as far as anything says.
+#[test]
+fn what_nobody_ordered_is_withdrawn() {
+    let (world, ..) = world();
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    assert_eq!((told(&world).len(), world.entries().1.len()), (0, 0));
+}
+
+#[test]
+fn keys_that_nobody_ordered_to_destroy_are_told_of() {
+    let (world, ..) = world();
+    world.vault(Access::Write).erase(&["user_7"]).unwrap().unwrap();
+    let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+    assert!(error.kind() == ErrorKind::Tampered && error.to_string().contains("erasure.pending"), "{error}");
+}

@@ -1,0 +1,137 @@
+//! A log with erasure on the file system, and who orders what.
+
+use bulla::environment::Environment;
+use bulla::keys::recipients::IdentityFile;
+use bulla::keys::signing::SigningKey;
+use bulla::vault::{Access, Settings, Vault};
+use bulla::{
+    Entry, ErasureOrder, Init, Log, Options, Producer, Query, Reader, Report, VerifierKey, Verify,
+    default_keys,
+};
+use bulla_proof::LogId;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) struct World {
+    pub(crate) directory: PathBuf,
+    pub(crate) key: VerifierKey,
+    pub(crate) id: LogId,
+    pub(crate) _place: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("audit");
+        let created = Init::default().erasure(true).create(&directory).unwrap();
+        World { directory, key: created.verifier_key, id: created.id, _place: place }
+    }
+
+    pub(crate) fn keys(&self) -> PathBuf {
+        default_keys(&self.directory)
+    }
+
+    /// Whose the entry with this number is: somebody's of fifty, and of every tenth somebody's else too.
+    pub(crate) fn subjects(number: u64) -> Vec<String> {
+        let one = format!("user_{}", number % 50);
+        match number % 10 {
+            0 => vec![one, format!("user_{}", number / 10 % 50)],
+            _ => vec![one],
+        }
+    }
+
+    pub(crate) fn put(producer: &mut Producer, number: u64) {
+        let location = format!("place {number}");
+        let subjects = Self::subjects(number);
+        let mut entry = Entry::new("read", &location);
+        entry.subjects = Some(subjects.iter().map(String::as_str).collect());
+        producer.append(&entry).unwrap();
+    }
+
+    pub(crate) fn append(&self, range: Range<u64>) {
+        let log = Log::open(&self.directory, Options::default()).unwrap();
+        let mut producer = log.producer().unwrap();
+        range.for_each(|number| Self::put(&mut producer, number));
+        drop(producer);
+        log.close().unwrap();
+    }
+
+    pub(crate) fn order(&self, subjects: &[&str]) -> ErasureOrder {
+        self.order_for(subjects, None)
+    }
+
+    pub(crate) fn order_for(&self, subjects: &[&str], reason: Option<&str>) -> ErasureOrder {
+        let key = std::fs::read_to_string(self.keys().join("erasure.key")).unwrap();
+        let key = SigningKey::parse(&key).unwrap();
+        ErasureOrder::give(&key, self.id, subjects, reason, &Environment::default()).unwrap()
+    }
+
+    pub(crate) fn vault(&self, access: Access) -> Vault {
+        Vault::open(&self.keys(), self.id, access, &Settings::default()).unwrap()
+    }
+
+    pub(crate) fn identity(&self) -> Arc<IdentityFile> {
+        let identity = std::fs::read_to_string(self.keys().join("identity.age")).unwrap();
+        Arc::new(IdentityFile::parse(&identity).unwrap())
+    }
+
+    /// Somebody's who cannot read this log.
+    pub(crate) fn stranger() -> Arc<IdentityFile> {
+        let (identity, _) = bulla::keys::identities::generate();
+        Arc::new(IdentityFile::parse(&identity).unwrap())
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader_of(&self.directory)
+    }
+
+    /// A reader of a copy of the log, with the vault as it is now.
+    pub(crate) fn reader_of(&self, directory: &Path) -> Reader {
+        let vault = Arc::new(self.vault(Access::Read));
+        Reader::open(directory).unwrap().key(self.key.clone()).identity(self.identity()).group_keys(vault)
+    }
+
+    /// The numbers of the entries that come out whole, and of those without their personal fields.
+    pub(crate) fn entries(&self) -> (Vec<u64>, Vec<u64>) {
+        let (mut whole, mut withheld) = (Vec::new(), Vec::new());
+        let read = self.reader().for_each(&Query::new(), |number, entry| {
+            let Some(location) = entry.location else {
+                assert!(entry.subjects.is_none() && entry.payload.is_none());
+                withheld.push(number);
+                return Ok(());
+            };
+            assert_eq!(location, format!("place {number}").as_bytes());
+            assert_eq!(entry.subjects.as_deref().unwrap_or_default(), Self::subjects(number));
+            whole.push(number);
+            Ok(())
+        });
+        assert_eq!(read.unwrap().entries, (whole.len() + withheld.len()) as u64);
+        (whole, withheld)
+    }
+
+    pub(crate) fn verified(&self) -> Report {
+        let vault = Arc::new(self.vault(Access::Read));
+        let verify = Verify::open(&self.directory).unwrap().key(self.key.clone());
+        verify.identity(self.identity()).group_keys(vault).run().unwrap()
+    }
+}
+
+/// A copy of a directory, which is removed when dropped.
+pub(crate) fn copy(directory: &Path) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    copy_into(directory, place.path());
+    place
+}
+
+pub(crate) fn copy_into(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let to = to.join(item.file_name());
+        match item.file_type().unwrap().is_dir() {
+            true => copy_into(&item.path(), &to),
+            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        }
+    }
+}

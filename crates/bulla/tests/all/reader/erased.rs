@@ -1,0 +1,242 @@
+//! What is personal and cannot be read any more: erased where the log says so, otherwise lost.
+
+use super::world::*;
+use crate::damage::image::Image;
+use crate::damage::world::Mask;
+use crate::register::Register;
+use bulla::event::Event;
+use bulla::keys::group::{GroupKeys, GroupSecret, Place, SharedOnly};
+use bulla::store::Store;
+use bulla::{
+    Export, FindingKind, Log, Query, ReadReport, Reader, Result, Step, Verify, Withheld, WithheldEntries,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The entries of each of three people in a block, and one of two of them.
+const OF_EACH: u64 = 4;
+
+fn block(world: &mut World, log: &Log) {
+    let mut rows =
+        (0..3 * OF_EACH).map(|n| Row::new(0, "read").subject(&format!("user_{}", n % 3))).collect::<Vec<_>>();
+    rows.push(Row::new(0, "read").subject("user_0").subject("user_1"));
+    world.block(log, rows, 1);
+}
+
+/// The log records an erasure, under a checkpoint.
+fn record(log: &Log, numbers: &[u64]) {
+    log.record(Event::Erased {
+        numbers: numbers.to_vec(),
+        order: "an order".to_owned(),
+        remains: Vec::new(),
+    });
+    drain(log);
+    log.step(Step::Checkpoint).unwrap();
+}
+
+fn log(blocks: usize) -> (World, Log) {
+    let mut world = World::grouped(1);
+    let log = world.open();
+    (0..blocks).for_each(|_| block(&mut world, &log));
+    log.step(Step::Checkpoint).unwrap();
+    (world, log)
+}
+
+fn read(reader: &Reader) -> ReadReport {
+    answer(reader, &Query::new()).unwrap().1
+}
+
+fn erased(erased: u64) -> WithheldEntries {
+    WithheldEntries { erased, ..Default::default() }
+}
+
+fn key_lost(key_lost: u64) -> WithheldEntries {
+    WithheldEntries { key_lost, ..Default::default() }
+}
+
+fn verify(world: &World, image: Image) -> bulla::Report {
+    let keys: Arc<dyn GroupKeys> = world.register.clone().unwrap();
+    world.verify(image).group_keys(keys).run().unwrap()
+}
+
+#[test]
+fn a_key_that_is_gone_is_lost_until_the_log_says_that_it_was_destroyed() {
+    let (world, log) = log(2);
+    let number = world.register.as_ref().unwrap().lose("user_1");
+    let gone = 2 * (OF_EACH + 1);
+    assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
+    let report = verify(&world, world.image());
+    let found = report.findings.iter().map(|finding| (finding.kind, finding.frame, finding.entries));
+    // From her first entry of the first block to her last one of the second.
+    let expected = [(FindingKind::KeyLost, Some(1), Some((1, 25)))];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!((report.ok, report.erased), (false, 0));
+    assert_eq!(report.findings[0].last_frame, Some(2));
+
+    // Of somebody else that says nothing of her.
+    record(&log, &[number + 1000]);
+    assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
+    // Neither does an event that no checkpoint covers.
+    log.record(Event::Erased { numbers: vec![number], order: String::new(), remains: Vec::new() });
+    drain(&log);
+    assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
+    log.step(Step::Checkpoint).unwrap();
+    assert_eq!(read(&world.reader(world.image())).withheld, erased(gone));
+    let report = verify(&world, world.image());
+    assert_eq!((report.findings.len(), report.erased), (0, gone), "{:?}", report.findings);
+    log.close().unwrap();
+    assert_eq!(read(&world.reader(world.image())).withheld, erased(gone));
+}
+
+#[test]
+fn a_key_that_came_back_is_not_used_once_the_log_says_that_it_was_destroyed() {
+    let (mut world, log) = log(1);
+    let register = world.register.clone().unwrap();
+    let gone = OF_EACH + 1;
+    record(&log, &[register.number_of("user_1")]);
+    block(&mut world, &log);
+    log.close().unwrap();
+    // In both blocks: a number is given once, so the second one was written by a host that did not know.
+    assert_eq!(read(&world.reader(world.image())).withheld, erased(2 * gone));
+    assert_eq!(verify(&world, world.image()).erased, 2 * gone);
+    let (found, _) = answer(&world.reader(world.image()), &Query::new().subject("user_1")).unwrap();
+    assert!(found.is_empty());
+    // Keys that follow the log so far are trusted to have no key that it erased.
+    register.follows.store(3, Ordering::Relaxed);
+    assert_eq!(read(&world.reader(world.image())).withheld, WithheldEntries::default());
+    register.follows.store(2, Ordering::Relaxed);
+    assert_eq!(read(&world.reader(world.image())).withheld, erased(2 * gone));
+}
+
+#[test]
+fn without_everybodys_keys_what_is_missing_is_erased_or_not_given() {
+    let (world, log) = log(1);
+    record(&log, &[world.register.as_ref().unwrap().number_of("user_0")]);
+    let shared = reader(world.image(), &world.key).group_keys(Arc::new(SharedOnly));
+    let expected = WithheldEntries { erased: OF_EACH + 1, key_lost: 0, not_given: 2 * OF_EACH };
+    assert_eq!(read(&shared).withheld, expected);
+    let report = world.verify(world.image()).group_keys(Arc::new(SharedOnly)).run().unwrap();
+    assert!(report.ok, "what was not given is not lost: {:?}", report.findings);
+}
+
+/// A vault from which somebody is erased while it is read.
+struct Meanwhile {
+    register: Arc<Register>,
+    log: Mutex<Log>,
+    done: AtomicBool,
+}
+
+impl GroupKeys for Meanwhile {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        self.register.number(subject)
+    }
+
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        let log = self.log.lock().unwrap();
+        if !self.done.swap(true, Ordering::Relaxed) {
+            record(&log, &[self.register.lose("user_1")]);
+        }
+        self.register.secrets(place, groups)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        self.register.erased_up_to()
+    }
+}
+
+#[test]
+fn who_is_erased_while_somebody_reads_is_erased_and_not_lost() {
+    // With everything of the log known before, and with nothing.
+    for follows in [0, 3] {
+        let made = || {
+            let (world, log) = log(2);
+            let register = world.register.clone().unwrap();
+            register.follows.store(follows, Ordering::Relaxed);
+            (
+                world.store,
+                Arc::new(Meanwhile { register, log: Mutex::new(log), done: AtomicBool::new(false) }),
+            )
+        };
+        let (store, keys) = made();
+        let reader = Reader::open_store(store).unwrap().identity(Arc::new(Mask)).group_keys(keys);
+        assert_eq!(read(&reader).withheld, erased(2 * (OF_EACH + 1)), "{follows}");
+        let (store, keys) = made();
+        let verify = Verify::open_store(store).unwrap().identity(Arc::new(Mask)).group_keys(keys);
+        let report = verify.run().unwrap();
+        assert_eq!((report.ok, report.erased), (true, 2 * (OF_EACH + 1)), "{:?}", report.findings);
+    }
+}
+
+#[test]
+fn a_damaged_log_still_says_who_was_erased() {
+    let (mut world, log) = log(1);
+    let number = world.register.as_ref().unwrap().lose("user_1");
+    record(&log, &[number]);
+    block(&mut world, &log);
+    log.close().unwrap();
+    let image = world.image();
+    let bundles = image.paths().into_iter().filter(|path| path.starts_with("tile/entries"));
+    let damaged = bundles.fold(image, |image, bundle| image.without(&bundle));
+    let report = verify(&world, damaged.clone());
+    assert!(
+        report.findings.iter().all(|finding| finding.kind == FindingKind::BundleDamaged),
+        "{:?}",
+        report.findings
+    );
+    assert_eq!((report.ok, report.erased), (false, OF_EACH + 1));
+
+    let export = Export::open_store(Arc::new(damaged)).unwrap().identity(Arc::new(Mask)).salvage(true);
+    let mut out = Vec::new();
+    let exported = export.group_keys(world.register.clone().unwrap()).run(&mut out).unwrap();
+    assert_eq!((exported.entries, exported.withheld), (2 * (3 * OF_EACH + 1), erased(OF_EACH + 1)));
+}
+
+#[test]
+fn an_event_that_is_damaged_ends_a_query_that_needs_it() {
+    let (world, log) = log(1);
+    record(&log, &[world.register.as_ref().unwrap().number_of("user_1")]);
+    log.close().unwrap();
+    let image = world.image();
+    let event = &frames(&image)[2];
+    let (path, at) = body_of(&image, event);
+    let damaged = image.flipped(&path, at + 12, |byte| byte ^ 1);
+    let error = answer(&world.reader(damaged.clone()), &Query::new()).unwrap_err();
+    assert!(error.to_string().contains("frame 2"), "{error}");
+    world.register.as_ref().unwrap().follows.store(3, Ordering::Relaxed);
+    assert_eq!(read(&world.reader(damaged)).withheld, WithheldEntries::default());
+}
+
+#[test]
+fn who_follows_a_log_sees_why_fields_are_withheld() {
+    let (mut world, log) = log(1);
+    let store: Arc<dyn Store> = world.store.clone();
+    let register = world.register.clone().unwrap();
+    let reader = Reader::open_store(store).unwrap().identity(Arc::new(Mask)).group_keys(register.clone());
+    let mut follow = reader.follow(&Query::new()).unwrap();
+    let mut poll = || {
+        let mut withheld = Vec::new();
+        follow
+            .poll(|followed| {
+                assert_eq!(followed.withheld.is_some(), followed.entry.location.is_none());
+                withheld.extend(followed.withheld);
+                Ok(())
+            })
+            .unwrap();
+        withheld
+    };
+    assert_eq!(poll(), []);
+    // Her key is still here, and the log says that it was destroyed.
+    record(&log, &[register.number_of("user_1")]);
+    block(&mut world, &log);
+    assert_eq!(poll(), [Withheld::Erased; OF_EACH as usize + 1]);
+    register.lose("user_2");
+    block(&mut world, &log);
+    let of = |why| move |withheld: &[Withheld]| withheld.iter().filter(|one| **one == why).count() as u64;
+    let withheld = poll();
+    assert_eq!(of(Withheld::Erased)(&withheld), OF_EACH + 1);
+    assert_eq!(of(Withheld::KeyLost)(&withheld), 0, "she has got another number");
+}
