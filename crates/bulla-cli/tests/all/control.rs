@@ -41,7 +41,8 @@ fn a_writer_takes_recipients_on_and_off_and_rotates() {
         eventually("they are committed", || place.info("entries") == total);
     };
     more(1000..2000, 2000);
-    let set = ["set", "log.recipients", &place.info("recipients")[0].as_str().unwrap().to_owned(), "--json"];
+    let recipients = place.info("recipients");
+    let set = ["set", "log.recipients", recipients[0].as_str().unwrap(), "--json"];
     let removed = place.run("config", &set).exits(exit::DONE).json();
     assert_eq!(removed, json!({ "changed": true, "recorded": true, "live": true }));
     more(2000..3000, 3000);

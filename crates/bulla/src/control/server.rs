@@ -132,7 +132,10 @@ impl Service {
                 self.respond(link, &done.map_or_else(Response::from, Response::Answer)) && !panicked
             }
             // What follows is no message, either.
-            Err(error) => self.respond(link, &error.into()) && false,
+            Err(error) => {
+                self.respond(link, &error.into());
+                false
+            }
         }
     }
 

@@ -141,7 +141,7 @@ fn what_is_no_message_is_told_so_and_ends_its_connection_only() {
 #[test]
 fn a_length_beyond_the_limit_is_refused_before_anything_is_read() {
     let place = Place::new(NEVER);
-    for length in [LIMIT as u32 + 1, u32::MAX] {
+    for length in [u32::try_from(LIMIT).unwrap() + 1, u32::MAX] {
         let link = place.connect();
         rustix::io::write(link.socket(), &length.to_le_bytes()).unwrap();
         assert!(is_error(&response(&link), "invalid"));
@@ -272,7 +272,8 @@ fn the_writer_s_user_and_root_may_ask() {
 
 #[test]
 fn secrets_come_as_they_were_and_as_many_as_asked_for() {
-    let secrets = || (0..MAX_GROUPS).map(|at| (at % 3 > 0).then(|| GroupSecret::new([at as u8; 32])));
+    let bytes = (0..=u8::MAX).cycle().take(MAX_GROUPS);
+    let secrets = || bytes.clone().map(|byte| (byte % 3 > 0).then(|| GroupSecret::new([byte; 32])));
     let sent = Response::Answer(Answer::Secrets(secrets().map(|it| it.map(Secret)).collect()));
     let message = encode(&sent).unwrap();
     let Response::Answer(Answer::Secrets(came)) = decode(&message).unwrap() else { panic!("another answer") };
