@@ -6,6 +6,7 @@ use crate::output::{print, print_json};
 use crate::place::Place;
 use crate::terminal;
 use bulla::config::LogConfig;
+use bulla::control::through_writer;
 use bulla::store::FileSystem;
 use bulla::{Configure, Configured, SettingSource};
 use serde::Serialize;
@@ -22,7 +23,8 @@ Settings count from the next time that the log is opened, and may be changed
 beside a writer. Of the keys of [log] two kinds can be changed: log.recipients,
 age recipients with commas between them, for whom all entries from then on are,
 and log.fields.FIELD, what becomes of a field of them (`bulla init --help`). That
-needs the log for itself and its keys, and is recorded in the log.
+needs the log's keys, and is recorded in the log. A writer that runs changes
+recipients; for a field's rule, stop it first.
 
 Example:
   bulla config audit set linger '20 ms' log.fields.client truncate-ip:24/48
@@ -129,18 +131,20 @@ impl Config {
         let done = apply(configure, &self.place)?;
         let outcome = Outcome::from(&done);
         if self.json { print_json(&outcome) } else { print(&outcome.to_text()) }?;
-        if done.live && done.changed {
+        if done.live && done.settings {
             note!("a writer has the log open: it keeps the settings that it has until it opens it again");
         }
         Ok(Exit::Done)
     }
 }
 
-/// Changes a log's configuration. What a plugin asks meanwhile is asked at the terminal.
+/// Changes a log's configuration: has the writer do it, where one runs, or takes the lock. What a plugin asks meanwhile is
+/// asked at the terminal, unless it is the writer's.
 pub(crate) fn apply(configure: &Configure, place: &Place) -> Result<Configured, Failure> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
-    let done = configure.apply_in(log, keys, &terminal::environment())?;
+    let alone = || configure.apply_in(log, keys, &terminal::environment());
+    let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
     tell_recovery(done.recovery);
     Ok(done)
 }

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
 use crate::place::Place;
+use bulla::control::Client;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -22,9 +23,18 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let facts = Facts::from(bulla::info(self.place.directory())?);
+        let mut facts = Facts::from(bulla::info(self.place.directory())?);
+        facts.writer = self.writer(&facts);
         if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
         Ok(Exit::Done)
+    }
+}
+
+impl Info {
+    /// The process that has the log open, for whoever may ask it.
+    fn writer(&self, facts: &Facts) -> Option<u32> {
+        let client = facts.locked.then(|| Client::connect(self.place.keys()))?;
+        client.ok()?.map(|client| client.status().process)
     }
 }
 
@@ -49,6 +59,8 @@ struct Facts {
     segments: u64,
     /// Whether a writer has the log open.
     locked: bool,
+    /// The process that has, where it is known.
+    writer: Option<u32>,
 }
 
 impl From<bulla::Info> for Facts {
@@ -68,6 +80,7 @@ impl From<bulla::Info> for Facts {
             bytes: info.bytes,
             segments: info.segments,
             locked: info.locked,
+            writer: None,
         }
     }
 }
@@ -97,7 +110,11 @@ impl Facts {
             ("bytes", number(self.bytes)),
             ("segments", number(self.segments)),
         ]);
-        lines.push(("writer", if self.locked { "has it open" } else { "none" }.to_owned()));
+        lines.push(match (self.locked, self.writer) {
+            (false, _) => ("writer", "none".to_owned()),
+            (true, None) => ("writer", "has it open".to_owned()),
+            (true, Some(process)) => ("writer", format!("process {process} has it open")),
+        });
         lines.iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
     }
 }

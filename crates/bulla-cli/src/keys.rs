@@ -9,6 +9,7 @@ use crate::identity::Identities;
 use crate::output::{print, print_json};
 use crate::place::{Place, error_in};
 use crate::terminal;
+use bulla::control::through_writer;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
 use bulla::keys::recipients::{MAX_RECIPIENTS_FILE, parse_recipients_file};
 use bulla::{Configure, ErrorKind};
@@ -26,8 +27,8 @@ use std::path::{Path, PathBuf};
                       bulla keys DIR remove-recipient AGE...\n       bulla keys DIR rotate\n       \
                       bulla keys DIR new-identity -o FILE [--passphrase]",
     after_help = "\
-A change counts for what is written from then on: it needs the log for itself,
-begins an epoch, and is recorded. A new identity is printed nowhere; its
+A change counts for what is written from then on: it begins an epoch, and is
+recorded. Where a writer runs, it is the writer that does it. A new identity is printed nowhere; its
 recipient (age1...) is, for add-recipient.
 
 Example:
@@ -141,12 +142,14 @@ impl Keys {
         Ok(Exit::Done)
     }
 
-    /// Opening begins an epoch; more is not needed for one.
     fn rotate(&self) -> Result<Exit, Failure> {
-        let log = append::open(&self.place, terminal::environment())?;
-        log.close()?;
-        let epochs = bulla::epochs(self.place.directory())?;
-        let number = epochs.last().map(|epoch| epoch.number);
+        let alone = || {
+            // Opening begins an epoch; more is not needed for one.
+            append::open(&self.place, terminal::environment())?.close()?;
+            let epochs = bulla::epochs(self.place.directory())?;
+            Ok(epochs.last().map(|epoch| epoch.number))
+        };
+        let number = through_writer(self.place.keys(), |writer| writer.rotate().map(Some), alone)?;
         match self.json {
             true => print_json(&json!({ "epoch": number })),
             false => print("a new epoch has begun: this host has forgotten the keys of those before\n"),

@@ -6,8 +6,11 @@
 //! - the file changes at once, by a rename, and that alone decides: before it the log goes on with the old `[log]`,
 //!   after it with the new one, whatever happens;
 //! - the next epoch begins only after that: it says which of the two it was.
+//!
+//! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
 
 use crate::config::{self, FieldRules, LogConfig, edit};
+use crate::engine::change::Unreplaced;
 use crate::engine::{self, Engine};
 use crate::environment::{Environment, KeyWrap};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,6 +22,7 @@ use crate::recover::Recovery;
 use crate::store::{self, FileSystem, Store};
 use crate::verify::is_live;
 use bulla_proof::hash::Hash;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,9 +38,10 @@ use std::time::Duration;
 /// assert!(changed.changed && !changed.live);
 /// # Ok::<(), bulla::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Configure {
-    /// Names of settings and their values in TOML.
+    /// Names of settings and their values, as a person writes them.
     settings: Vec<(String, Option<String>)>,
     recipients: Option<Recipients>,
     /// Names of fields and their rules.
@@ -44,7 +49,7 @@ pub struct Configure {
 }
 
 /// What becomes of the list of recipients, whatever it is by then.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Recipients {
     Are(Vec<String>),
     With(Vec<String>),
@@ -60,7 +65,9 @@ pub struct Configured {
     pub log: Option<(Hash, Hash)>,
     /// The keys of `[log]` that were changed: `recipients`, or `fields.` and the name of a field.
     pub keys: Vec<String>,
-    /// Whether a writer has the log open: it keeps the settings that it opened it with.
+    /// Whether `[settings]` changed.
+    pub settings: bool,
+    /// Whether a writer has the log open: it keeps the settings that it opened it with, and goes by the new `[log]`.
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
     pub recovery: Recovery,
@@ -96,8 +103,8 @@ impl Configure {
             let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
             return self.recipients(recipients);
         }
-        let value = settings::to_toml(key, value)?;
-        self.change(key, Some(value))
+        settings::to_toml(key, value)?;
+        self.change(key, Some(value.to_owned()))
     }
 
     /// Puts a setting back to its default.
@@ -181,7 +188,8 @@ impl Configure {
     /// Applies the changes to the log in `directory`, whose keys are in `DIR.keys`.
     ///
     /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
-    /// log for itself, and opens it: what a crash left is recovered first.
+    /// log for itself, and opens it: what a crash left is recovered first. Who has the log open calls
+    /// [`crate::Log::configure`].
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
@@ -213,30 +221,48 @@ impl Configure {
     ) -> Result<Configured> {
         config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
-        refuse_link(&*log)?;
-        let text = config::read(&*log)?;
-        let edited = self.edit_fields(self.edit(&text)?)?;
-        let (before, _) = config::parse(&text)?;
-        let (after, options) = config::parse(edited.as_bytes())?;
+        let mut plan = self.plan(&*log)?;
+        match plan.configured.log {
+            Some(_) => plan.configured.recovery = change_log(log, keys, environment, &plan)?,
+            None => {
+                plan.change_settings(&*log)?;
+                plan.configured.live = is_live(&*log)?;
+            }
+        }
+        Ok(plan.configured)
+    }
+
+    /// Applies the changes to a log at work.
+    pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
+        let log = &*engine.log;
+        let _lock = lock(log)?;
+        let mut plan = self.plan(log)?;
+        plan.configured.live = true;
+        match plan.configured.log {
+            Some(_) => plan.change_live(engine)?,
+            None => plan.change_settings(log)?,
+        }
+        Ok(plan.configured)
+    }
+
+    /// What the changes come to. The caller holds the lock on the file.
+    fn plan(&self, log: &dyn Store) -> Result<Plan> {
+        refuse_link(log)?;
+        let old = config::read(log)?;
+        let new = self.edit_fields(self.edit(&old)?)?;
+        let (before, _) = config::parse(&old)?;
+        let (after, options) = config::parse(new.as_bytes())?;
         let tuning = Tuning::try_from(options)?;
         check_identity(&before, &after)?;
-        let mut configured = Configured {
-            changed: edited.as_bytes() != text,
-            log: None,
+        let configured = Configured {
+            changed: new.as_bytes() != old,
+            log: (before.digest != after.digest).then_some((before.digest, after.digest)),
             keys: before.differing(&after),
+            settings: settings_of(&old) != settings_of(new.as_bytes()),
             live: false,
             recovery: Recovery::default(),
         };
-        if before.digest != after.digest {
-            configured.log = Some((before.digest, after.digest));
-            configured.recovery = change_log(log, keys, environment, (&after, &tuning), (&text, &edited))?;
-            return Ok(configured);
-        }
-        if configured.changed {
-            replace(&*log, &text, &edited)?;
-        }
-        configured.live = is_live(&*log)?;
-        Ok(configured)
+        Ok(Plan { old, new, before, after, tuning, configured })
     }
 
     /// Rules that are the same already leave the text as it is.
@@ -265,6 +291,7 @@ impl Configure {
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
         let mut edited = text.to_owned();
         for (name, value) in &self.settings {
+            let value = value.as_deref().map(|value| settings::to_toml(name, value)).transpose()?;
             edited = edit::set_setting(&edited, name, value.as_deref())?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
@@ -314,18 +341,69 @@ fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Ve
     Ok(recipients)
 }
 
-/// Changes `[log]`: records it, replaces the file, and begins an epoch with it.
+/// What changes come to, before anything is done.
+struct Plan {
+    old: Vec<u8>,
+    new: String,
+    before: LogConfig,
+    after: LogConfig,
+    tuning: Tuning,
+    configured: Configured,
+}
+
+impl Plan {
+    fn change_settings(&self, log: &dyn Store) -> Result<()> {
+        match self.configured.changed {
+            true => self.replace(log).map_err(Unreplaced::into_error),
+            false => Ok(()),
+        }
+    }
+
+    fn change_live(&self, engine: &Engine) -> Result<()> {
+        if self.before.fields != self.after.fields {
+            // Producers have the rules that they were made with.
+            let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        if self.before.digest != engine.config().digest {
+            let name = engine.log.describe(config::FILE);
+            return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
+        }
+        self.check_recipients(&engine.environment)?;
+        engine.change(self.after.clone(), || self.replace(&*engine.log))
+    }
+
+    /// That a key can be wrapped to all of them is known before anything says so.
+    fn check_recipients(&self, environment: &Environment) -> Result<()> {
+        environment.key_wrap.wrap(&self.after.recipients, &[0; 32], self.tuning.plugin_timeout).map(|_| ())
+    }
+
+    fn replace(&self, log: &dyn Store) -> Result<(), Unreplaced> {
+        let name = log.describe(config::FILE);
+        let untouched = |log: &dyn Store| config::read(log).is_ok_and(|text| text == self.old);
+        if !untouched(log) {
+            let message = format!("{name} was edited by hand meanwhile: try again");
+            return Err(Unreplaced::Untouched(Error::unavailable(message)));
+        }
+        store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
+            let error = Error::io(format!("writing {name}"), error);
+            // The rename may have been done, and be undone by a power cut.
+            if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
+        })
+    }
+}
+
+/// Opens the log for a change of `[log]`.
 fn change_log(
     log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
     environment: &Environment,
-    (after, tuning): (&LogConfig, &Tuning),
-    (old, new): (&[u8], &str),
+    plan: &Plan,
 ) -> Result<Recovery> {
-    // That a key can be wrapped to all of them is known before anything says so.
-    environment.key_wrap.wrap(&after.recipients, &[0; 32], tuning.plugin_timeout)?;
+    plan.check_recipients(environment)?;
     let _locks = engine::take_locks(&*log, &*keys)?;
-    if after.fields.pseudonymise() && !config::parse(old)?.0.fields.pseudonymise() {
+    let (before, after) = (&plan.before, &plan.after);
+    if after.fields.pseudonymise() && !before.fields.pseudonymise() {
         // Before there is a rule that needs it. One that is lost is not replaced in passing: that makes other pseudonyms.
         PseudonymKey::make_where_missing(&*keys, after.id, &*environment.random)?;
     }
@@ -335,10 +413,10 @@ fn change_log(
     let key_wrap =
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
-    engine.record_change(after.digest, engine.config.differing(after))?;
+    engine.allow_change(after)?;
     let recovery = engine.recovery;
     drop(engine);
-    replace(&*log, old, new)?;
+    plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;
     Ok(recovery)
 }
@@ -353,15 +431,6 @@ impl KeyWrap for WrapFor {
     fn wrap(&self, _: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
         self.wrap.wrap(&self.recipients, key, limit)
     }
-}
-
-fn replace(log: &dyn Store, old: &[u8], new: &str) -> Result<()> {
-    let name = log.describe(config::FILE);
-    if config::read(log)? != old {
-        return Err(Error::unavailable(format!("{name} was edited by hand meanwhile: try again")));
-    }
-    let replaced = store::replace(log, config::FILE, new.as_bytes());
-    replaced.map_err(|error| Error::io(format!("writing {name}"), error))
 }
 
 /// The file is replaced. In the place of a link that would be by a file that whoever made the link does not know of, and
@@ -398,6 +467,12 @@ pub(crate) fn remove_leftover(log: &dyn Store) {
         // It counts for nothing: only to give back the space.
         let _ = log.remove(&path);
     }
+}
+
+/// The part that is free.
+fn settings_of(text: &[u8]) -> &[u8] {
+    let cut = std::str::from_utf8(text).map_or(text.len(), config::settings_line);
+    &text[cut..]
 }
 
 /// What the text says of the log's identity is never edited here; whatever else may be.

@@ -68,6 +68,41 @@ pub enum Event {
         /// The number of the data subject.
         number: u64,
     },
+    /// Entries were given out.
+    Exported(ExportRecord),
+}
+
+/// That entries were given out: how many and in which form, never which ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportRecord {
+    /// How many.
+    pub entries: u64,
+    /// What they were chosen by, of `subject`, `stream`, `operation`, `processor`, `time` and `entries`, without the
+    /// values: those would be personal. Empty where everything was asked for.
+    pub filters: Vec<String>,
+    /// The form that they were given in, such as `jsonl` or `grant`: up to 32 lower-case letters, digits and hyphens.
+    pub format: String,
+}
+
+const FILTERS: [&str; 6] = ["subject", "stream", "operation", "processor", "time", "entries"];
+
+impl ExportRecord {
+    /// The event that says so.
+    ///
+    /// # Errors
+    /// `Invalid` where a filter or the format is none: an event is public, and has no room for anything else.
+    pub(crate) fn event(self) -> Result<Event> {
+        let unknown = self.filters.iter().find(|filter| !FILTERS.contains(&filter.as_str()));
+        if unknown.is_some() || self.filters.len() > FILTERS.len() {
+            return Err(Error::invalid(format!("the filters of an export are {}", FILTERS.join(", "))));
+        }
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if self.format.is_empty() || self.format.len() > 32 || !self.format.bytes().all(plain) {
+            return Err(Error::invalid("the format of an export is a word of up to 32 letters"));
+        }
+        Ok(Event::Exported(self))
+    }
 }
 
 /// What an erasure does not reach.
@@ -152,7 +187,7 @@ impl Event {
 }
 
 /// Reads what [`Hash`] shows, and no other spelling of it.
-fn parse_digest(text: &str) -> Option<Hash> {
+pub(crate) fn parse_digest(text: &str) -> Option<Hash> {
     let mut digest = [0; Hash::LENGTH];
     if !text.is_ascii() || text.len() != 2 * digest.len() {
         return None;

@@ -1,11 +1,13 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
 
+use crate::configure::{Configure, Configured};
+use crate::control;
 use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::event::Event;
+use crate::event::{Event, ExportRecord};
 use crate::minimise::{Minimise, Scratch};
 use crate::options::{Durability, Options};
 use crate::process;
@@ -16,7 +18,6 @@ use crate::store::{FileSystem, Store};
 use bulla_proof::Entry;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,8 @@ pub struct Log {
     /// The rules for fields; `None` where every field is kept.
     minimise: Option<Arc<Minimise>>,
     threads: Option<Threads>,
+    /// What listens for requests of other processes, or why nothing does.
+    control: Option<Result<control::Server>>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
     /// The place up to which `flush` has answered for losses.
     flushed: AtomicU64,
@@ -107,6 +110,7 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
+        let directory = keys.directory().map(Path::to_owned);
         let mut log = Self::open_stepped(log, keys, options, environment)?;
         let threads = Threads::start(&log.engine).inspect_err(|error| {
             // Those that did start end.
@@ -114,6 +118,7 @@ impl Log {
             log.engine.wish_close();
         });
         log.threads = Some(threads?);
+        log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
         Ok(log)
     }
 
@@ -134,11 +139,11 @@ impl Log {
         let (config, _) = crate::config::load(&*log)?;
         let minimise = Minimise::load(&config, &*keys)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
-        if engine.config.digest != config.digest {
+        if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
         }
         let flushed = AtomicU64::new(0);
-        Ok(Log { engine, minimise, threads: None, locks, flushed, owner: process::id() })
+        Ok(Log { engine, minimise, threads: None, control: None, locks, flushed, owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -174,6 +179,41 @@ impl Log {
         let (_, to) = self.engine.handover.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
         Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
+    }
+
+    /// Begins an epoch, whose key opens nothing that was sealed before; its number.
+    ///
+    /// # Errors
+    /// Where it cannot be committed.
+    pub fn rotate(&self) -> Result<u64> {
+        check_owner(self.owner)?;
+        self.engine.rotate()
+    }
+
+    /// Changes the log's configuration while it is open. Recipients count from the epoch that this begins, for all that
+    /// is appended after it; settings from the next time that the log is opened.
+    ///
+    /// # Errors
+    /// `Refused` where rules for fields would change, else as [`Configure::apply`]. Where the medium leaves it unclear
+    /// which configuration there is, the log takes nothing more.
+    pub fn configure(&self, configure: &Configure) -> Result<Configured> {
+        check_owner(self.owner)?;
+        configure.apply_to(&self.engine)
+    }
+
+    /// Records in the log that entries of it were given out, under a checkpoint.
+    ///
+    /// # Errors
+    /// `Invalid` where the record is none, else where it cannot be committed.
+    pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.record(record.clone().event()?).map(|_| ())
+    }
+
+    /// Why the log does not listen on the control socket, where it should. It is written all the same; whoever wants
+    /// something of it that goes through the socket has to wait until it is closed.
+    pub fn control_failure(&self) -> Option<&Error> {
+        self.control.as_ref()?.as_ref().err()
     }
 
     /// What opening found beyond the last checkpoint.
@@ -262,16 +302,20 @@ impl Log {
             return Ok(());
         }
         check_owner(self.owner)?;
+        // First: what it does needs the threads.
+        if let Some(Ok(control)) = self.control.take() {
+            control.stop();
+        }
         self.engine.handover.close();
         if let Some(threads) = self.threads.take() {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
             // A panic that went on from here would meet the log's own drop, and end the process.
-            None => guarded(&self.engine, || self.engine.drain_and_finish()).and_then(|drained| drained),
+            None => self.engine.guarded(|| self.engine.drain_and_finish()).and_then(|drained| drained),
             Some(failure) => {
                 // What is durable can still be signed, unless that fails too.
-                let _ = guarded(&self.engine, || self.engine.publish_durable());
+                let _ = self.engine.guarded(|| self.engine.publish_durable());
                 Err(failure)
             }
         };
@@ -289,7 +333,7 @@ impl Drop for Log {
 
 impl Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("origin", &self.engine.config.origin).finish_non_exhaustive()
+        f.debug_struct("Log").field("origin", &self.engine.config().origin).finish_non_exhaustive()
     }
 }
 
@@ -314,7 +358,7 @@ impl Threads {
         let spawn = |name: &str, run: fn(&Engine)| {
             let engine = engine.clone();
             // Whoever waits learns of a panic from the engine.
-            let guarded = move || drop(guarded(&engine, || run(&engine)));
+            let guarded = move || drop(engine.guarded(|| run(&engine)));
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
             thread.map_err(|error| Error::io("starting a thread", error))
         };
@@ -334,15 +378,6 @@ impl Threads {
         engine.wish_close();
         self.others.into_iter().for_each(|other| drop(other.join()));
     }
-}
-
-/// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
-fn guarded<T>(engine: &Engine, work: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
-        let error = Error::unavailable("the log panicked");
-        engine.fail(&error);
-        error
-    })
 }
 
 fn write(engine: &Engine) {

@@ -86,6 +86,9 @@ impl Append {
         let inputs = input::find(&self.files)?;
         let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
         let log = open(&self.place, telling_environment())?;
+        if let Some(failure) = log.control_failure() {
+            note!("whatever needs the log has to wait until this ends: {failure}");
+        }
 
         let meter = Meter::new(self.stats, &inputs);
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
@@ -147,7 +150,7 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes }: Recovery) 
 }
 
 /// Opens a log for writing, and tells what that recovered.
-pub(crate) fn open(place: &Place, environment: Environment) -> Result<Log, Failure> {
+pub(crate) fn open(place: &Place, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;

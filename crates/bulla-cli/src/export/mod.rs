@@ -15,9 +15,10 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::place::Place;
+use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
-use bulla::{Delivery, Exported};
+use bulla::{Delivery, ExportRecord, Exported};
 use destination::Destination;
 use progress::Passes;
 use std::io::{self, IsTerminal};
@@ -63,6 +64,11 @@ pub(crate) struct Export {
     /// Leave out what is damaged or has no key at hand, and say so
     #[arg(long)]
     salvage: bool,
+
+    /// Record in the log that this was exported: how many entries, by which kinds of
+    /// filter, in which format; never what was asked for. Needs the log's keys
+    #[arg(long)]
+    record: bool,
 
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -121,12 +127,19 @@ impl Export {
         };
         passes.inspect(Passes::clear);
 
-        match conclude(exported, destination) {
+        let recorded = |exported: &Exported| match self.record {
+            true => record(&self.place, ExportRecord::new(exported.entries, &query, self.format.name())),
+            false => Ok(()),
+        };
+        match conclude(exported, recorded, destination) {
             Ok(exported) => {
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }
                 Ok(outcome::tell(&exported, self.salvage.then_some(&query)))
+            }
+            Err(Closed::Pipe) if self.record => {
+                Err(Failure::new(Exit::Environment, "the output was closed, so the export was not recorded"))
             }
             // Whoever read the output has seen enough.
             Err(Closed::Pipe) => Ok(Exit::Done),
@@ -135,7 +148,19 @@ impl Export {
     }
 }
 
+fn record(place: &Place, record: ExportRecord) -> Result<(), Failure> {
+    Ok(bulla::record_export(place.directory(), place.keys(), terminal::environment(), &record)?)
+}
+
 impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+        }
+    }
+
     /// Refuses at the start what would fail in the end.
     #[cfg_attr(not(feature = "parquet"), allow(unused_variables))]
     fn check(self, on_screen: bool) -> Result<(), Failure> {
@@ -184,8 +209,14 @@ impl Closed {
     }
 }
 
-fn conclude(exported: bulla::Result<Exported>, destination: Destination) -> Result<Exported, Closed> {
+/// Nothing is there whole before it is recorded.
+fn conclude(
+    exported: bulla::Result<Exported>,
+    recorded: impl FnOnce(&Exported) -> Result<(), Failure>,
+    destination: Destination,
+) -> Result<Exported, Closed> {
     let exported = exported.map_err(Closed::or_failure)?;
+    recorded(&exported).map_err(Closed::Failed)?;
     destination.finish().map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Closed::Pipe,
         _ => Closed::Failed(Failure::io("writing the export", &error)),

@@ -140,13 +140,13 @@ fn new_recipients_are_recorded_and_read_what_comes_after() {
 }
 
 #[test]
-fn beside_a_writer_settings_change_for_the_next_one() {
+fn beside_a_writer_settings_change_for_the_next_one_and_rules_do_not() {
     let place = Place::new();
     let log = Log::open(place.audit(), Options::default()).unwrap();
     let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
     assert!(ran.err.contains("a writer has the log open"), "{ran:?}");
-    let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::ENVIRONMENT);
-    assert!(ran.err.contains("another writer"), "{ran:?}");
+    let ran = config(&place, &["set", "log.fields.client", "drop"]).exits(exit::REFUSED);
+    assert!(ran.err.contains("stop it first"), "{ran:?}");
     assert_eq!(config(&place, &["set", "linger", "30 ms", "--json"]).exits(exit::DONE).json()["live"], true);
     log.close().unwrap();
     assert_eq!(get(&place, "linger"), "30 ms");

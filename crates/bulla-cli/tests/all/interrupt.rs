@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 
 /// A command that has committed a thousand entries and waits for more, on a pipe that stays open.
-fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, std::process::ChildStdin) {
+pub(crate) fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, std::process::ChildStdin) {
     let mut child =
         command(place.arguments("append", arguments)).stdin(Stdio::piped()).stdout(stdout).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

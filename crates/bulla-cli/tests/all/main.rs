@@ -4,6 +4,7 @@
 mod access_log;
 mod append;
 mod config;
+mod control;
 mod environment;
 mod erase;
 mod erasure;

@@ -29,10 +29,11 @@ impl Engine {
     pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
         let _one = super::lock(&self.erasing);
         let vault = self.vault()?;
-        let Some(key) = &self.config.erasure_key else {
+        let config = self.config();
+        let Some(key) = &config.erasure_key else {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
-        order.check(key, self.config.id)?;
+        order.check(key, config.id)?;
         self.settle(vault)?;
         if let Some(erasure) = self.carried_out(order)? {
             return Ok(erasure);
@@ -73,7 +74,7 @@ impl Engine {
         destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
         let place = self.handover.with_numbering(|counter| counter.request_event(event));
         drop(nothing_is_sealed);
-        let frame = self.wait_for_event(&place)?;
+        let frame = self.wait_for_checkpoint(&place)?;
         vault.confirm(&numbers)?;
         Pending::remove(&*self.keys)?;
         self.follow_published()?;
@@ -183,7 +184,11 @@ impl Engine {
         Ok(found.ok_or_else(unknown)?.number)
     }
 
-    fn vault(&self) -> Result<&Vault> {
+    /// The vault of a log with erasure.
+    ///
+    /// # Errors
+    /// `Refused` where it has none.
+    pub(crate) fn vault(&self) -> Result<&Vault> {
         let vault = self.people.as_ref().and_then(|people| people.vault.as_deref());
         vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
     }

@@ -3,6 +3,7 @@
 //! Nothing here has a thread or a clock of its own. [`crate::Log`] drives the steps from threads; a test drives
 //! them from a seed.
 
+pub(crate) mod change;
 mod erasing;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
@@ -29,7 +30,6 @@ use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
 use crate::vault::{self, Vault};
 use bulla_proof::commitment::FrameKind;
-use bulla_proof::hash::Hash;
 use numbering::{Control, Counter, Ticket};
 use progress::Progress;
 use std::collections::BTreeMap;
@@ -84,14 +84,13 @@ struct Publish {
 
 /// See the module.
 pub(crate) struct Engine {
-    pub(crate) config: Arc<LogConfig>,
     pub(crate) tuning: Tuning,
     pub(crate) environment: Environment,
     pub(crate) handover: Handover<Counter>,
     pub(crate) progress: Progress,
     pub(crate) recovery: Recovery,
     identity: Identity,
-    log: Arc<dyn Store>,
+    pub(crate) log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
     /// Of a log with erasure.
     people: Option<People>,
@@ -99,6 +98,8 @@ pub(crate) struct Engine {
     sealing: RwLock<()>,
     /// One erasure at a time.
     erasing: Mutex<()>,
+    /// One change of `[log]` at a time, or rotation that somebody asked for.
+    changing: Mutex<()>,
     /// Whether threads take the steps.
     driven: AtomicBool,
     indexer: Indexer,
@@ -181,7 +182,7 @@ impl Engine {
         let committer = Committer::new(log.clone(), clock, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
         let mut counter =
-            Counter::new(config.id, next_frame, next_entry, tuning.in_flight, &*environment.random)?;
+            Counter::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
         for event in recovered.events {
             counter.request_event(event);
         }
@@ -204,8 +205,8 @@ impl Engine {
             people,
             sealing: RwLock::new(()),
             erasing: Mutex::new(()),
+            changing: Mutex::new(()),
             driven: AtomicBool::new(false),
-            config,
             tuning,
             environment,
             indexer,
@@ -235,17 +236,25 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::drain`].
-    fn record(&self, event: Event) -> Result<u64> {
+    pub(crate) fn record(&self, event: Event) -> Result<u64> {
         let place = self.handover.with_numbering(|counter| counter.request_event(event));
-        self.wait_for_event(&place)
+        self.wait_for_checkpoint(&place)
     }
 
-    /// Waits until a checkpoint covers an event. Returns its frame.
-    fn wait_for_event(&self, place: &numbering::Place) -> Result<u64> {
-        if !self.driven.load(Ordering::Relaxed) {
-            self.drain()?;
+    /// Waits until a checkpoint covers a frame. Returns its number.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    fn wait_for_checkpoint(&self, place: &numbering::Place) -> Result<u64> {
+        if self.driven.load(Ordering::Relaxed) {
+            self.progress.wait_committed(place)?;
+            self.wish_checkpoint();
+            return self.progress.wait_published(place);
         }
-        self.progress.wait_for_frame(place)
+        self.drain()?;
+        // The event of a segment that was abandoned may have to come first.
+        let covered = place.get().filter(|frame| **frame < self.published()).copied();
+        covered.ok_or_else(|| Error::unavailable("no checkpoint covers it yet: try again"))
     }
 
     /// Working memory for [`Engine::seal_next`].
@@ -310,10 +319,9 @@ impl Engine {
         let seconds = self.seconds();
         match ticket.control {
             Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
-            Some(Control::Epoch(secret)) => {
-                let wrapped = self.wrap_with_retries(&secret)?;
-                let digest = self.config.digest;
-                Ok(seal_epoch(self.identity, ticket.numbers, seconds, digest, &ticket.keys, wrapped))
+            Some(Control::Epoch(secret, config)) => {
+                let wrapped = self.wrap_with_retries(&secret, &config.recipients)?;
+                Ok(seal_epoch(self.identity, ticket.numbers, seconds, config.digest, &ticket.keys, wrapped))
             }
             None => Err(Error::unavailable("a frame without content was numbered")),
         }
@@ -321,9 +329,9 @@ impl Engine {
 
     /// Wraps an epoch's key. A plugin, and what it talks to, may fail and come back, as a medium; one that hung had its
     /// time.
-    fn wrap_with_retries(&self, secret: &EpochSecret) -> Result<Vec<u8>> {
+    fn wrap_with_retries(&self, secret: &EpochSecret, recipients: &[String]) -> Result<Vec<u8>> {
         let wrap = || {
-            let (recipients, limit) = (&self.config.recipients, self.tuning.plugin_timeout);
+            let limit = self.tuning.plugin_timeout;
             scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
         self.with_retries(|error| is_passing(error) && !timed_out(error), wrap)
@@ -424,7 +432,7 @@ impl Engine {
         let last = group.iter().rev().find_map(|waiting| waiting.staged.map(|(_, last)| last));
         let blocks = group.iter().filter(|waiting| waiting.frame.commitment.kind == FrameKind::Block);
         let entries = blocks.map(|waiting| waiting.frame.commitment.entries).sum();
-        let tells = group.iter().any(|waiting| waiting.frame.commitment.kind == FrameKind::Event);
+        let committed = group.last().map_or(0, |waiting| waiting.frame.commitment.frame + 1);
         let frames = group.into_iter().map(|waiting| waiting.frame).collect();
         let acknowledged = commit.committer.commit(frames);
         commit.sequence = last.unwrap_or(commit.sequence);
@@ -435,8 +443,8 @@ impl Engine {
         let (events, full) = (commit.committer.take_events(), commit.committer.became_full());
         let wants_sync = commit.committer.wants_sync();
         drop(commit);
-        if wants_sync || tells {
-            // Somebody may have asked for a checkpoint that was withheld, or waits for that of an event.
+        if wants_sync {
+            // Somebody may have asked for a checkpoint that was withheld.
             self.wish_checkpoint();
         }
         self.handover.with_numbering(|counter| {
@@ -449,6 +457,7 @@ impl Engine {
         })?;
         let acknowledged = acknowledged?;
         self.progress.written(entries);
+        self.progress.committed(committed);
         if acknowledged {
             self.progress.durable(sequence);
         }
@@ -553,20 +562,6 @@ impl Engine {
         self.follow_published()
     }
 
-    /// Records that the next epoch may be begun with another `[log]`, under a checkpoint.
-    ///
-    /// # Errors
-    /// As [`Engine::drain`].
-    pub(crate) fn record_change(&self, after: Hash, changed: Vec<String>) -> Result<()> {
-        let event = Event::configured(self.config.digest, after, changed);
-        self.handover.with_numbering(|counter| counter.request_event(event));
-        self.drain()?;
-        match lock(&self.publish).checkpointer.allows(after) {
-            true => Ok(()),
-            false => Err(Error::unavailable("no checkpoint covers the event of the change yet: try again")),
-        }
-    }
-
     /// Asks for a checkpoint soon.
     pub(crate) fn wish_checkpoint(&self) {
         lock(&self.wishes).checkpoint = true;
@@ -604,6 +599,15 @@ impl Engine {
         self.progress.fail(error);
         self.handover.fail();
         self.close_reorder();
+    }
+
+    /// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
+    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+            let error = Error::unavailable("the log panicked");
+            self.fail(&error);
+            error
+        })
     }
 
     /// The number of frames that the published checkpoint covers.

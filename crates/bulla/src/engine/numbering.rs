@@ -1,12 +1,15 @@
 //! The numbering: frame and entry numbers, without holes, in the order in which work leaves the hand-over.
+//!
+//! An epoch takes its `[log]` along as it gets its number. While `[log]` is being changed no epoch gets one: after the
+//! event that allows the change, one with the old `[log]` would take the permission back.
 
+use crate::config::LogConfig;
 use crate::environment::Random;
 use crate::error::Result;
 use crate::event::Event;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
-use bulla_proof::commitment::LogId;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
@@ -19,21 +22,25 @@ pub(crate) struct Ticket {
 
 /// A frame that is no block.
 pub(crate) enum Control {
-    Epoch(EpochSecret),
+    Epoch(EpochSecret, Arc<LogConfig>),
     Event(Event),
 }
 
 enum Request {
-    Epoch(EpochSecret, [u8; 32]),
+    Epoch(EpochSecret, [u8; 32], Place),
     Event(Event, Place),
 }
 
-/// The frame of an event, once it has a number.
+/// The frame of an event or an epoch, once it has a number.
 pub(crate) type Place = Arc<OnceLock<u64>>;
 
 /// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
 pub(crate) struct Counter {
-    log: LogId,
+    /// The `[log]` of epochs to come.
+    config: Arc<LogConfig>,
+    /// Whether that is being changed, and whether an epoch waits for the outcome.
+    changing: bool,
+    postponed: bool,
     next_frame: u64,
     next_entry: u64,
     keys: Option<Arc<EpochKeys>>,
@@ -46,26 +53,46 @@ pub(crate) struct Counter {
 impl Counter {
     /// The numbering of a log that goes on at these numbers, in a new epoch.
     pub(crate) fn new(
-        log: LogId,
+        config: Arc<LogConfig>,
         next_frame: u64,
         next_entry: u64,
         in_flight: usize,
         random: &dyn Random,
     ) -> Result<Self> {
-        let requests = VecDeque::new();
-        let mut counter =
-            Counter { log, next_frame, next_entry, keys: None, requests, in_flight: 0, limit: in_flight };
+        let mut counter = Counter {
+            config,
+            changing: false,
+            postponed: false,
+            next_frame,
+            next_entry,
+            keys: None,
+            requests: VecDeque::new(),
+            in_flight: 0,
+            limit: in_flight,
+        };
         counter.request_epoch(random)?;
         Ok(counter)
     }
 
-    /// Begins a new epoch, and with it a new segment, before the next block.
+    /// The `[log]` that the next epoch is begun with.
+    pub(crate) fn config(&self) -> &Arc<LogConfig> {
+        &self.config
+    }
+
+    /// Begins a new epoch, and with it a new segment, before the next block, or once a change of `[log]` is settled.
     pub(crate) fn request_epoch(&mut self, random: &dyn Random) -> Result<()> {
+        self.postponed = self.changing;
+        if self.changing { Ok(()) } else { self.begin_epoch(random).map(drop) }
+    }
+
+    /// Begins a new epoch before the next block, while `[log]` is not being changed, and says in which frame.
+    pub(crate) fn begin_epoch(&mut self, random: &dyn Random) -> Result<Place> {
         let secret = EpochSecret::generate(random)?;
         let mut salt = [0; 32];
         random.fill(&mut salt)?;
-        self.requests.push_back(Request::Epoch(secret, salt));
-        Ok(())
+        let place = Place::default();
+        self.requests.push_back(Request::Epoch(secret, salt, place.clone()));
+        Ok(place)
     }
 
     /// Records an event before the next block, and says in which frame.
@@ -73,6 +100,25 @@ impl Counter {
         let place = Place::default();
         self.requests.push_back(Request::Event(event, place.clone()));
         place
+    }
+
+    /// Records that `[log]` may change. No epoch begins until that is settled.
+    pub(crate) fn begin_change(&mut self, event: Event) -> Place {
+        self.changing = true;
+        self.request_event(event)
+    }
+
+    /// `[log]` is this one from now on, and an epoch begins with it.
+    pub(crate) fn change(&mut self, config: Arc<LogConfig>, random: &dyn Random) -> Result<Place> {
+        (self.changing, self.postponed) = (false, false);
+        self.config = config;
+        self.begin_epoch(random)
+    }
+
+    /// `[log]` stays as it was.
+    pub(crate) fn give_up_change(&mut self, random: &dyn Random) -> Result<()> {
+        self.changing = false;
+        if std::mem::take(&mut self.postponed) { self.request_epoch(random) } else { Ok(()) }
     }
 
     /// Rows of so many bytes were committed, or lost.
@@ -93,10 +139,11 @@ impl Numbering for Counter {
 
     fn control(&mut self) -> Option<Ticket> {
         let control = match self.requests.pop_front()? {
-            Request::Epoch(secret, random) => {
-                let keys = EpochKeys::derive(&secret, random, self.log, self.next_frame);
+            Request::Epoch(secret, random, place) => {
+                place.get_or_init(|| self.next_frame);
+                let keys = EpochKeys::derive(&secret, random, self.config.id, self.next_frame);
                 self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
-                Control::Epoch(secret)
+                Control::Epoch(secret, self.config.clone())
             }
             Request::Event(event, place) => {
                 place.get_or_init(|| self.next_frame);

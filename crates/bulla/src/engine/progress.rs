@@ -18,7 +18,8 @@ pub(crate) enum Stage {
 struct State {
     durable: Sequence,
     checkpointed: Sequence,
-    /// Frames that the published checkpoint covers.
+    /// Frames that were committed, and those that the published checkpoint covers.
+    committed: u64,
     published: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
     lost: Vec<(Sequence, Sequence)>,
@@ -52,6 +53,10 @@ impl Progress {
         self.change(|state| state.durable = state.durable.max(sequence));
     }
 
+    pub(crate) fn committed(&self, frames: u64) {
+        self.change(|state| state.committed = state.committed.max(frames));
+    }
+
     /// A checkpoint over so many frames covers the slices up to `sequence`.
     pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
         self.change(|state| {
@@ -81,11 +86,20 @@ impl Progress {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// Waits until the frame that `place` comes to name is committed.
+    pub(crate) fn wait_committed(&self, place: &Place) -> Result<u64> {
+        self.wait_for_frame(place, |state| state.committed)
+    }
+
     /// Waits until a checkpoint covers the frame that `place` comes to name.
-    pub(crate) fn wait_for_frame(&self, place: &Place) -> Result<u64> {
+    pub(crate) fn wait_published(&self, place: &Place) -> Result<u64> {
+        self.wait_for_frame(place, |state| state.published)
+    }
+
+    fn wait_for_frame(&self, place: &Place, come: impl Fn(&State) -> u64) -> Result<u64> {
         let mut state = self.lock();
         loop {
-            if let Some(frame) = place.get().filter(|frame| **frame < state.published) {
+            if let Some(frame) = place.get().filter(|frame| **frame < come(&state)) {
                 return Ok(*frame);
             }
             if let Some((kind, message)) = &state.failure {

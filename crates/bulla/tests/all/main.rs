@@ -6,6 +6,7 @@ mod allocator;
 mod append_path;
 mod backpressure;
 mod configure;
+mod control;
 mod corpus;
 mod crash;
 mod damage;

@@ -144,10 +144,11 @@ fn rotation_is_an_epoch_and_nothing_else() {
 }
 
 #[test]
-fn a_writer_that_has_the_log_is_told_of() {
+fn a_writer_that_does_not_listen_is_told_of() {
     let place = Place::new();
     let (_, stranger) = new_identity(&place, "stranger.age");
     let log = Log::open(place.audit(), Options::default()).unwrap();
+    std::fs::remove_file(place.keys("control.sock")).unwrap();
     for arguments in [&["rotate"][..], &["add-recipient", &stranger]] {
         let ran = keys(&place, arguments).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains("another writer has") && ran.err.contains("stop it first"), "{ran:?}");

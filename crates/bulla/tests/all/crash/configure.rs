@@ -1,4 +1,5 @@
-//! A change of `[log]`, cut short at every operation: the log goes on with the old one or with the new one.
+//! A change of `[log]`, cut short at every operation: the log goes on with the old one or with the new one. So it is where
+//! the log is opened for the change, and where it is at work before and after.
 
 use super::for_each;
 use super::points::Image;
@@ -7,6 +8,7 @@ use super::world::{History, Outcome, environment, must, tail};
 use crate::helpers::strikes;
 use bulla::store::fault::{Fault, Faults};
 use bulla::{Configure, Configured, Durability};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,12 +35,43 @@ fn log(scenario: &Scenario) -> (Faults, History) {
     (machine, history)
 }
 
+/// How a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The log is opened for it.
+    Opened,
+    /// The log is at work, and goes on.
+    AtWork,
+}
+
+const WAYS: [Way; 2] = [Way::Opened, Way::AtWork];
+
+impl Way {
+    /// Changes the configuration; the operation with which that began.
+    fn change(self, scenario: &Scenario, machine: &Faults, history: &mut History) -> bulla::Result<u64> {
+        let begun = Cell::new(machine.operations());
+        match self {
+            Way::Opened => change(machine, history).map(drop)?,
+            Way::AtWork => scenario.session_around(machine, history, (STEPS, STEPS), |log| {
+                begun.set(machine.operations());
+                let changed = log.configure(&to_other())?;
+                assert!(changed.changed && changed.live && is_new(machine) == Ok(true), "{changed:?}");
+                Ok(())
+            })?,
+        }
+        Ok(begun.get())
+    }
+}
+
+fn to_other() -> Configure {
+    Configure::default().recipients([OTHER]).expect("it is one")
+}
+
 fn change(machine: &Faults, history: &mut History) -> bulla::Result<Configured> {
     let number = history.begin_session();
     let environment = environment(history.seed.rotate_left(29) ^ number, &history.recorder);
     let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
-    let configure = Configure::default().recipients([OTHER]).expect("it is one");
-    let changed = configure.apply_in(log, keys, &environment);
+    let changed = to_other().apply_in(log, keys, &environment);
     history.note_checkpoint(machine);
     // What opening adopts, it makes durable.
     if changed.is_ok() {
@@ -114,33 +147,31 @@ fn scenarios() -> [Scenario; 3] {
 }
 
 /// The operations of a change in a scenario, with a line of the trace each.
-fn operations(scenario: &Scenario) -> BTreeMap<u64, String> {
+fn operations(scenario: &Scenario, way: Way) -> BTreeMap<u64, String> {
     let (machine, mut history) = log(scenario);
-    let first = machine.operations();
-    change(&machine, &mut history).expect("nothing goes wrong");
+    let first = way.change(scenario, &machine, &mut history).expect("nothing goes wrong");
     history.check_closed(&machine).expect("nothing goes wrong");
     let trace = machine.trace();
     (first..machine.operations()).map(|number| (number, trace[number as usize].clone())).collect()
 }
 
 /// The change, stopped at an operation.
-fn stopped(scenario: &Scenario, stop: u64) -> Outcome<(Faults, History)> {
+fn stopped(scenario: &Scenario, way: Way, stop: u64) -> Outcome<(Faults, History)> {
     let (machine, mut history) = log(scenario);
     machine.stop_at(stop);
-    is_unavailable(&change(&machine, &mut history).map(|_| ()))?;
+    is_unavailable(&way.change(scenario, &machine, &mut history).map(|_| ()))?;
     must!(machine.stopped(), "it was over before operation {stop}");
     Ok((machine, history))
 }
 
-#[test]
-fn a_change_of_the_configuration_survives_a_crash_at_every_operation() {
+fn survives_a_crash_at_every_operation(way: Way) {
     let mut points = Vec::new();
     for scenario in scenarios() {
-        points.extend(operations(&scenario).into_keys().map(|stop| (scenario, stop)));
+        points.extend(operations(&scenario, way).into_keys().map(|stop| (scenario, stop)));
     }
     let outcomes = Outcomes::default();
     for_each(&points, |&(scenario, stop)| {
-        let (machine, history) = stopped(&scenario, stop)?;
+        let (machine, history) = stopped(&scenario, way, stop)?;
         for cut in (0..8).map(|seed| Some(seed + 8 * (stop % 1000))).chain([None]) {
             check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(|failure| {
                 format!("{scenario:?} stopped at operation {stop}, {cut:?}: {failure}\n{}", tail(&machine))
@@ -154,12 +185,22 @@ fn a_change_of_the_configuration_survives_a_crash_at_every_operation() {
 }
 
 #[test]
+fn a_change_of_the_configuration_survives_a_crash_at_every_operation() {
+    survives_a_crash_at_every_operation(Way::Opened);
+}
+
+#[test]
+fn a_change_of_a_log_at_work_survives_a_crash_at_every_operation() {
+    survives_a_crash_at_every_operation(Way::AtWork);
+}
+
+#[test]
 fn a_crash_inside_the_recovery_of_a_change_is_survived() {
     let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
-    let points = operations(&scenario).into_keys().step_by(5).collect::<Vec<_>>();
+    let points = operations(&scenario, Way::Opened).into_keys().step_by(5).collect::<Vec<_>>();
     let outcomes = Outcomes::default();
     for_each(&points, |&stop| {
-        let (machine, history) = stopped(&scenario, stop)?;
+        let (machine, history) = stopped(&scenario, Way::Opened, stop)?;
         let cut = [None, Some(1), Some(6), Some(7)][(stop / 5) as usize % 4];
         let image = Image::of(&machine, &history, cut);
         let new = is_new(&image.machine)?;
@@ -197,25 +238,26 @@ fn a_crash_inside_the_recovery_of_a_change_is_survived() {
 #[test]
 fn any_operation_of_a_change_may_fail() {
     let mut points = Vec::new();
-    for scenario in scenarios() {
-        for (number, line) in operations(&scenario) {
+    for (scenario, way) in scenarios().into_iter().flat_map(|scenario| WAYS.map(|way| (scenario, way))) {
+        for (number, line) in operations(&scenario, way) {
             let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line));
-            points.extend(
-                faults.flat_map(|fault| [false, true].map(|lasting| (scenario, number, fault, lasting))),
-            );
+            let points_of = |fault| [false, true].map(|lasting| (scenario, way, number, fault, lasting));
+            points.extend(faults.flat_map(points_of));
         }
     }
     let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
-    for_each(&points, |&(scenario, number, fault, lasting)| {
+    for_each(&points, |&(scenario, way, number, fault, lasting)| {
         let (machine, mut history) = log(&scenario);
         match lasting {
             false => machine.fail_at(number, fault),
             true => machine.fail_from(number, fault),
         }
-        let changed = change(&machine, &mut history).map(|_| ());
+        let changed = way.change(&scenario, &machine, &mut history).map(|_| ());
         machine.heal();
-        let context =
-            |failure| format!("{fault:?} at {number} (lasting: {lasting}): {failure}\n{}", tail(&machine));
+        let context = |failure| {
+            let tail = tail(&machine);
+            format!("{way:?}, {fault:?} at {number} (lasting: {lasting}): {failure}\n{tail}")
+        };
         is_unavailable(&changed).map_err(context)?;
         must!(changed.is_err() || is_new(&machine)?, "it said that it was done");
         failed.fetch_add(u64::from(changed.is_err()), Ordering::Relaxed);

@@ -76,6 +76,17 @@ impl Scenario {
 
     /// Opens the log, does so many steps, and closes it.
     pub(super) fn session(&self, machine: &Faults, history: &mut History, steps: u64) -> bulla::Result<()> {
+        self.session_around(machine, history, (steps, 0), |_| Ok(()))
+    }
+
+    /// Opens the log, does so many steps before something else and after it, and closes it.
+    pub(super) fn session_around(
+        &self,
+        machine: &Faults,
+        history: &mut History,
+        (before, after): (u64, u64),
+        meanwhile: impl FnOnce(&Log) -> bulla::Result<()>,
+    ) -> bulla::Result<()> {
         let number = history.begin_session();
         let seed = history.seed.rotate_left(17) ^ number.wrapping_mul(0x5851_f42d_4c95_7f2d);
         let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
@@ -97,7 +108,8 @@ impl Scenario {
         }
         let mut rng = Rng(seed);
         let burst = if self.shape == Shape::Tiles && number == 1 { 248 } else { 0 };
-        let done = session.burst(burst).and_then(|()| session.steps(&mut rng, steps));
+        let done = session.burst(burst).and_then(|()| session.steps(&mut rng, before));
+        let done = done.and_then(|()| meanwhile(&session.log)).and_then(|()| session.steps(&mut rng, after));
         session.end(done)
     }
 }

@@ -1,0 +1,125 @@
+//! Commands beside a writer that runs: what they change, it does.
+
+use crate::interrupt::waiting;
+use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, lines, parse_lines, signal};
+use rustix::process::Signal;
+use serde_json::json;
+use std::io::Write;
+use std::process::Stdio;
+
+/// A new identity's file, and its recipient.
+fn new_identity(place: &Place) -> (String, String) {
+    let path = place.path("new.age").into_os_string().into_string().unwrap();
+    let made = place.run("keys", &["new-identity", "-o", &path]).exits(exit::DONE);
+    (path, made.out.trim_end().to_owned())
+}
+
+/// The locations of the entries that an identity reads, of those asked for.
+fn reads(place: &Place, identity: &str, entries: &str) -> Option<usize> {
+    let ran = place.run("export", &["--identity", identity, "--entries", entries]);
+    match ran.code {
+        exit::REFUSED => None,
+        _ => Some(ran.exits(exit::DONE).out.lines().count()),
+    }
+}
+
+#[test]
+fn a_writer_takes_recipients_on_and_off_and_rotates() {
+    let place = Place::new();
+    let owner = place.keys("identity.age").into_os_string().into_string().unwrap();
+    let (new, recipient) = new_identity(&place);
+    let (child, stdin) = waiting(&place, &[], Stdio::piped());
+    assert_eq!(place.info("writer"), json!(child.id()));
+    let told = place.run("info", &[]).exits(exit::DONE).out;
+    assert!(told.contains(&format!("process {} has it open", child.id())), "{told}");
+    let (mut child, mut stdin) = (Some(child), Some(stdin));
+
+    let added = place.run("keys", &["add-recipient", &recipient, "--json"]).exits(exit::DONE);
+    assert_eq!((added.json(), &*added.err), (json!({ "changed": true, "recorded": true }), ""));
+    let more = |range: std::ops::Range<u32>, total: u64| {
+        stdin.as_ref().unwrap().write_all(&lines(range)).unwrap();
+        eventually("they are committed", || place.info("entries") == total);
+    };
+    more(1000..2000, 2000);
+    let recipients = place.info("recipients");
+    let set = ["set", "log.recipients", recipients[0].as_str().unwrap(), "--json"];
+    let removed = place.run("config", &set).exits(exit::DONE).json();
+    assert_eq!(removed, json!({ "changed": true, "recorded": true, "live": true }));
+    more(2000..3000, 3000);
+    let rotated = place.run("keys", &["rotate", "--json"]).exits(exit::DONE).json();
+    more(3000..3100, 3100);
+    assert!(rotated["epoch"].as_u64().unwrap() < place.info("tree_size").as_u64().unwrap());
+
+    for running in [true, false] {
+        assert_eq!(reads(&place, &owner, "0..3099"), Some(3100), "{running}");
+        assert_eq!(reads(&place, &new, "1000..1999"), Some(1000), "{running}");
+        for entries in ["0..999", "999..1000", "1999..2000", "2000..2999", "3000..3099"] {
+            assert_eq!(reads(&place, &new, entries), None, "{entries} {running}");
+        }
+        drop(stdin.take());
+        if let Some(child) = child.take() {
+            let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+            assert_eq!(ran.out, "3100 accepted, 0 refused, 3100 committed\n");
+        }
+    }
+    assert!(!place.keys("control.sock").exists());
+    place.run("verify", &[]).exits(exit::DONE);
+    assert_eq!(place.info("writer"), json!(null));
+}
+
+#[test]
+fn an_export_is_recorded_with_a_writer_and_without_one() {
+    let place = Place::empty();
+    bulla(arguments!["init", place.audit(), "--erasure", "off"]).exits(exit::DONE);
+    let (child, stdin) = waiting(&place, &[], Stdio::piped());
+    let out = place.path("out.jsonl").into_os_string().into_string().unwrap();
+    let arguments = ["--subject", "s1", "--record", "-o", &out];
+    place.run("export", &arguments).exits(exit::DONE);
+    assert_eq!(parse_lines(&std::fs::read_to_string(&out).unwrap()).len(), 100);
+    drop(stdin);
+    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    place.run("export", &["--record", "--format", "csv"]).exits(exit::DONE);
+    place.run("export", &[]).exits(exit::DONE);
+
+    let segment = String::from_utf8_lossy(&std::fs::read(place.segment()).unwrap()).into_owned();
+    let said = segment.match_indices("{\"event\":\"exported\"").map(|(at, _)| {
+        let end = segment[at..].find('}').unwrap();
+        serde_json::from_str(&segment[at..=at + end]).unwrap()
+    });
+    assert_eq!(
+        said.collect::<Vec<serde_json::Value>>(),
+        [
+            json!({ "event": "exported", "entries": 100, "filters": ["subject"], "format": "jsonl" }),
+            json!({ "event": "exported", "entries": 1000, "filters": [], "format": "csv" }),
+        ]
+    );
+    place.run("verify", &[]).exits(exit::DONE);
+
+    // What cannot be recorded is not given out.
+    std::fs::rename(place.path("audit.keys"), place.path("elsewhere")).unwrap();
+    let identity = place.path("elsewhere/identity.age").into_os_string().into_string().unwrap();
+    std::fs::remove_file(&out).unwrap();
+    let refused = place.run("export", &["--identity", &identity, "--record", "-o", &out]);
+    refused.exits(exit::ENVIRONMENT);
+    assert!(!std::path::Path::new(&out).exists());
+}
+
+#[test]
+fn a_writer_that_was_killed_is_in_nobody_s_way() {
+    let place = Place::new();
+    let (mut child, _stdin) = waiting(&place, &[], Stdio::null());
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    assert!(place.keys("control.sock").exists(), "nobody took it away");
+    assert_eq!(place.info("writer"), json!(null));
+    let (_, recipient) = new_identity(&place);
+    place.run("keys", &["rotate"]).exits(exit::DONE);
+    place.run("keys", &["add-recipient", &recipient]).exits(exit::DONE);
+    assert!(!place.keys("control.sock").exists());
+    let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
+    eventually("it listens again", || place.info("writer") == json!(child.id()));
+    drop(child.stdin.take());
+    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    place.run("verify", &[]).exits(exit::DONE);
+    assert_eq!(place.entries().len(), 1000);
+}

@@ -1,0 +1,253 @@
+//! Who asks.
+
+use super::link::Link;
+use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Status, decode, encode, error};
+use super::server::PATIENCE;
+use super::{SOCKET, socket};
+use crate::configure::{Configure, Configured};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::ExportRecord;
+use crate::keys::group::{GroupKeys, GroupSecret, Place};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The wait where the writer has too many connections.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Bytes of groups that are asked for at once.
+const BATCH: usize = LIMIT / 4;
+/// The most digits that a number has, and a comma.
+const DIGITS: usize = 21;
+
+/// A writer in another process, which has a log open. As [`GroupKeys`] it opens groups without giving keys away.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # bulla::Init::default().create(&directory)?;
+/// use bulla::control::Client;
+/// let keys = bulla::default_keys(&directory);
+/// assert!(Client::connect(&keys)?.is_none(), "nobody writes");
+///
+/// let log = bulla::Log::open(&directory, bulla::Options::default())?;
+/// let writer = Client::connect(&keys)?.expect("somebody does now");
+/// assert_eq!(writer.status().process, std::process::id());
+/// writer.rotate()?;
+/// log.close()
+/// # }
+/// ```
+pub struct Client {
+    keys: PathBuf,
+    status: Status,
+    /// One connection at a time: there are few for all clients.
+    turn: Mutex<()>,
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// It is looked up.
+    Soon,
+    /// It is done, and durable: that takes as long as the medium, or a plugin, does.
+    Done,
+}
+
+impl Client {
+    /// The writer that listens in the key directory `keys`; `None` where none does.
+    ///
+    /// # Errors
+    /// `Refused` where it does not take requests from this user, `Unavailable` where it does not answer.
+    pub fn connect(keys: impl AsRef<Path>) -> Result<Option<Client>> {
+        let keys = keys.as_ref().to_owned();
+        match ask(&keys, &Request::Status, Answered::Soon) {
+            Ok(Answer::Status(status)) => Ok(Some(Client { keys, status, turn: Mutex::default() })),
+            Ok(_) => Err(strange()),
+            Err(error) if error.kind() == ErrorKind::Closed => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the writer said of itself when it was asked first.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// As [`crate::Log::configure`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered.
+    pub fn configure(&self, configure: &Configure) -> Result<Configured> {
+        match self.ask(&Request::Configure(configure.clone()), Answered::Done)? {
+            Answer::Configured(done) => Ok(done.into()),
+            _ => Err(strange()),
+        }
+    }
+
+    /// As [`crate::Log::rotate`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered.
+    pub fn rotate(&self) -> Result<u64> {
+        match self.ask(&Request::Rotate, Answered::Done)? {
+            Answer::Epoch(number) => Ok(number),
+            _ => Err(strange()),
+        }
+    }
+
+    /// As [`crate::Log::record_export`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered.
+    pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
+        match self.ask(&Request::RecordExport(record.clone()), Answered::Done)? {
+            Answer::Recorded => Ok(()),
+            _ => Err(strange()),
+        }
+    }
+
+    fn ask(&self, request: &Request, answered: Answered) -> Result<Answer> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(&self.keys, request, answered)
+    }
+
+    /// The secrets of as many groups as one message takes.
+    fn some_secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        let request = Request::Secrets {
+            log: place.log,
+            epoch_random: *place.epoch_random,
+            frame: place.frame,
+            groups: groups.iter().map(|group| group.to_vec()).collect(),
+        };
+        match self.ask(&request, Answered::Soon)? {
+            Answer::Secrets(secrets) if secrets.len() == groups.len() => {
+                Ok(secrets.into_iter().map(|secret| secret.map(|secret| secret.0)).collect())
+            }
+            _ => Err(strange()),
+        }
+    }
+}
+
+impl GroupKeys for Client {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        match self.ask(&Request::Number { subject: subject.to_owned() }, Answered::Soon)? {
+            Answer::Number(number) => Ok(number),
+            _ => Err(strange()),
+        }
+    }
+
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        let mut secrets = Vec::with_capacity(groups.len());
+        for batch in batches(groups) {
+            secrets.extend(self.some_secrets(place, batch)?);
+        }
+        Ok(secrets)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
+            Answer::ErasedUpTo(frames) => Ok(frames),
+            _ => Err(strange()),
+        }
+    }
+}
+
+/// The groups in runs that one message takes.
+pub(super) fn batches<'a, 'b>(mut groups: &'a [&'b [u64]]) -> impl Iterator<Item = &'a [&'b [u64]]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |group: &&&[u64]| {
+            bytes += 3 + DIGITS * group.len();
+            bytes <= BATCH
+        };
+        let count = groups.iter().take(MAX_GROUPS).take_while(fits).count();
+        let (batch, rest) = groups.split_at(count.max(1).min(groups.len()));
+        groups = rest;
+        Some(batch).filter(|batch| !batch.is_empty())
+    })
+}
+
+/// Asks on a connection of its own: none is kept that the writer would have to keep, too.
+fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
+    let message = encode(request)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match respond(keys, &message, answered)? {
+            Some(Response::Answer(answer)) => return Ok(answer),
+            Some(Response::Error { kind, text }) => return Err(error(&kind, text)),
+            Some(Response::Busy) if Instant::now() < until => sleep(PAUSE),
+            None if Instant::now() < until => sleep(PAUSE),
+            Some(Response::Busy) | None => {
+                return Err(Error::new(ErrorKind::Timeout, "the writer is busy with other requests"));
+            }
+        }
+    }
+}
+
+/// The response; `None` where the queue before the socket is full.
+fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Response>> {
+    let failed = |error| Error::io(format!("asking the writer at {}", keys.join(SOCKET).display()), error);
+    let link = match socket::connect(keys) {
+        Ok(Some(socket)) => Link::new(socket, None),
+        Ok(None) => return Err(gone()),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let soon = Instant::now().checked_add(PATIENCE);
+    // Whoever is turned away has an answer to read all the same.
+    let sent = link.send(message, soon);
+    let deadline = if answered == Answered::Soon { soon } else { None };
+    match link.receive(deadline) {
+        Ok(Some(response)) => decode(&response).map(Some),
+        Ok(None) => Err(gone()),
+        Err(error) if is_end(&error) => Err(gone()),
+        Err(error) => Err(failed(sent.err().unwrap_or(error))),
+    }
+}
+
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Closed, "the writer let go of the log before it answered")
+}
+
+fn strange() -> Error {
+    Error::unavailable("the writer's answer is none to what it was asked")
+}
+
+/// Has the writer do something, where one has the log open, or else does it `alone`, which takes the lock. A writer may
+/// come or go in between: each of the two is tried again then.
+///
+/// # Errors
+/// As what was tried last.
+pub fn through_writer<T>(
+    keys: impl AsRef<Path>,
+    ask: impl Fn(&Client) -> Result<T>,
+    alone: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let ask_writer = || match Client::connect(&keys) {
+        Ok(Some(writer)) => match ask(&writer) {
+            Err(error) if error.kind() == ErrorKind::Closed => Ok(None),
+            done => done.map(Some),
+        },
+        Ok(None) => Ok(None),
+        // Whether there is one, the lock says.
+        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
+        Err(error) => Err(error),
+    };
+    if let Some(done) = ask_writer()? {
+        return Ok(done);
+    }
+    match alone() {
+        Err(error) if error.kind() == ErrorKind::Locked => ask_writer()?.ok_or(error),
+        done => done,
+    }
+}

@@ -1,0 +1,55 @@
+//! What a request comes to.
+
+use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys::group::{GroupKeys, Place};
+use bulla_proof::commitment::LogId;
+
+/// Does what is asked.
+///
+/// # Errors
+/// What the client is told.
+pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
+    match request {
+        Request::Status => Ok(Answer::Status(status(engine))),
+        Request::Number { subject } => Ok(Answer::Number(GroupKeys::number(engine.vault()?, &subject)?)),
+        Request::Secrets { log, epoch_random, frame, groups } => {
+            secrets(engine, Place { log, epoch_random: &epoch_random, frame }, &groups)
+        }
+        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
+        Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
+        Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
+        Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),
+    }
+}
+
+fn status(engine: &Engine) -> Status {
+    let config = engine.config();
+    Status {
+        log: config.id,
+        origin: config.origin.clone(),
+        process: std::process::id(),
+        acknowledged: engine.progress.entries(),
+    }
+}
+
+fn secrets(engine: &Engine, place: Place<'_>, groups: &[Vec<u64>]) -> Result<Answer> {
+    check_log(engine, place.log)?;
+    if groups.len() > MAX_GROUPS {
+        return Err(Error::invalid(format!(
+            "{} groups are asked for at once, not {MAX_GROUPS}",
+            groups.len()
+        )));
+    }
+    let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();
+    let secrets = engine.vault()?.secrets(place, &groups)?;
+    Ok(Answer::Secrets(secrets.into_iter().map(|secret| secret.map(Secret)).collect()))
+}
+
+fn check_log(engine: &Engine, log: LogId) -> Result<()> {
+    match engine.config().id == log {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Refused, format!("the writer has another log open than {log}"))),
+    }
+}

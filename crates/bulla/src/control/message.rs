@@ -1,0 +1,259 @@
+//! What is asked and answered.
+
+use crate::configure::{Configure, Configured};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::{ExportRecord, parse_digest};
+use crate::keys::group::GroupSecret;
+use crate::recover::Recovery;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bulla_proof::commitment::LogId;
+use serde::de::{DeserializeOwned, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::io::{self, Write};
+use zeroize::Zeroizing;
+
+/// The version of all this.
+pub(super) const VERSION: u32 = 1;
+/// The longest message, in bytes.
+pub(super) const LIMIT: usize = 1 << 20;
+/// The most groups that are asked for at once.
+pub(super) const MAX_GROUPS: usize = 4096;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Request {
+    /// Who writes which log.
+    Status,
+    /// [`crate::keys::group::GroupKeys::number`].
+    Number { subject: String },
+    /// [`crate::keys::group::GroupKeys::secrets`], of up to [`MAX_GROUPS`].
+    Secrets {
+        #[serde(with = "log_id")]
+        log: LogId,
+        epoch_random: [u8; 32],
+        frame: u64,
+        groups: Vec<Vec<u64>>,
+    },
+    /// [`crate::keys::group::GroupKeys::erased_up_to`].
+    ErasedUpTo,
+    /// [`crate::Log::configure`].
+    Configure(Configure),
+    /// [`crate::Log::rotate`].
+    Rotate,
+    /// [`crate::Log::record_export`].
+    RecordExport(ExportRecord),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Response {
+    Answer(Answer),
+    Error {
+        kind: String,
+        text: String,
+    },
+    /// There are as many connections as may be: try again.
+    Busy,
+}
+
+/// To each request its own, in their order.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    Status(Status),
+    Number(Option<u64>),
+    Secrets(Vec<Option<Secret>>),
+    ErasedUpTo(u64),
+    Configured(Changed),
+    Epoch(u64),
+    Recorded,
+}
+
+/// Who has a log open for writing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The log's id.
+    #[serde(with = "log_id")]
+    pub log: LogId,
+    /// The origin of its checkpoints.
+    pub origin: String,
+    /// The process.
+    pub process: u32,
+    /// Entries acknowledged since it opened the log.
+    pub acknowledged: u64,
+}
+
+/// [`Configured`] by a log at work.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Changed {
+    changed: bool,
+    settings: bool,
+    log: Option<(String, String)>,
+    keys: Vec<String>,
+}
+
+impl From<Configured> for Changed {
+    fn from(done: Configured) -> Self {
+        let log = done.log.map(|(before, after)| (before.to_string(), after.to_string()));
+        Changed { changed: done.changed, settings: done.settings, log, keys: done.keys }
+    }
+}
+
+impl From<Changed> for Configured {
+    fn from(done: Changed) -> Self {
+        let digests = |(before, after): (String, String)| parse_digest(&before).zip(parse_digest(&after));
+        Configured {
+            changed: done.changed,
+            log: done.log.and_then(digests),
+            keys: done.keys,
+            settings: done.settings,
+            live: true,
+            recovery: Recovery::default(),
+        }
+    }
+}
+
+mod log_id {
+    use super::{Deserialize, Deserializer, LogId, Serializer};
+    use serde::de::Error;
+
+    pub(super) fn serialize<S: Serializer>(id: &LogId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(id)
+    }
+
+    pub(super) fn deserialize<'de, F: Deserializer<'de>>(from: F) -> Result<LogId, F::Error> {
+        LogId::parse(&String::deserialize(from)?).ok_or_else(|| F::Error::custom("it is no log's id"))
+    }
+}
+
+/// The secret of a group, in base64.
+pub(super) struct Secret(pub(super) GroupSecret);
+
+const ENCODED: usize = GroupSecret::LENGTH.div_ceil(3) * 4;
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut text = Zeroizing::new([0; ENCODED]);
+        let encoded = STANDARD.encode_slice(self.0.as_bytes(), &mut *text);
+        encoded.expect("there is room for the digits of a secret");
+        to.serialize_str(std::str::from_utf8(&*text).expect("digits are ASCII"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<F: Deserializer<'de>>(from: F) -> Result<Self, F::Error> {
+        struct Digits;
+
+        impl Visitor<'_> for Digits {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the secret of a group")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
+                // As much room as the decoder wants.
+                let mut bytes = Zeroizing::new([0; GroupSecret::LENGTH + 4]);
+                match STANDARD.decode_slice(text, &mut *bytes) {
+                    Ok(GroupSecret::LENGTH) => {
+                        let mut secret = Zeroizing::new([0; GroupSecret::LENGTH]);
+                        secret.copy_from_slice(&bytes[..GroupSecret::LENGTH]);
+                        Ok(Secret(GroupSecret::new(*secret)))
+                    }
+                    _ => Err(E::custom("it is no secret of a group")),
+                }
+            }
+        }
+
+        from.deserialize_str(Digits)
+    }
+}
+
+const KINDS: [(ErrorKind, &str); 9] = [
+    (ErrorKind::Invalid, "invalid"),
+    (ErrorKind::Timeout, "timeout"),
+    (ErrorKind::Closed, "closed"),
+    (ErrorKind::Locked, "locked"),
+    (ErrorKind::Unavailable, "unavailable"),
+    (ErrorKind::Tampered, "tampered"),
+    (ErrorKind::Erased, "erased"),
+    (ErrorKind::NoKey, "no-key"),
+    (ErrorKind::Refused, "refused"),
+];
+
+impl From<Error> for Response {
+    fn from(error: Error) -> Self {
+        let known = KINDS.iter().find(|(kind, _)| *kind == error.kind());
+        let kind = known.map_or("unavailable", |(_, name)| name).to_owned();
+        Response::Error { kind, text: error.to_string() }
+    }
+}
+
+/// An error that came as a message.
+pub(super) fn error(kind: &str, text: String) -> Error {
+    let known = KINDS.iter().find(|(_, name)| *name == kind);
+    Error::new(known.map_or(ErrorKind::Unavailable, |(kind, _)| *kind), text)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    version: u32,
+    message: T,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// A message as it is sent.
+///
+/// # Errors
+/// `Invalid` where it is over [`LIMIT`].
+pub(super) fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>> {
+    let mut text = Wiped::default();
+    let written = serde_json::to_writer(&mut text, &Envelope { version: VERSION, message });
+    written.map_err(|_| Error::invalid(format!("a message has at most {LIMIT} bytes")))?;
+    Ok(text.0)
+}
+
+/// A message as it came.
+///
+/// # Errors
+/// `Invalid` where it is none of these; `Unavailable` where it is of another version.
+pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
+    let malformed = |_| Error::invalid("the message is none that is known here");
+    let Version { version } = serde_json::from_slice(text).map_err(malformed)?;
+    if version != VERSION {
+        let message = format!("the control socket is spoken to in version {version}; it knows {VERSION}");
+        return Err(Error::unavailable(message));
+    }
+    Ok(serde_json::from_slice::<Envelope<T>>(text).map_err(malformed)?.message)
+}
+
+/// Bytes up to [`LIMIT`], of which none stays in memory.
+#[derive(Default)]
+struct Wiped(Zeroizing<Vec<u8>>);
+
+impl Write for Wiped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.0.len() + bytes.len();
+        if length > LIMIT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if length > self.0.capacity() {
+            // A buffer that grew by itself would leave a copy.
+            let mut larger = Zeroizing::new(Vec::with_capacity((2 * length).max(4096)));
+            larger.extend_from_slice(&self.0);
+            self.0 = larger;
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! The control socket: what a process may ask of the writer that has a log open.
+//!
+//! A [`crate::Log`] whose keys lie in a directory listens on `control.sock` there, while it holds the locks: a socket that
+//! a killed writer left is nobody's, and is replaced. It may be used by the user that runs the writer, and by root; the
+//! kernel says who asks (`SO_PEERCRED`).
+//!
+//! **Messages.** A length in four bytes, little-endian, at most 1 MiB, and so many bytes of JSON. A request
+//! `{"version":1,"message":"status"}` has one response, `{"version":1,"message":{"answer":…}}`, `…{"error":{"kind":…,
+//! "text":…}}` or `…"busy"`; then the next request may follow. [`message`] has all of them.
+//!
+//! Invariants:
+//! - appending and committing wait for nobody here: requests are answered by threads of their own, and what they ask of
+//!   the engine is what the log asks of itself at a rotation;
+//! - whatever a client sends, or does not, costs it its connection and nobody anything else: there are at most
+//!   [`server::CONNECTIONS`], a message is bounded, and has [`server::PATIENCE`] to come and to go;
+//! - the secrets of groups are answered, the keys of data subjects never; buffers that held them are cleared.
+
+mod client;
+mod handle;
+mod link;
+mod message;
+mod server;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Client, through_writer};
+pub use message::Status;
+pub(crate) use server::Server;
+
+/// The name of the socket in the key directory.
+pub const SOCKET: &str = "control.sock";

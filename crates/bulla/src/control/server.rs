@@ -1,0 +1,170 @@
+//! Who listens.
+
+use super::handle::handle;
+use super::link::{Link, Stop};
+use super::message::{Answer, Request, Response, decode, encode};
+use super::socket::Listener;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};
+use rustix::process::{Uid, geteuid};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Connections at once.
+pub(super) const CONNECTIONS: usize = 8;
+/// How long a message may take to come, after the one before it, and to go.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The wait after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens until it is stopped.
+pub(crate) struct Server {
+    listener: Arc<Listener>,
+    stop: Arc<Stop>,
+    acceptor: JoinHandle<()>,
+}
+
+/// What all connections go by.
+struct Service {
+    handle: Box<dyn Fn(Request) -> Result<Answer> + Send + Sync>,
+    stop: Arc<Stop>,
+    patience: Duration,
+}
+
+impl Server {
+    /// Listens in `directory` for what is asked of `engine`. The caller holds the locks.
+    ///
+    /// # Errors
+    /// `Unavailable` where the socket cannot be made.
+    pub(crate) fn start(engine: &Arc<Engine>, directory: &Path) -> Result<Self> {
+        let engine = engine.clone();
+        Self::serve(directory, PATIENCE, move |request| handle(&engine, request))
+    }
+
+    pub(super) fn serve(
+        directory: &Path,
+        patience: Duration,
+        handle: impl Fn(Request) -> Result<Answer> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let failed = |error| Error::io(format!("making {}", directory.join(super::SOCKET).display()), error);
+        let stop = Arc::new(Stop::new().map_err(failed)?);
+        let listener = Arc::new(Listener::new(directory).map_err(failed)?);
+        let service = Arc::new(Service { handle: Box::new(handle), stop: stop.clone(), patience });
+        let listening = listener.clone();
+        let acceptor = thread::Builder::new().name("bulla-control".to_owned());
+        let acceptor =
+            acceptor.spawn(move || service.accept(&listening.socket)).inspect_err(|_| listener.remove());
+        Ok(Server { listener, stop, acceptor: acceptor.map_err(failed)? })
+    }
+
+    /// Ends all connections; what is being done is done first.
+    pub(crate) fn stop(self) {
+        self.stop.set();
+        drop(self.acceptor.join());
+        self.listener.remove();
+    }
+}
+
+impl Service {
+    fn accept(self: Arc<Self>, listener: &OwnedFd) {
+        let mut connections = Vec::new();
+        // Shared by the connections there are.
+        let taken = Arc::new(());
+        while self.stop.wait_for(listener) {
+            match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => {
+                    connections.retain(|connection: &JoinHandle<()>| !connection.is_finished());
+                    connections.extend(self.begin(Link::new(socket, Some(self.stop.clone())), &taken));
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNABORTED) => {}
+                // There are too many files open, say.
+                Err(_) => drop(self.stop.wait(PAUSE)),
+            }
+        }
+        connections.into_iter().for_each(|connection| drop(connection.join()));
+    }
+
+    /// Serves a connection in a thread of its own, unless it is turned away.
+    fn begin(self: &Arc<Self>, link: Link, taken: &Arc<()>) -> Option<JoinHandle<()>> {
+        if let Err(error) = check_peer(link.socket()) {
+            self.respond(&link, &error.into());
+            return None;
+        }
+        if Arc::strong_count(taken) > CONNECTIONS {
+            self.respond(&link, &Response::Busy);
+            return None;
+        }
+        let (service, taken) = (self.clone(), taken.clone());
+        let thread = thread::Builder::new().name("bulla-control".to_owned());
+        let spawned = thread.spawn(move || {
+            while service.serve(&link) {}
+            // The place is free before the client sees the end.
+            drop(taken);
+            drop(link);
+        });
+        spawned.ok()
+    }
+
+    /// Answers one request; whether another may follow.
+    fn serve(&self, link: &Link) -> bool {
+        if self.stop.wait(Duration::ZERO) {
+            return false;
+        }
+        let request = match link.receive(self.deadline()) {
+            Ok(Some(message)) => decode::<Request>(&message),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(Error::invalid("the message is too long"))
+            }
+            Ok(None) | Err(_) => return false,
+        };
+        match request {
+            Ok(request) => {
+                let done = catch_unwind(AssertUnwindSafe(|| (self.handle)(request)));
+                let panicked = done.is_err();
+                let done = done.unwrap_or_else(|_| Err(Error::unavailable("the writer panicked over this")));
+                self.respond(link, &done.map_or_else(Response::from, Response::Answer)) && !panicked
+            }
+            // What follows is no message, either.
+            Err(error) => {
+                self.respond(link, &error.into());
+                false
+            }
+        }
+    }
+
+    /// Whether it was taken.
+    fn respond(&self, link: &Link, response: &Response) -> bool {
+        let message = encode(response).or_else(|error| encode(&Response::from(error)));
+        message.is_ok_and(|message| link.send(&message, self.deadline()).is_ok())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.patience)
+    }
+}
+
+/// That the process that connected may ask.
+fn check_peer(socket: &OwnedFd) -> Result<()> {
+    let peer = socket_peercred(socket).map_err(|error| Error::io("asking who connected", error.into()))?;
+    admit(peer.uid, geteuid())
+}
+
+/// The writer's own user can read the key directory anyway, and so can root.
+pub(super) fn admit(peer: Uid, own: Uid) -> Result<()> {
+    match peer == own || peer.is_root() {
+        true => Ok(()),
+        false => {
+            let (peer, own) = (peer.as_raw(), own.as_raw());
+            let message =
+                format!("the writer takes requests from user {own} and from root, not from user {peer}");
+            Err(Error::new(ErrorKind::Refused, message))
+        }
+    }
+}

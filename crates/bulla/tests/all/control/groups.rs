@@ -1,0 +1,73 @@
+//! The secrets of groups.
+
+use super::{Place, append, plain};
+use bulla::keys::group::{GroupKeys, Place as Block};
+use bulla::vault::{Access, Settings, Vault};
+use bulla::{ErrorKind, Init, Query};
+use bulla_proof::LogId;
+use std::sync::Arc;
+
+fn vault(place: &Place) -> Vault {
+    let id = bulla::info(place.audit()).unwrap().id;
+    Vault::open(&place.keys(), id, Access::Read, &Settings::default()).unwrap()
+}
+
+#[test]
+fn they_are_those_of_the_vault() {
+    let place = Place::new(Init::default().erasure(true));
+    let log = place.open();
+    append(&log, 200);
+    let (client, vault) = (place.client(), vault(&place));
+    for subject in ["user_0", "user_49", "nobody", ""] {
+        assert_eq!(client.number(subject).unwrap(), vault.number(subject).unwrap(), "{subject}");
+    }
+    assert_eq!(client.is_complete(), vault.is_complete());
+    assert_eq!(client.erased_up_to().unwrap(), vault.erased_up_to().unwrap());
+
+    // More than one message takes; some of subjects that nobody is.
+    let groups = (0..9000).map(|at| vec![at % 60, 60 + at % 3]).chain((0..50).map(|at| vec![at]));
+    let groups = groups.collect::<Vec<Vec<u64>>>();
+    let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();
+    let block = Block { log: client.status().log, epoch_random: &[5; 32], frame: 7 };
+    let (asked, known) = (client.secrets(block, &groups).unwrap(), vault.secrets(block, &groups).unwrap());
+    assert!(asked == known);
+    assert!(asked.iter().any(Option::is_none) && asked.iter().any(Option::is_some));
+    assert!(client.secrets(Block { frame: 8, ..block }, &groups).unwrap() != known);
+
+    let error = client.secrets(Block { log: LogId([1; 16]), ..block }, &groups[..1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(
+        client.secrets(block, &[&[]]).unwrap_err().kind(),
+        vault.secrets(block, &[&[]]).unwrap_err().kind()
+    );
+}
+
+#[test]
+fn with_them_everything_is_read_beside_the_writer() {
+    let place = Place::new(Init::default().erasure(true));
+    let log = place.open();
+    append(&log, 2000);
+    log.flush().unwrap();
+    let client = Arc::new(place.client());
+    let reader = || place.reader(&place.owner()).group_keys(client.clone());
+    let mut count = 0;
+    let report = reader().for_each(&Query::new(), |number, entry| {
+        assert_eq!(entry.location, Some(format!("place {number}").as_bytes()));
+        count += 1;
+        Ok(())
+    });
+    assert_eq!((count, report.unwrap().withheld.total()), (2000, 0));
+    let found = reader().for_each(&Query::new().subject("user_7"), |_, _| Ok(())).unwrap();
+    assert_eq!(found.entries, 40);
+    log.close().unwrap();
+    let error = reader().for_each(&Query::new(), |_, _| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "the writer is gone: {error}");
+}
+
+#[test]
+fn a_log_without_a_vault_has_none() {
+    let place = Place::new(plain());
+    let _log = place.open();
+    let error = place.client().number("user_1").unwrap_err();
+    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("erasure"), "{error}");
+}
