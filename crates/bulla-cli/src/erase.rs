@@ -6,6 +6,7 @@ use crate::export::destination::Destination;
 use crate::output::{print, print_json};
 use crate::place::{Place, error_in};
 use crate::terminal;
+use bulla::control::through_writer;
 use bulla::environment::Environment;
 use bulla::event::Remains;
 use bulla::keys::{files, signing::SigningKey};
@@ -58,9 +59,12 @@ impl Erase {
         // That the certificate can be written is known before anything is destroyed.
         let output =
             self.output.as_deref().map(|path| Destination::open(Some(path), &self.place)).transpose()?;
-        let log = append::open(&self.place, terminal::environment())?;
-        let erasure = log.erase(&order)?;
-        log.close()?;
+        let alone = || {
+            let log = append::open(&self.place, terminal::environment())?;
+            let erasure = log.erase(&order)?;
+            log.close().map(|()| erasure)
+        };
+        let erasure = through_writer(self.place.keys(), |writer| writer.erase(&order), alone)?;
         let certificate = Reader::open(self.place.directory())?.key(info.vkey).prove_event(erasure.frame)?;
         if let Some(mut output) = output {
             let written = output.writer().write_all(certificate.render().as_bytes());

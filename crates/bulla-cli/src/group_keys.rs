@@ -3,11 +3,12 @@
 use crate::exit::{Exit, Failure};
 use crate::place::{Place, error_in};
 use bulla::config::{self, LogConfig};
+use bulla::control::Client;
 use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::vault::{Access, Settings, Vault};
-use bulla::{Grant, MAX_GRANT, Result};
+use bulla::{ErrorKind, Grant, MAX_GRANT, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub(crate) fn group_keys(
         );
         return Err(Failure::new(Exit::Refused, message));
     }
-    Ok(Some(Arc::new(WhenNeeded { keys, log, vault: Mutex::default() })))
+    Ok(Some(Arc::new(WhenNeeded { keys, log, source: Mutex::default() })))
 }
 
 fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -62,40 +63,59 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(file)
 }
 
-/// The vault in the key directory, if there is one. What keeps it from being opened is an error.
+/// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
 pub(crate) fn vault(place: &Place, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
     let keys = place.keys();
-    match log.erasure && Vault::is_in(&keys) {
-        true => Ok(Some(Arc::new(Vault::open(&keys, log.id, Access::Read, &Settings::default())?))),
-        false => Ok(None),
+    if !log.erasure || !Vault::is_in(&keys) {
+        return Ok(None);
     }
+    let keys = WhenNeeded { keys, log: log.clone(), source: Mutex::default() };
+    keys.source()?;
+    Ok(Some(Arc::new(keys)))
 }
 
-/// A vault that is opened once it is needed: what is wrong with the log is told before what is wrong with the vault.
+/// A writer or a vault that is looked for once it is needed: what is wrong with the log is told before what is wrong with
+/// the vault.
 struct WhenNeeded {
     keys: PathBuf,
     log: LogConfig,
-    vault: Mutex<Option<Arc<Vault>>>,
+    source: Mutex<Option<Arc<dyn GroupKeys>>>,
 }
 
 impl WhenNeeded {
-    fn vault(&self) -> Result<Arc<Vault>> {
-        let mut vault = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(vault) = &*vault {
-            return Ok(vault.clone());
+    /// The writer that has the log open, which gives no key of a data subject away; without one, the vault.
+    fn source(&self) -> Result<Arc<dyn GroupKeys>> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = &*source {
+            return Ok(source.clone());
         }
-        let opened = Arc::new(Vault::open(&self.keys, self.log.id, Access::Read, &Settings::default())?);
-        Ok(vault.insert(opened).clone())
+        let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log.id);
+        let found: Arc<dyn GroupKeys> = match writer {
+            Some(writer) => Arc::new(writer),
+            None => Arc::new(Vault::open(&self.keys, self.log.id, Access::Read, &Settings::default())?),
+        };
+        Ok(source.insert(found).clone())
+    }
+
+    /// Asks again, whoever is there, where the writer let go of the log.
+    fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
+        match ask(&*self.source()?) {
+            Err(error) if error.kind() == ErrorKind::Closed => {
+                *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                ask(&*self.source()?)
+            }
+            answered => answered,
+        }
     }
 }
 
 impl GroupKeys for WhenNeeded {
     fn number(&self, subject: &str) -> Result<Option<u64>> {
-        self.vault()?.number(subject)
+        self.ask(|source| source.number(subject))
     }
 
     fn secrets(&self, place: group::Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
-        self.vault()?.secrets(place, groups)
+        self.ask(|source| source.secrets(place, groups))
     }
 
     fn is_complete(&self) -> bool {
@@ -103,6 +123,6 @@ impl GroupKeys for WhenNeeded {
     }
 
     fn erased_up_to(&self) -> Result<u64> {
-        self.vault()?.erased_up_to()
+        self.ask(|source| source.erased_up_to())
     }
 }

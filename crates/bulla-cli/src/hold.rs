@@ -5,7 +5,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json, time};
 use crate::place::Place;
 use crate::terminal;
-use bulla::Hold as Held;
+use bulla::control::{Client, through_writer};
+use bulla::{Hold as Held, Log};
 
 /// Hold data subjects, so that they are not erased for now.
 #[derive(clap::Args, Debug)]
@@ -59,9 +60,9 @@ impl Hold {
             Action::Add => {
                 let (subject, by) = self.whom()?;
                 let reason = self.reason.as_deref().ok_or_else(|| Failure::usage("say why with --reason"))?;
-                let log = append::open(&self.place, terminal::environment())?;
-                let added = log.hold(subject, by, reason)?;
-                log.close()?;
+                let alone = || self.alone(|log| log.hold(subject, by, reason));
+                let hold = |writer: &Client| writer.hold(subject, by, reason);
+                let added = through_writer(self.place.keys(), hold, alone)?;
                 self.tell(if added { "held" } else { "held before, by the same and for that reason" })
             }
             Action::Release => {
@@ -69,12 +70,18 @@ impl Hold {
                     return Err(Failure::usage("only `add` takes --reason"));
                 }
                 let (subject, by) = self.whom()?;
-                let log = append::open(&self.place, terminal::environment())?;
-                log.release(subject, by)?;
-                log.close()?;
+                let alone = || self.alone(|log| log.release(subject, by));
+                through_writer(self.place.keys(), |writer| writer.release(subject, by), alone)?;
                 self.tell("released")
             }
         }
+    }
+
+    /// With the log opened for it.
+    fn alone<T>(&self, change: impl FnOnce(&Log) -> bulla::Result<T>) -> bulla::Result<T> {
+        let log = append::open(&self.place, terminal::environment())?;
+        let done = change(&log)?;
+        log.close().map(|()| done)
     }
 
     fn whom(&self) -> Result<(&str, &str), Failure> {

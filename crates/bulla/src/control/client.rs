@@ -5,6 +5,7 @@ use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Status, decod
 use super::server::PATIENCE;
 use super::{SOCKET, socket};
 use crate::configure::{Configure, Configured};
+use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::ExportRecord;
 use crate::keys::group::{GroupKeys, GroupSecret, Place};
@@ -104,6 +105,42 @@ impl Client {
     pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
         match self.ask(&Request::RecordExport(record.clone()), Answered::Done)? {
             Answer::Recorded => Ok(()),
+            _ => Err(strange()),
+        }
+    }
+
+    /// As [`crate::Log::erase`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered: opening the log goes on then.
+    pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        match self.ask(&Request::Erase(order.clone()), Answered::Done)? {
+            Answer::Erased(erasure) => Ok(erasure),
+            _ => Err(strange()),
+        }
+    }
+
+    /// As [`crate::Log::hold`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered.
+    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        let (subject, by, reason) = (subject.to_owned(), by.to_owned(), reason.to_owned());
+        match self.ask(&Request::Hold { subject, by, reason }, Answered::Done)? {
+            Answer::Held(added) => Ok(added),
+            _ => Err(strange()),
+        }
+    }
+
+    /// As [`crate::Log::release`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered.
+    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
+        match self
+            .ask(&Request::Release { subject: subject.to_owned(), by: by.to_owned() }, Answered::Done)?
+        {
+            Answer::Released => Ok(()),
             _ => Err(strange()),
         }
     }

@@ -1,6 +1,7 @@
 //! What is asked and answered.
 
 use crate::configure::{Configure, Configured};
+use crate::erase::{Erasure, ErasureOrder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{ExportRecord, parse_digest};
 use crate::keys::group::GroupSecret;
@@ -44,6 +45,12 @@ pub(super) enum Request {
     Rotate,
     /// [`crate::Log::record_export`].
     RecordExport(ExportRecord),
+    /// [`crate::Log::erase`].
+    Erase(ErasureOrder),
+    /// [`crate::Log::hold`].
+    Hold { subject: String, by: String, reason: String },
+    /// [`crate::Log::release`].
+    Release { subject: String, by: String },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,6 +76,9 @@ pub(super) enum Answer {
     Configured(Changed),
     Epoch(u64),
     Recorded,
+    Erased(Erasure),
+    Held(bool),
+    Released,
 }
 
 /// Who has a log open for writing.

@@ -7,11 +7,13 @@ pub(crate) mod holds;
 mod order;
 pub(crate) mod pending;
 
+use serde::{Deserialize, Serialize};
+
 pub use holds::{Hold, holds};
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     /// The numbers of the data subjects, ascending.
     pub numbers: Vec<u64>,

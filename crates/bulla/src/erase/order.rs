@@ -14,8 +14,10 @@ use std::fmt::{self, Debug};
 
 /// An order to erase data subjects, and who they are. As confidential as their names; [`ErasureOrder::note`] alone is
 /// public, and becomes part of the log.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ErasureOrder {
+    #[serde(rename = "order")]
     note: String,
     subjects: Vec<Ordered>,
 }
@@ -31,13 +33,6 @@ struct Ordered {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 struct Salt([u8; ORDER_SALT_LENGTH]);
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OrderFile {
-    order: String,
-    subjects: Vec<Ordered>,
-}
 
 impl ErasureOrder {
     /// Orders the erasure of `subjects` of `log`, signed with the log's erasure key. `reason` becomes public.
@@ -83,19 +78,16 @@ impl ErasureOrder {
     /// # Errors
     /// `Invalid` where it is none.
     pub fn parse(text: &str) -> Result<Self> {
-        let file = serde_json::from_str::<OrderFile>(text);
         // What is in the file is confidential: the error says where, not what.
-        let file = file.map_err(|error| {
+        serde_json::from_str(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             Error::invalid(format!("it is not an order to erase (line {line}, column {column})"))
-        })?;
-        Ok(ErasureOrder { note: file.order, subjects: file.subjects })
+        })
     }
 
     /// The file, as JSON.
     pub fn render(&self) -> String {
-        let file = OrderFile { order: self.note.clone(), subjects: self.subjects.clone() };
-        serde_json::to_string_pretty(&file).expect("an order has nothing that JSON cannot hold") + "\n"
+        serde_json::to_string_pretty(self).expect("an order has nothing that JSON cannot hold") + "\n"
     }
 
     /// The public part, a signed note of [`bulla_proof::order`].
