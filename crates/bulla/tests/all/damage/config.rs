@@ -61,7 +61,8 @@ fn fate(original: &[u8], altered: &[u8]) -> Fate {
 
 /// The id in a `[log]` that is one.
 fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
-    let names = log.keys().map(String::as_str).filter(|&name| name != "erasure").collect::<Vec<_>>();
+    let optional = ["erasure", "erasure_key"];
+    let names = log.keys().map(String::as_str).filter(|name| !optional.contains(name)).collect::<Vec<_>>();
     if names != ["hash", "id", "origin", "recipients", "version", "vkey"] {
         return None;
     }
@@ -71,18 +72,25 @@ fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
     };
     let Value::List(recipients) = &log["recipients"] else { return None };
     let (id, key) = (text("id")?, text("vkey")?);
-    let (name, rest) = key.split_once('+')?;
-    let (key_id, public) = rest.split_once('+')?;
-    let public = base64(public).filter(|key| key.len() == 33 && key[0] == 1)?;
-    let digest = sha256(&[name.as_bytes(), b"\n", &public]).to_string();
+    if log.contains_key("erasure_key") {
+        key_name(text("erasure_key")?)?;
+    }
     let hexadecimal = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let sound = hexadecimal
-        && text("origin") == Some(name)
-        && key_id == &digest[..8]
+        && text("origin") == Some(key_name(key)?)
         && ["sha256", "sha3-256"].contains(&text("hash")?)
         && (!log.contains_key("erasure") || ["off", "on"].contains(&text("erasure")?))
         && !recipients.is_empty();
     sound.then(|| id.to_owned())
+}
+
+/// The name of a verifier key that is one.
+fn key_name(key: &str) -> Option<&str> {
+    let (name, rest) = key.split_once('+')?;
+    let (key_id, public) = rest.split_once('+')?;
+    let public = base64(public).filter(|key| key.len() == 33 && key[0] == 1)?;
+    let digest = sha256(&[name.as_bytes(), b"\n", &public]).to_string();
+    (key_id == &digest[..8]).then_some(name)
 }
 
 /// TOML of one table, of integers, one-line strings without escapes, and lists of those.
