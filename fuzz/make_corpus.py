@@ -110,6 +110,46 @@ def write_index():
         write("index", f"plaintext-{name}", covered.to_bytes(8, "little") + padme(content))
 
 
+def write_vault():
+    """Records and entries of the vault's vectors, its files by name, and the text of a file of keys behind its counts."""
+    vault = vectors("vault/vault.json")
+    for name in ("meta", "erasing"):
+        record = bytes.fromhex(vault[name])
+        write("vault", name, record)
+        write("vault", f"{name}-unchecked", record[:-4])
+    write("vault", "follows-unchecked", b"bullaVF1" + (300).to_bytes(8, "little"))
+    for bucket in vault["buckets"]:
+        write("vault", f"bucket-{bucket['id']}", bucket["first"].to_bytes(2, "big") + bytes.fromhex(bucket["value"]))
+    for subject in vault["subjects"]:
+        number = subject["number"]
+        plaintext = bytes.fromhex(subject["key"] + subject["pseudonym"])
+        write("vault", f"row-{number}", number.to_bytes(8, "big") + bytes.fromhex(subject["row"]))
+        write("vault", f"row-plaintext-{number}", number.to_bytes(8, "big") + plaintext)
+        write("vault", f"entry-{number}", bytes.fromhex(subject["index_key"] + subject["index_value"]))
+    write("vault", "keys", bytes.fromhex(vault["keys_file"]))
+    for name, rows, buckets in (("none", 0, []), ("some", 2, [5, 9]), ("descending", 1, [9, 5])):
+        counts = rows.to_bytes(4, "little") + len(buckets).to_bytes(4, "little")
+        keys = bytes(range(32)) * (1 + rows)
+        for bucket in buckets:
+            keys += bucket.to_bytes(4, "little") + bytes(32)
+        write("vault", f"keys-plaintext-{name}", counts + keys)
+    write("vault", "root", b"bulla-vault-root-v1 " + b"07" * 16 + b" 3 " + base64.b64encode(bytes(range(32))) + b"\n")
+    for name in ("3.root", "12.keys", "0.keys.tmp", "03.root"):
+        write("vault", f"name-{name}", name.encode())
+
+
+def write_grants():
+    """What grants hold: nothing; two people and three groups; and a group beyond the tree."""
+    head = b"BulG\1" + bytes(range(16)) + (301).to_bytes(8, "little")
+    secret = bytes(range(32))
+    write("grant", "nothing", head + b"\0\0")
+    subjects = b"\2" + b"\3ada\7" + b"\3bob\x80\1"
+    groups = b"\x03\1\7" + secret + b"\0\2\7\x78" + secret + b"\xa8\2\1\x80\1" + secret
+    write("grant", "groups", head + subjects + b"\3" + groups)
+    write("grant", "beyond", head + b"\0\1" + b"\xad\2\1\0" + secret)
+    write("grant", "many", head + b"\0" + b"\xff" * 9 + b"\1")
+
+
 def main():
     log = pathlib.Path(sys.argv[1])
     keys = log.with_name(log.name + ".keys")
@@ -136,6 +176,8 @@ def main():
         write("row", f"row-{index}", content)
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
     write_index()
+    write_vault()
+    write_grants()
     for index, path in enumerate(sorted((log / "index").glob("*.idx"))):
         write("index", f"log-{index}", path.read_bytes())
     write("checkpoint", "checkpoint", (log / "checkpoint").read_bytes())

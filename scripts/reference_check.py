@@ -5,7 +5,7 @@
 
 Standard library alone (groups that zstd compressed take Python 3.14). Prints the disclosed entries as `bulla export`
 does, those of a group whose secret is not disclosed with `"withheld":"not-given"` at their end, or of a proof of
-consistency the two sizes, and exits 0; or says what is wrong with a file and exits 1. Without the log's key, which has
+consistency the two sizes, of an event that, and exits 0; or says what is wrong with a file and exits 1. Without the log's key, which has
 to come from elsewhere, it checks only that the file agrees with itself, and says so.
 """
 
@@ -23,6 +23,7 @@ from reference.rows import Cursor, to_json
 from reference.trees import check_consistency, multi_proof_root
 
 SINGLE, MULTI, CONSISTENCY = "c2sp.org/tlog-proof@v1", "bulla-multi-proof-v1", "bulla-consistency-v1"
+EVENT = "bulla-event-v1"
 
 
 def log_node(left, right):
@@ -88,11 +89,30 @@ def check_growth(file, vkey):
     return [json.dumps(dict(origin=origin, old_size=size, new_size=new_size, root=new_root.hex()))]
 
 
+def check_event(file, vkey):
+    lines, note = split(file)
+    lines.pop(0)
+    _, size, root = read_checkpoint(note, vkey)
+    encoded, event = take(lines, "commitment"), take(lines, "event")
+    require(encoded is not None and event is not None, "the file has no commitment, or no event")
+    encoded, event = canonical_base64(encoded, "the commitment"), canonical_base64(event, "the event")
+    commitment = read_commitment(encoded)
+    frame = commitment["frame"]
+    require(commitment["kind"] == "event" and frame < size, f"frame {frame} is of no event, or not in the tree")
+    require(sha256(event) == encoded[-32:], "the event does not have the digest in its commitment")
+    found = multi_proof_root(log_node, size, {frame: sha256(b"\0", encoded)}, read_hashes(lines))
+    require(found == root, "the frame is not in the tree that the checkpoint states")
+    return [event.decode()]
+
+
+CHECKS = {SINGLE: check_proof, MULTI: check_proof, CONSISTENCY: check_growth, EVENT: check_event}
+
+
 def check(path, vkey):
     file = path.read_bytes()
     kind = file.split(b"\n", 1)[0].decode()
-    require(kind in (SINGLE, MULTI, CONSISTENCY), "the file is no proof")
-    return (check_growth if kind == CONSISTENCY else check_proof)(file, vkey)
+    require(kind in CHECKS, "the file is no proof")
+    return CHECKS[kind](file, vkey)
 
 
 def main():

@@ -30,7 +30,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
     to: Option<i64>,
 
-    /// With these numbers, both ends included, either may be left out; or with this number
+    /// With these numbers, both ends included; either may be left out
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_numbers)]
     entries: Option<Numbers>,
 

@@ -1,13 +1,16 @@
 //! Where a reading command gets the keys of data subjects from: without them what is personal is withheld.
 
 use crate::exit::{Exit, Failure};
-use crate::place::Place;
-use bulla::Result;
+use crate::place::{Place, error_in};
 use bulla::config::{self, LogConfig};
 use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
+use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::vault::{Access, Settings, Vault};
-use std::path::PathBuf;
+use bulla::{Grant, MAX_GRANT, Result};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The arguments of every command that gives out personal fields.
@@ -16,10 +19,18 @@ pub(crate) struct Personal {
     /// Withhold what is personal, for which data subjects have keys
     #[arg(long)]
     withhold_personal: bool,
+
+    /// Read what `bulla grant` granted in this file; --identity opens it
+    #[arg(long, value_name = "FILE", conflicts_with = "withhold_personal")]
+    grant: Option<PathBuf>,
 }
 
 /// The keys of data subjects, for a log that has such; `None` for one that has not.
-pub(crate) fn group_keys(place: &Place, personal: &Personal) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
+pub(crate) fn group_keys(
+    place: &Place,
+    personal: &Personal,
+    identity: &IdentityFile,
+) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
     let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
     let keys = place.keys();
     if !log.erasure {
@@ -28,15 +39,27 @@ pub(crate) fn group_keys(place: &Place, personal: &Personal) -> Result<Option<Ar
     if personal.withhold_personal {
         return Ok(Some(Arc::new(SharedOnly)));
     }
+    if let Some(path) = &personal.grant {
+        let file = read_grant(path)?;
+        let grant = Grant::open(&file, identity, log.id).map_err(|error| error_in(path, error))?;
+        return Ok(Some(Arc::new(grant)));
+    }
     if !Vault::is_in(&keys) {
         let message = format!(
-            "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys, or read \
-             what is not personal with --withhold-personal",
+            "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a grant \
+             with --grant, or read what is not personal with --withhold-personal",
             keys.display()
         );
         return Err(Failure::new(Exit::Refused, message));
     }
     Ok(Some(Arc::new(WhenNeeded { keys, log, vault: Mutex::default() })))
+}
+
+fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let mut file = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX_GRANT as u64 + 1).read_to_end(&mut file).map_err(failed)?;
+    Ok(file)
 }
 
 /// The vault in the key directory, if there is one. What keeps it from being opened is an error.

@@ -5,7 +5,7 @@ use crate::place::{Place, error_in, read_small};
 use crate::terminal::{self, Terminal};
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::plugin::{DEFAULT_TIMEOUT, parse_timeout};
-use bulla::keys::recipients::{Identity, IdentityFile};
+use bulla::keys::recipients::IdentityFile;
 use bulla::keys::{files, prompt::Prompt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,14 +33,14 @@ pub(crate) struct Passphrase {
 
 impl Identities {
     /// The identities that were named, or else the one in the key directory, if there is one.
-    pub(crate) fn load(&self, place: &Place) -> Result<Option<Arc<dyn Identity>>, Failure> {
+    pub(crate) fn load(&self, place: &Place) -> Result<Option<Arc<IdentityFile>>, Failure> {
         let files = self.each(place)?;
         let all = files.into_iter().map(|(_, identity)| identity).reduce(IdentityFile::and);
-        Ok(all.map(|all| Arc::new(all) as _))
+        Ok(all.map(Arc::new))
     }
 
     /// The identities that were named, or else the one in the key directory, which has to be there.
-    pub(crate) fn reader(&self, place: &Place) -> Result<Arc<dyn Identity>, Failure> {
+    pub(crate) fn reader(&self, place: &Place) -> Result<Arc<IdentityFile>, Failure> {
         self.load(place)?.ok_or_else(|| {
             let message = format!(
                 "there is no identity to read the log with in {}; name one with --identity",

@@ -49,6 +49,9 @@ struct Facts {
     fields: BTreeMap<&'static str, String>,
     /// Whether personal fields can be erased.
     erasure: bool,
+    /// The key that orders to erase are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erasure_key: Option<String>,
     entries: u64,
     tree_size: u64,
     root: String,
@@ -70,6 +73,7 @@ impl From<bulla::Info> for Facts {
             recipients: info.recipients,
             fields: info.fields.iter().map(|(field, rule)| (field, rule.to_string())).collect(),
             erasure: info.erasure,
+            erasure_key: info.erasure_key.map(|key| key.to_string()),
             entries: info.entries,
             tree_size: info.tree_size,
             root: info.root.to_base64(),
@@ -94,7 +98,12 @@ impl Facts {
         let width = self.fields.keys().map(|field| field.len()).max().unwrap_or_default();
         lines.extend(self.fields.iter().map(|(field, rule)| ("field", format!("{field:<width$}  {rule}"))));
         lines.extend([
-            ("erasure", if self.erasure { "on" } else { "off" }.to_owned()),
+            (
+                "erasure",
+                self.erasure_key
+                    .clone()
+                    .unwrap_or_else(|| if self.erasure { "on" } else { "off" }.to_owned()),
+            ),
             ("entries", number(self.entries)),
             ("tree size", number(self.tree_size)),
             ("root", self.root.clone()),

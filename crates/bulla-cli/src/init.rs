@@ -5,6 +5,7 @@ use crate::keys::recipients_in;
 use crate::output::{print, print_json};
 use crate::place::{Place, inside};
 use crate::terminal;
+use crate::verify::parse_key;
 use bulla::Created;
 use bulla::keys::files;
 use bulla::store::FileSystem;
@@ -50,6 +51,11 @@ pub(crate) struct Init {
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     erasure: OnOff,
 
+    /// The public key of whoever orders erasures, or a file that holds it; without it a key
+    /// for that is made, in the key directory
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -72,6 +78,14 @@ impl Init {
             )));
         }
         let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On));
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+            if matches!(self.erasure, OnOff::Off) {
+                return Err(Failure::usage(
+                    "with --erasure off nothing can be erased: leave out --erasure-key",
+                ));
+            }
+            init = init.erasure_key(key);
+        }
         if let Some(origin) = self.origin {
             init = init.origin(origin);
         }
@@ -105,6 +119,9 @@ struct Made {
     vkey: String,
     seal_key: PathBuf,
     erasure: bool,
+    /// Absent where a public key for that was given, and without erasure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erasure_key: Option<PathBuf>,
     /// Absent where recipients were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<PathBuf>,
@@ -123,6 +140,7 @@ impl Made {
             vkey: created.verifier_key.to_string(),
             seal_key: keys.join(files::SEAL_KEY),
             erasure,
+            erasure_key: created.made_erasure_key.then(|| keys.join(files::ERASURE_KEY)),
             identity: created.made_identity.then(|| keys.join(files::IDENTITY)),
             pseudonym_key: created.made_pseudonym_key.then(|| keys.join(files::PSEUDONYM)),
         }
@@ -164,6 +182,14 @@ impl Made {
                 text,
                 "\nThe vault in {keys} has the keys of data subjects. Keep a copy of it, with\n\
                  roots beside it: what is personal nobody can read without.\n"
+            );
+        }
+        if let Some(key) = &self.erasure_key {
+            let _ = write!(
+                text,
+                "\nErasures are ordered with this; it belongs with whoever answers for them, not on this host:\n\n  \
+                 {}   who has it decides who is erased\n",
+                key.display()
             );
         }
         if let Some(key) = &self.pseudonym_key {

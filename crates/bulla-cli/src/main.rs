@@ -10,6 +10,7 @@ mod exit;
 mod export;
 mod filter;
 mod generate;
+mod grant;
 mod group_keys;
 mod hold;
 mod identity;
@@ -48,6 +49,7 @@ enum Command {
     Config(config::Config),
     Keys(keys::Keys),
     Prove(prove::Prove),
+    Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
     Erase(erase::Erase),
@@ -97,6 +99,7 @@ impl Command {
             Command::Config(config) => config.run(),
             Command::Keys(keys) => keys.run(),
             Command::Prove(prove) => prove.run(),
+            Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
             Command::Erase(erase) => erase.run(),

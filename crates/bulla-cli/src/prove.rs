@@ -71,11 +71,11 @@ impl Prove {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
                 }
-                reader = reader.identity(self.identities.reader(&self.place)?);
-                if let Some(keys) = group_keys(&self.place, &self.personal)? {
+                let identity = self.identities.reader(&self.place)?;
+                if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
                     reader = reader.group_keys(keys);
                 }
-                let proven = reader.prove(&query)?;
+                let proven = reader.identity(identity).prove(&query)?;
                 let told = told(&proven);
                 (proven.text, told)
             }

@@ -59,10 +59,11 @@ impl Tail {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let mut reader = reader.identity(self.identities.reader(&self.place)?);
-        if let Some(keys) = group_keys(&self.place, &self.personal)? {
+        let identity = self.identities.reader(&self.place)?;
+        if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
             reader = reader.group_keys(keys);
         }
+        let reader = reader.identity(identity);
         let mut query = self.filter.query();
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };

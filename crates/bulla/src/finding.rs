@@ -25,6 +25,7 @@ pub enum FindingKind {
     BlockInvalid,
     UnitsMismatch,
     KeyLost,
+    ErasureUnordered,
     IndexMismatch,
     SurplusBytes,
     Unclosed,
@@ -37,7 +38,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 25] = [
+    pub const ALL: [FindingKind; 26] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -55,6 +56,7 @@ impl FindingKind {
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
+        FindingKind::ErasureUnordered,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
@@ -85,6 +87,7 @@ impl FindingKind {
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
+            Self::ErasureUnordered => "erasure-unordered",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",

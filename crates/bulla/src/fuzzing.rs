@@ -5,6 +5,7 @@
 
 use crate::disclosed::open_proof;
 use crate::event::Event;
+use crate::grant::Grant;
 use crate::index::{self, HEAD, Head, Part, Parts};
 use crate::keys::recipients::IdentityFile;
 use crate::keys::seal_chain::parse_seal_key;
@@ -29,7 +30,7 @@ use std::io::IoSlice;
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("frame", frame),
     ("commitment", commitment),
     ("block", block),
@@ -42,6 +43,8 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("small_files", small_files),
     ("proof", proof),
     ("index", index),
+    ("vault", vault),
+    ("grant", grant),
 ];
 
 /// A frame's head.
@@ -233,6 +236,18 @@ pub fn index(bytes: &[u8]) {
     }
     if part.tokens.len() <= FEW {
         assert_eq!(Part::decode(&part.encode(), covered).as_ref(), Ok(&part), "what was encoded decodes");
+    }
+}
+
+/// What the vault keeps: its records and entries, the files of its roots and keys.
+pub fn vault(bytes: &[u8]) {
+    crate::vault::fuzzing::parse(bytes);
+}
+
+/// What the file of a grant holds.
+pub fn grant(bytes: &[u8]) {
+    if let Some(grant) = Grant::decode(bytes) {
+        assert_eq!(grant.encode()[..], *bytes, "a grant has one spelling");
     }
 }
 

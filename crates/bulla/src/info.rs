@@ -29,6 +29,8 @@ pub struct Info {
     pub fields: FieldRules,
     /// Whether personal fields are encrypted for each set of data subjects, so that they can be erased.
     pub erasure: bool,
+    /// The key that orders to erase are signed with.
+    pub erasure_key: Option<VerifierKey>,
     /// Entry numbers given so far, lost entries included.
     pub entries: u64,
     /// Frames that the checkpoint covers.
@@ -78,6 +80,7 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         recipients: config.recipients,
         fields: config.fields,
         erasure: config.erasure,
+        erasure_key: config.erasure_key,
         entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
         tree_size: size,
         root: checkpoint.root,

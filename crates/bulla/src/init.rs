@@ -48,7 +48,9 @@ pub struct Created {
     pub verifier_key: VerifierKey,
     /// Whether an identity was made, because no recipient was given: it lies in the key directory.
     pub made_identity: bool,
-    /// Whether a key that orders erasures was made, because none was given: it lies in the key directory.
+    /// The key that orders to erase have to be signed with, of a log with erasure.
+    pub erasure_key: Option<VerifierKey>,
+    /// Whether its secret half was made, because no key was given: it lies in the key directory.
     pub made_erasure_key: bool,
     /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
     pub made_pseudonym_key: bool,
@@ -188,7 +190,15 @@ impl Init {
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
         let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
-        Ok(Created { id, origin, verifier_key, made_identity, made_erasure_key, made_pseudonym_key })
+        Ok(Created {
+            id,
+            origin,
+            verifier_key,
+            made_identity,
+            erasure_key,
+            made_erasure_key,
+            made_pseudonym_key,
+        })
     }
 }
 

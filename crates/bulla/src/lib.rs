@@ -26,6 +26,7 @@ mod follow;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grant;
 mod index;
 mod info;
 mod init;
@@ -66,6 +67,7 @@ pub use event::ExportRecord;
 pub use export::{Export, Exported, Unopened};
 pub use finding::{Finding, FindingKind, Severity};
 pub use follow::{Follow, Followed, Polled};
+pub use grant::{Grant, Granted, MAX_GRANT};
 pub use info::{Info, info, info_of};
 pub use init::{Created, Init};
 pub use log::{BatchError, Log, Producer, Receipt, Step, default_keys};

@@ -160,6 +160,8 @@ pub(crate) struct Tuning {
     /// Bytes of rows that may be numbered and not yet committed.
     pub(crate) in_flight: usize,
     pub(crate) block_size: usize,
+    /// What blocks may grow to where their personal groups are small.
+    pub(crate) most_block_size: usize,
     pub(crate) segment_size: u64,
     pub(crate) writers: usize,
     pub(crate) compression: crate::seal::columns::Compression,
@@ -191,13 +193,20 @@ mod default {
     }
 }
 
+/// The most bytes of rows that make a full block.
+const MOST_BLOCK_SIZE: usize = 16 << 20;
+
 impl TryFrom<Options> for Tuning {
     type Error = Error;
 
     fn try_from(options: Options) -> Result<Self> {
         let memory = within("memory", options.memory.unwrap_or(default::MEMORY), 64 << 20, 1 << 44)?;
-        let block_size =
-            within("block_size", options.block_size.unwrap_or(default::BLOCK_SIZE), 4 << 10, 16 << 20)?;
+        let block_size = within(
+            "block_size",
+            options.block_size.unwrap_or(default::BLOCK_SIZE),
+            4 << 10,
+            MOST_BLOCK_SIZE,
+        )?;
         let writers = within("writers", options.writers.unwrap_or_else(default::writers), 1, 256)?;
         // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
         // about four times the rows at hand.
@@ -220,6 +229,7 @@ impl TryFrom<Options> for Tuning {
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
+            most_block_size: MOST_BLOCK_SIZE.min(quarter / (4 * writers)),
             segment_size: within(
                 "segment_size",
                 options.segment_size.unwrap_or(default::SEGMENT_SIZE),

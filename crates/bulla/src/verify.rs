@@ -57,7 +57,7 @@ pub struct Verify {
     chain: Option<SealChain>,
     identity: Option<Arc<dyn Identity>>,
     group_keys: Option<Arc<dyn GroupKeys>>,
-    threads: usize,
+    threads: Option<usize>,
     progress: OnProgress,
 }
 
@@ -102,7 +102,6 @@ impl Verify {
             Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
             loaded => loaded.map(|(config, _)| config),
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Verify {
             store,
             config,
@@ -110,7 +109,7 @@ impl Verify {
             chain: None,
             identity: None,
             group_keys: None,
-            threads,
+            threads: None,
             progress: Box::new(|_| {}),
         })
     }
@@ -147,7 +146,7 @@ impl Verify {
 
     /// How many threads to use (default: the processors there are).
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = Some(threads.max(1));
         self
     }
 
@@ -169,6 +168,7 @@ impl Verify {
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
         let Verify { store, config, key, chain, identity, group_keys, threads, progress } = self;
+        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let mut config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -506,6 +506,10 @@ pub(crate) fn in_parallel<T: Sync, R: Send, W: Default>(
     threads: usize,
     work: impl Fn(&mut W, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    if threads == 1 {
+        let mut memory = W::default();
+        return items.iter().map(|item| work(&mut memory, item)).collect();
+    }
     let next = AtomicUsize::new(0);
     let results = Mutex::new((0..items.len()).map(|_| None).collect::<Vec<Option<Result<R>>>>());
     std::thread::scope(|scope| {

@@ -97,11 +97,12 @@ impl Export {
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
         let query = self.filter.query();
-        let mut export = bulla::Export::open(self.place.directory())?.identity(identity).query(query.clone());
+        let mut export =
+            bulla::Export::open(self.place.directory())?.identity(identity.clone()).query(query.clone());
         if let Some(key) = key {
             export = export.key(key);
         }
-        if let Some(keys) = group_keys(&self.place, &self.personal)? {
+        if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
             export = export.group_keys(keys);
         }
         if destination.is_all_or_nothing() {

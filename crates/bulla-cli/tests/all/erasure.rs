@@ -1,9 +1,11 @@
 //! Logs with erasure: what is personal, with the vault, without it, and of whom was erased.
 
 use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use bulla::environment::Environment;
 use bulla::event::Event;
+use bulla::keys::signing::SigningKey;
 use bulla::vault::{Access, Settings, Vault};
-use bulla::{Log, Options};
+use bulla::{ErasureOrder, Log, Options};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -23,11 +25,12 @@ fn vault(place: &Place) -> Vault {
 /// The log records that these were erased.
 fn record(place: &Place, numbers: &[u64]) {
     let log = Log::open(place.audit(), Options::default()).unwrap();
-    log.record(Event::Erased {
-        numbers: numbers.to_vec(),
-        order: "an order".to_owned(),
-        remains: Vec::new(),
-    });
+    let key = SigningKey::parse(&fs::read_to_string(place.keys("erasure.key")).unwrap()).unwrap();
+    let id = bulla::info(place.audit()).unwrap().id;
+    let names = ["one", "two", "three"][..numbers.len()].to_vec();
+    let order = ErasureOrder::give(&key, id, &names, None, &Environment::default()).unwrap();
+    let order = order.note().to_owned();
+    log.record(Event::Erased { numbers: numbers.to_vec(), order, remains: Vec::new() });
     log.close().unwrap();
 }
 

@@ -233,3 +233,9 @@ fn mount(arguments: &[&str], path: &Path) {
     let done = mounted.as_ref().is_ok_and(|output| output.status.success());
     assert!(done, "this test mounts a file system, which takes root: {mounted:?}");
 }
+
+/// Copies a directory to one that does not exist yet.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}

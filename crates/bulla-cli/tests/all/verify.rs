@@ -134,6 +134,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "export",
         "info",
         "prove",
+        "grant",
         "check",
         "tail",
         "generate",

@@ -11,6 +11,7 @@ mod entry;
 mod hash;
 mod multiproof;
 mod note;
+mod order;
 mod proof;
 mod tile;
 mod tree;

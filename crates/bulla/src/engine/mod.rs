@@ -191,6 +191,7 @@ impl Engine {
             buffer_size: tuning.buffer_size,
             large_rows: tuning.large_rows,
             block_size: tuning.block_size,
+            most_block_size: tuning.most_block_size,
         };
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
@@ -279,7 +280,7 @@ impl Engine {
                 let mut frame = self.seal_block(sealer, &ticket, &batch);
                 let gathered = gather(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
-                self.handover.release(batch);
+                self.handover.release(batch, frame.groups);
                 self.put(Waiting { frame, staged });
                 // Last: no block waits for the index.
                 self.indexer.add(gathered, &self.environment);

@@ -1,6 +1,6 @@
-//! age files that hold an epoch key, written: <https://age-encryption.org/v1>.
+//! age files, those that hold an epoch key above all, written: <https://age-encryption.org/v1>.
 //!
-//! The stanzas are the age library's and plugins'. The rest is written here, and not by the library, because that
+//! The stanzas are the age library's and plugins'. Around an epoch key the rest is written here, and not by the library, because that
 //! leaves copies of what it encrypts in memory: a host must not be able to read an epoch that it has closed.
 
 use crate::environment::{Random, SystemRandom};
@@ -14,6 +14,7 @@ use base64::prelude::BASE64_STANDARD_NO_PAD;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::io::Write as _;
 use zeroize::Zeroizing;
 
 const VERSION: &[u8] = b"age-encryption.org/v1\n";
@@ -53,14 +54,35 @@ pub(super) fn encrypt(recipients: &[Box<dyn age::Recipient + '_>], key: &[u8; 32
     Ok(std::mem::take(&mut *file))
 }
 
+/// Any `content` as a binary age file. Of this the age library leaves copies in memory.
+///
+/// # Errors
+/// As [`encrypt`].
+pub(super) fn encrypt_content(
+    recipients: &[Box<dyn age::Recipient + '_>],
+    content: &[u8],
+) -> Result<Vec<u8>> {
+    let encryptor = age::Encryptor::with_recipients(recipients.iter().map(|recipient| &**recipient as _));
+    let encryptor = encryptor.map_err(not_wrapped)?;
+    let mut file = Vec::new();
+    let mut writer = encryptor.wrap_output(&mut file).map_err(|error| Error::io("encrypting", error))?;
+    writer.write_all(content).map_err(|error| Error::io("encrypting", error))?;
+    writer.finish().map_err(|error| Error::io("encrypting", error))?;
+    Ok(file)
+}
+
+fn not_wrapped(error: age::EncryptError) -> Error {
+    match error {
+        age::EncryptError::Io(error) if plugin::is_failure(&error) => plugin::failure(error),
+        error => Error::invalid(format!("recipients: {error}")),
+    }
+}
+
 /// The file key, wrapped to every recipient. Those that insist on company of their own kind have to find it.
 fn stanzas(recipients: &[Box<dyn age::Recipient + '_>], key: &FileKey) -> Result<Vec<Stanza>> {
     let (mut stanzas, mut common) = (Vec::new(), None);
     for recipient in recipients {
-        let (wrapped, labels) = recipient.wrap_file_key(key).map_err(|error| match error {
-            age::EncryptError::Io(error) if plugin::is_failure(&error) => plugin::failure(error),
-            error => Error::invalid(format!("recipients: {error}")),
-        })?;
+        let (wrapped, labels) = recipient.wrap_file_key(key).map_err(not_wrapped)?;
         if common.get_or_insert_with(|| labels.clone()) != &labels || !labels.iter().all(is_arbitrary_string)
         {
             return Err(Error::invalid(

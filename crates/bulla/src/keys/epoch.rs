@@ -6,7 +6,7 @@
 
 use crate::environment::Random;
 use crate::error::{Error, Result};
-use crate::keys::scrub::scrubbed;
+use crate::keys::scrub::{scrubbed, scrubbed_cipher};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use bulla_proof::commitment::LogId;
@@ -145,7 +145,7 @@ impl EpochKeys {
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
         // The library moves the key about on the stack.
-        scrubbed(|| {
+        scrubbed_cipher(|| {
             let key = UnboundCipherKey::new(&AES_256, &self.secret.salt).and_then(EncryptingKey::ctr)?;
             key.less_safe_encrypt(salts, EncryptionContext::Iv128(FixedLength::from(counter)))
         })

@@ -87,8 +87,29 @@ impl IdentityFile {
         self
     }
 
+    /// What an age file holds; `None` where it is for others.
+    ///
+    /// # Errors
+    /// `Tampered` where it is damaged; another kind where a plugin fails.
+    pub fn decrypt(&self, file: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let own = decrypt(file, self.own.iter().map(|identity| identity as _), file.len())?;
+        if own.is_some() {
+            return Ok(own);
+        }
+        let mut failed = None;
+        for (name, identities) in &self.plugins {
+            let identity = plugin::PluginIdentity { name, identities, run: &self.run };
+            match decrypt(file, std::iter::once(&identity as _), file.len()) {
+                Ok(None) => {}
+                Ok(opened) => return Ok(opened),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
     fn unwrap_own(&self, wrapped: &[u8]) -> Result<Option<EpochSecret>> {
-        decrypt(wrapped, self.own.iter().map(|identity| identity as _))
+        decrypt_key(wrapped, self.own.iter().map(|identity| identity as _))
     }
 
     /// Asks one plugin after the other. One that fails keeps none from being asked that does not.
@@ -100,7 +121,7 @@ impl IdentityFile {
         let mut failed = None;
         for (name, identities) in &self.plugins {
             let identity = plugin::PluginIdentity { name, identities, run: &self.run };
-            match decrypt(wrapped, std::iter::once(&identity as _)) {
+            match decrypt_key(wrapped, std::iter::once(&identity as _)) {
                 Ok(Some(secret)) => {
                     unwrapped.insert(wrapped.to_owned(), Some(secret.copy()));
                     return Ok(Some(secret));
@@ -128,16 +149,31 @@ impl Identity for IdentityFile {
     }
 }
 
-fn decrypt<'a>(
+fn decrypt_key<'a>(
     wrapped: &[u8],
     identities: impl Iterator<Item = &'a dyn age::Identity>,
 ) -> Result<Option<EpochSecret>> {
-    let damaged = |error: &dyn std::fmt::Display| {
-        Error::tampered(format!("the wrapped epoch key is not a sound age file: {error}"))
+    let of_key = |error: Error| match error.kind() {
+        ErrorKind::Tampered => Error::tampered(format!("the wrapped epoch key: {error}")),
+        _ => error,
     };
-    let decryptor = age::Decryptor::new(wrapped).map_err(|error| damaged(&error))?;
+    let Some(key) = decrypt(wrapped, identities, 64).map_err(of_key)? else { return Ok(None) };
+    let key = key.as_slice().try_into();
+    let key = key.map_err(|_| Error::tampered("the wrapped epoch key does not hold 32 bytes"))?;
+    Ok(Some(EpochSecret::of(key)))
+}
+
+/// What an age file holds, up to `limit` bytes of it.
+fn decrypt<'a>(
+    file: &[u8],
+    identities: impl Iterator<Item = &'a dyn age::Identity>,
+    limit: usize,
+) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    let damaged =
+        |error: &dyn std::fmt::Display| Error::tampered(format!("it is not a sound age file: {error}"));
+    let decryptor = age::Decryptor::new(file).map_err(|error| damaged(&error))?;
     let mut reader = match decryptor.decrypt(identities) {
-        Ok(reader) => reader.take(64),
+        Ok(reader) => reader.take(limit as u64),
         Err(age::DecryptError::NoMatchingKeys) => return Ok(None),
         // A plugin's failure, which says nothing of the file.
         Err(age::DecryptError::Io(error)) if plugin::is_failure(&error) => {
@@ -145,10 +181,9 @@ fn decrypt<'a>(
         }
         Err(error) => return Err(damaged(&error)),
     };
-    let mut key = Zeroizing::new(Vec::with_capacity(64));
-    reader.read_to_end(&mut key).map_err(|error| damaged(&error))?;
-    let key = key.as_slice().try_into().map_err(|_| damaged(&"it does not hold 32 bytes"))?;
-    Ok(Some(EpochSecret::of(key)))
+    let mut content = Zeroizing::new(Vec::with_capacity(limit));
+    reader.read_to_end(&mut content).map_err(|error| damaged(&error))?;
+    Ok(Some(content))
 }
 
 fn not_an_identity(line: &str, number: usize) -> Error {

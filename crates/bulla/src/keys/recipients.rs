@@ -35,8 +35,22 @@ impl fmt::Debug for Age {
     }
 }
 
-impl KeyWrap for Age {
-    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
+impl Age {
+    /// `content` as an age file that any of `recipients` opens.
+    ///
+    /// # Errors
+    /// As [`KeyWrap::wrap`].
+    pub(crate) fn encrypt(&self, recipients: &[String], content: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        self.with_recipients(recipients, limit, |recipients| age_file::encrypt_content(recipients, content))
+    }
+
+    /// Does `work` with those whom these recipients are.
+    fn with_recipients<T>(
+        &self,
+        recipients: &[String],
+        limit: Duration,
+        work: impl FnOnce(&[Box<dyn age::Recipient + '_>]) -> Result<T>,
+    ) -> Result<T> {
         let run = Plugins { limit, ..self.0.clone() };
         let mut plugins = BTreeMap::<_, Vec<_>>::new();
         let mut wraps = Vec::<Box<dyn age::Recipient + '_>>::new();
@@ -49,7 +63,14 @@ impl KeyWrap for Age {
         for (name, recipients) in &plugins {
             wraps.push(Box::new(PluginRecipients { name, recipients, run: &run }));
         }
-        let wrapped = age_file::encrypt(&wraps, key)?;
+        work(&wraps)
+    }
+}
+
+impl KeyWrap for Age {
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
+        let wrapped =
+            self.with_recipients(recipients, limit, |recipients| age_file::encrypt(recipients, key))?;
         // A longer one nobody would read again.
         if wrapped.len() > MAX_WRAPPED {
             let (count, length) = (recipients.len(), wrapped.len());

@@ -5,14 +5,24 @@
 //! them there.
 
 /// How much of the stack is overwritten: far more than wrapping a key takes, and microseconds of work.
-const DEPTH: usize = 128 << 10;
+const DEEP: usize = 128 << 10;
+/// The same for a single call of a cipher.
+const SHALLOW: usize = 16 << 10;
 
 /// Runs `work`, and then overwrites the part of the stack that it used. What it returns should own its secrets through
 /// a pointer.
 #[inline(never)]
 pub(crate) fn scrubbed<T>(work: impl FnOnce() -> T) -> T {
     let result = apart(work);
-    overwrite();
+    overwrite::<DEEP>();
+    result
+}
+
+/// The same for `work` that calls a cipher and does nothing else, which may be often.
+#[inline(never)]
+pub(crate) fn scrubbed_cipher<T>(work: impl FnOnce() -> T) -> T {
+    let result = apart(work);
+    overwrite::<SHALLOW>();
     result
 }
 
@@ -23,7 +33,7 @@ fn apart<T>(work: impl FnOnce() -> T) -> T {
 }
 
 #[inline(never)]
-fn overwrite() {
+fn overwrite<const DEPTH: usize>() {
     // That somebody looks at it keeps it from being left out; the test of a writer's memory shows that it is not.
     // By a mutable reference: zeros that cannot change would be a constant elsewhere.
     let mut area = [0u8; DEPTH];

@@ -9,6 +9,7 @@
 //! next sound head that the tree knows, and goes on there.
 
 mod epochs;
+mod orders;
 mod place;
 mod tail;
 
@@ -32,6 +33,7 @@ use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
+use orders::Orders;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -54,6 +56,7 @@ pub(crate) struct Walk<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
+    orders: Orders,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -170,6 +173,7 @@ impl<'a> Walk<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
+            orders: Orders::default(),
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),
@@ -447,7 +451,13 @@ impl<'a> Walk<'a> {
                     Ok(event) => {
                         self.take_event(&event);
                         match event {
-                            Event::Erased { numbers, .. } => self.erased.extend(numbers),
+                            Event::Erased { numbers, order, .. } => {
+                                if let Some(wrong) = self.orders.objection(self.config, &numbers, &order) {
+                                    let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
+                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
+                                }
+                                self.erased.extend(numbers);
+                            }
                             event => self.events.push(event),
                         }
                     }

@@ -107,7 +107,11 @@ impl BlockSealer {
         };
         cipher.seal(keys.body(), numbers.frame, &commitment.additional_data(), &mut body)?;
         commitment.body_digest = sha256(&[&body]);
-        Ok(Sealed { tokens: tokens.finish(), ..Sealed::new(commitment, body) })
+        Ok(Sealed {
+            tokens: tokens.finish(),
+            groups: partition.groups as u64,
+            ..Sealed::new(commitment, body)
+        })
     }
 }
 

@@ -35,12 +35,14 @@ pub(crate) struct Sealed {
     pub(crate) body: Vec<u8>,
     /// What the entries of a block can be found by.
     pub(crate) tokens: Vec<u64>,
+    /// How many personal groups a block has.
+    pub(crate) groups: u64,
 }
 
 impl Sealed {
     pub(crate) fn new(commitment: Commitment, body: Vec<u8>) -> Self {
         let encoded = commitment.encode();
-        Sealed { commitment, encoded, body, tokens: Vec::new() }
+        Sealed { commitment, encoded, body, tokens: Vec::new(), groups: 0 }
     }
 
     /// A frame without entries, or with lost ones, whose body is public.

@@ -9,6 +9,7 @@
 
 use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
+use super::target::Target;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,9 @@ pub(crate) struct Bounds {
     pub(crate) buffers: usize,
     pub(crate) buffer_size: usize,
     pub(crate) large_rows: usize,
+    /// Bytes of rows that make a full block, at least and at most: see [`Target`].
     pub(crate) block_size: usize,
+    pub(crate) most_block_size: usize,
 }
 
 /// Why a producer gets no space.
@@ -88,6 +91,7 @@ struct Held {
 
 struct State<N> {
     numbering: N,
+    target: Target,
     free: Vec<Arc<Buffer>>,
     /// Buffers made so far.
     made: usize,
@@ -118,6 +122,7 @@ impl<N: Numbering> Handover<N> {
     pub(crate) fn new(bounds: Bounds, numbering: N) -> Self {
         let state = State {
             numbering,
+            target: Target::new(bounds.block_size, bounds.most_block_size),
             free: Vec::with_capacity(bounds.buffers.min(MOST_ROOM)),
             made: 0,
             large: 0,
@@ -300,12 +305,15 @@ impl<N: Numbering> Handover<N> {
         }
     }
 
-    /// Gives the buffers of a sealed block back.
-    pub(crate) fn release(&self, batch: Batch) {
+    /// Gives the buffers of a sealed block back, and learns how many groups it had.
+    pub(crate) fn release(&self, batch: Batch, groups: u64) {
         let mut state = self.lock();
+        state.target.learn(batch.bytes, batch.entries, groups);
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
+        // Less may make a full block now.
+        self.wake(&state);
     }
 
     /// Whether nothing is staged and every buffer is back.
@@ -318,14 +326,15 @@ impl<N: Numbering> Handover<N> {
 
     fn is_ripe(&self, state: &State<N>) -> bool {
         let pressed = state.urgent || state.closed || state.waiting > 0;
-        !state.queue.is_empty() && (pressed || state.queued >= self.bounds.block_size)
+        !state.queue.is_empty() && (pressed || state.queued >= state.target.bytes())
     }
 
     fn take_block(&self, state: &mut State<N>) -> Work<N::Ticket> {
         let mut batch = Batch { slices: Vec::new(), bytes: 0, entries: 0, last: 0 };
+        let target = state.target.bytes();
         while let Some(slice) = state.queue.front() {
-            let full = batch.bytes + slice.bytes() > self.bounds.block_size + self.bounds.buffer_size;
-            if !batch.slices.is_empty() && (full || batch.bytes >= self.bounds.block_size) {
+            let full = batch.bytes + slice.bytes() > target + self.bounds.buffer_size;
+            if !batch.slices.is_empty() && (full || batch.bytes >= target) {
                 break;
             }
             batch.bytes += slice.bytes();

@@ -7,5 +7,6 @@
 pub(crate) mod buffer;
 pub(crate) mod handover;
 pub(crate) mod sync;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The hand-over on real threads and real memory; `tests/all/handover_model.rs` checks it on modelled ones.
 
 use super::handover::{Bounds, Handover, NoSpace, Numbering, Wait, Work};
+use super::target::Target;
 use std::time::Duration;
 
 struct Count(u64);
@@ -29,7 +30,7 @@ fn write(handover: &Handover<Count>) -> Rows {
     while let Some(Work::Block(first, batch)) = handover.take(true) {
         let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(<[u8]>::to_vec));
         arrived.extend((first..).zip(rows));
-        handover.release(batch);
+        handover.release(batch, 0);
     }
     arrived
 }
@@ -62,7 +63,8 @@ fn produce(handover: &Handover<Count>, letter: u8, count: u32) {
 #[test]
 fn rows_arrive_whole_once_and_in_order() {
     let count = if cfg!(miri) { 60 } else { 30_000 };
-    let bounds = Bounds { buffers: 6, buffer_size: 64, large_rows: 300, block_size: 200 };
+    let bounds =
+        Bounds { buffers: 6, buffer_size: 64, large_rows: 300, block_size: 200, most_block_size: 200 };
     let handover = Handover::new(bounds, Count(0));
     let mut rows = std::thread::scope(|scope| {
         let writers = [(); 2].map(|()| scope.spawn(|| write(&handover)));
@@ -92,7 +94,7 @@ fn rows_arrive_whole_once_and_in_order() {
 
 #[test]
 fn waiting_ends_in_time() {
-    let bounds = Bounds { buffers: 2, buffer_size: 16, large_rows: 64, block_size: 16 };
+    let bounds = Bounds { buffers: 2, buffer_size: 16, large_rows: 64, block_size: 16, most_block_size: 16 };
     let handover = Handover::new(bounds, Count(0));
     let (id, _) = handover.register().unwrap();
     let mut full = None;
@@ -106,4 +108,63 @@ fn waiting_ends_in_time() {
     assert_eq!(handover.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
     handover.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
     assert_eq!(handover.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
+}
+
+#[test]
+fn full_blocks_of_small_groups_double_it_up_to_the_most() {
+    let mut target = Target::new(1000, 5000);
+    for expected in [2000, 4000, 5000, 5000] {
+        target.learn(target.bytes(), 80, 11);
+        assert_eq!(target.bytes(), expected);
+    }
+}
+
+#[test]
+fn a_block_that_is_not_full_does_not_raise_it() {
+    let mut target = Target::new(1000, 4000);
+    target.learn(999, 10, 10);
+    assert_eq!(target.bytes(), 1000);
+    target.learn(1000, 10, 10);
+    target.learn(1999, 10, 10);
+    assert_eq!(target.bytes(), 2000);
+}
+
+#[test]
+fn large_groups_halve_it_down_to_the_least() {
+    let mut target = Target::new(1000, 3000);
+    target.learn(1000, 10, 10);
+    target.learn(2000, 10, 10);
+    for expected in [1500, 1000, 1000] {
+        target.learn(10, 24, 1);
+        assert_eq!(target.bytes(), expected);
+    }
+}
+
+#[test]
+fn without_groups_it_is_the_least() {
+    let mut target = Target::new(1000, 4000);
+    target.learn(1000, 1, 1);
+    target.learn(2000, 1000, 0);
+    target.learn(1000, 1000, 0);
+    assert_eq!(target.bytes(), 1000);
+    assert_eq!(Target::new(1000, 10).bytes(), 1000);
+}
+
+#[test]
+fn it_comes_to_rest() {
+    for entries_per_kilobyte in 1..40 {
+        let mut target = Target::new(1 << 10, 1 << 20);
+        // A fixed number of people, each as often in a block as the block is large.
+        let learn = |target: &mut Target| {
+            let entries = (target.bytes() >> 10) as u64 * entries_per_kilobyte;
+            target.learn(target.bytes(), entries, entries.min(100));
+            target.bytes()
+        };
+        for _ in 0..12 {
+            learn(&mut target);
+        }
+        let rest = learn(&mut target);
+        assert_eq!(learn(&mut target), rest);
+        assert!(rest as u64 / 1024 * entries_per_kilobyte >= 8 * 100, "{entries_per_kilobyte}: {rest}");
+    }
 }

@@ -59,7 +59,7 @@ impl Bucket {
         }
     }
 
-    fn decode(start: &[u8], value: &[u8]) -> Option<Self> {
+    pub(super) fn decode(start: &[u8], value: &[u8]) -> Option<Self> {
         let start = <[u8; 2]>::try_from(start).ok()?;
         let value = <&[u8; 12]>::try_from(value).ok()?;
         let ([id, entries, check], []) = value.as_chunks::<4>() else { return None };
@@ -72,8 +72,14 @@ impl Bucket {
     }
 
     pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        let value = [self.id, self.entries, self.check()].map(u32::to_le_bytes);
-        Ok(tables.buckets.put(txn, &self.start.to_be_bytes(), value.as_flattened())?)
+        Ok(tables.buckets.put(txn, &self.start.to_be_bytes(), &self.encode())?)
+    }
+
+    pub(super) fn encode(&self) -> [u8; 12] {
+        let mut value = [0; 12];
+        let numbers = [self.id, self.entries, self.check()].map(u32::to_le_bytes);
+        value.copy_from_slice(numbers.as_flattened());
+        value
     }
 
     fn check(&self) -> u32 {

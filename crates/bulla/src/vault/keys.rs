@@ -40,8 +40,8 @@ pub(super) const MAX_INDEX: usize = 1 << 20;
 /// The longest file of keys.
 pub(super) const MAX_FILE: u64 = (HEAD + 32 + MAX_ROWS * 32 + MAX_INDEX * 36 + TAG) as u64;
 
-const MAGIC: &[u8; 8] = b"bullaVK1";
-const HEAD: usize = 72;
+pub(super) const MAGIC: &[u8; 8] = b"bullaVK1";
+pub(super) const HEAD: usize = 72;
 const TAG: usize = 16;
 
 /// The bucket of rows that `number` belongs to.
@@ -273,7 +273,7 @@ fn count(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-fn file_key(root: &RootKey, head: &[u8; HEAD]) -> Zeroizing<[u8; 32]> {
+pub(super) fn file_key(root: &RootKey, head: &[u8; HEAD]) -> Zeroizing<[u8; 32]> {
     let mut key = Zeroizing::new([0; 32]);
     let (log_and_generation, salt) = (&head[8..32], &head[40..]);
     Hkdf::<Sha256>::new(Some(salt), &root.0.0)

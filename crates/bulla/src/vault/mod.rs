@@ -34,6 +34,7 @@
 mod cache;
 mod check;
 mod erase;
+pub(crate) mod fuzzing;
 mod groups;
 mod index;
 mod keys;

@@ -55,7 +55,7 @@ impl Meta {
         Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("vault"))?))
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let content = checked(bytes)?;
         let [magic, log @ ..] = content.as_chunks::<8>().0 else { return None };
         if content.len() != META_LENGTH || magic != META_MAGIC {
@@ -73,14 +73,18 @@ impl Meta {
         })
     }
 
-    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(META_LENGTH + 4);
         bytes.extend_from_slice(META_MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
         bytes.extend_from_slice(&self.next_number.to_le_bytes());
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
-        Ok(tables.meta.put(txn, META, &with_check(bytes))?)
+        with_check(bytes)
+    }
+
+    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        Ok(tables.meta.put(txn, META, &self.encode())?)
     }
 }
 
@@ -90,14 +94,17 @@ impl Follows {
         Ok(Self::decode(bytes).ok_or_else(|| damaged("follows"))?)
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let ([magic, frames], []) = checked(bytes)?.as_chunks::<8>() else { return None };
         (magic == FOLLOWS_MAGIC).then_some(Follows(u64::from_le_bytes(*frames)))
     }
 
+    pub(super) fn encode(self) -> Vec<u8> {
+        with_check([&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat())
+    }
+
     pub(super) fn write(self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        let bytes = [&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat();
-        Ok(tables.meta.put(txn, FOLLOWS, &with_check(bytes))?)
+        Ok(tables.meta.put(txn, FOLLOWS, &self.encode())?)
     }
 }
 
@@ -107,7 +114,7 @@ impl Erasing {
         Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("erasing"))?))
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, numbers) = checked(bytes)?.split_at_checked(16)?;
         let (numbers, []) = numbers.as_chunks::<8>() else { return None };
         let count = u32::from_le_bytes(head[12..].try_into().ok()?);
@@ -121,14 +128,18 @@ impl Erasing {
         sound.then_some(Erasing { numbers, erased })
     }
 
-    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let count = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         let mut bytes = Vec::with_capacity(20 + 8 * self.numbers.len());
         bytes.extend_from_slice(ERASING_MAGIC);
         bytes.extend_from_slice(&[1 + u8::from(self.erased), 0, 0, 0]);
         bytes.extend_from_slice(&count.to_le_bytes());
         bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
-        Ok(tables.meta.put(txn, ERASING, &with_check(bytes))?)
+        with_check(bytes)
+    }
+
+    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
+        Ok(tables.meta.put(txn, ERASING, &self.encode())?)
     }
 
     pub(super) fn clear(tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
@@ -142,7 +153,7 @@ impl Erasing {
     }
 }
 
-fn with_check(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) fn with_check(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
     bytes
 }

@@ -162,16 +162,16 @@ impl Roots {
 }
 
 /// A file of the directory, by its name.
-struct RootsFile {
+pub(super) struct RootsFile {
     name: String,
-    generation: u64,
-    root: bool,
+    pub(super) generation: u64,
+    pub(super) root: bool,
     /// Left over from a write that a crash cut short.
-    temporary: bool,
+    pub(super) temporary: bool,
 }
 
 impl RootsFile {
-    fn parse(name: String) -> Option<Self> {
+    pub(super) fn parse(name: String) -> Option<Self> {
         let (whole, temporary) = match name.strip_suffix(".tmp") {
             Some(whole) => (whole, true),
             None => (name.as_str(), false),

@@ -7,7 +7,8 @@ use bulla::{Entry, Options, Producer};
 use std::process::Command;
 use std::time::Duration;
 
-const APPENDS: usize = 1_000_000;
+/// More than twice as many as all buffers of [`options`] hold.
+const APPENDS: usize = 400_000;
 
 /// An entry whose row is of a hundred bytes.
 fn entry() -> Entry<'static> {

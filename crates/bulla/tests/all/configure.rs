@@ -1,7 +1,7 @@
 //! Changes of the configuration: who may, what the log says of it, and what else is refused.
 
 use bulla::config::{self, LogConfig};
-use bulla::environment::Environment;
+use bulla::environment::{Clock, Environment, SystemClock};
 use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::segment::SegmentName;
@@ -14,6 +14,22 @@ use bulla_proof::Commitment;
 use bulla_proof::hash::{Hash, sha256};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The real time, in which waiting takes none.
+struct Hasty;
+
+impl Clock for Hasty {
+    fn now(&self) -> i64 {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+fn environment() -> Environment {
+    Environment { clock: Arc::new(Hasty), ..Environment::default() }
+}
 
 /// Somebody who reads logs.
 struct Person {
@@ -24,7 +40,7 @@ struct Person {
 fn person() -> Person {
     let machine = Faults::new();
     let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
-    Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
+    Init::default().erasure(false).create_in(&log, &keys, &environment()).unwrap();
     let (config, _) = config::load(&log).unwrap();
     let identity = String::from_utf8(machine.read("audit.keys/identity.age").unwrap()).unwrap();
     Person { identity, recipient: config.recipients[0].clone() }
@@ -41,7 +57,7 @@ impl Made {
         let (machine, owner) = (Faults::new(), person());
         let init = Init::default().erasure(false).origin("example.com/audit").recipient(&owner.recipient);
         let (log, keys) = (machine.store("audit"), machine.store("audit.keys"));
-        init.create_in(&log, &keys, &Environment::default()).unwrap();
+        init.create_in(&log, &keys, &environment()).unwrap();
         Made { machine, owner }
     }
 
@@ -61,7 +77,7 @@ impl Made {
 
     fn open(&self) -> Result<Log> {
         let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
-        Log::open_stepped(Arc::new(log), Arc::new(keys), Options::default(), Environment::default())
+        Log::open_stepped(Arc::new(log), Arc::new(keys), Options::default(), environment())
     }
 
     /// Entries in a session of their own.
@@ -77,7 +93,7 @@ impl Made {
 
     fn apply(&self, configure: &Configure) -> Result<Configured> {
         let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
-        configure.apply_in(Arc::new(log), Arc::new(keys), &Environment::default())
+        configure.apply_in(Arc::new(log), Arc::new(keys), &environment())
     }
 
     fn change(&self, to: &[&Person]) -> Result<Configured> {

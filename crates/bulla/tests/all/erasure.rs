@@ -1,8 +1,14 @@
 //! Logs with erasure on the file system: their keys lie in the vault of the key directory.
 
+use crate::damage::image::Image;
+use crate::damage::layout::{BLOCK, Layout};
+use crate::damage::world::{Mask, RECIPIENT};
+use crate::register::ByName;
+use bulla::environment::Environment;
 use bulla::keys::recipients::IdentityFile;
+use bulla::store::Memory;
 use bulla::vault::{Access, Settings, Vault};
-use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, Verify, default_keys};
+use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, Step, Verify, default_keys};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,4 +81,39 @@ fn a_vault_that_is_older_than_the_log_is_not_gone_on_with() {
     let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("older than the log"), "{error}");
+}
+
+/// The entries of each block, by what was sealed of `subjects`: one entry each.
+fn block_sizes(erasure: bool, subjects: impl Iterator<Item = u64>) -> Vec<u64> {
+    let (log, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
+    let environment =
+        Environment { key_wrap: Arc::new(Mask), subjects: Some(Arc::new(ByName)), ..Environment::default() };
+    let init = Init::default().recipient(RECIPIENT).erasure(erasure);
+    init.create_in(&*log, &*keys, &environment).unwrap();
+    let options = Options::default().memory(64 << 20).block_size(4 << 10).writers(1);
+    let open = Log::open_stepped(log.clone(), keys, options, environment).unwrap();
+    let mut producer = open.producer().unwrap();
+    for subject in subjects {
+        producer.append(&Entry::new("read", "key").subject(&format!("user_{subject}"))).unwrap();
+    }
+    while open.step(Step::Seal).unwrap() {
+        open.step(Step::Commit).unwrap();
+    }
+    drop(producer);
+    open.close().unwrap();
+    let layout = Layout::of(&Image::of_store(&*log));
+    layout.counted().filter(|frame| frame.kind == BLOCK).map(|frame| frame.entries).collect()
+}
+
+#[test]
+fn blocks_grow_while_their_groups_are_small_and_shrink_again() {
+    let sizes = block_sizes(true, (0..8000).chain(std::iter::repeat_n(0, 40_000)));
+    let (grown, most) = sizes.iter().enumerate().max_by_key(|(_, size)| **size).unwrap();
+    assert!(grown >= 4 && *most > 10 * sizes[0], "{sizes:?}");
+    assert!(sizes[..grown].windows(2).all(|pair| pair[1] > pair[0] * 5 / 4), "{sizes:?}");
+    let last_full = sizes[sizes.len() - 2];
+    assert!(last_full < 2 * sizes[0], "{sizes:?}");
+
+    let same = block_sizes(false, 0..8000);
+    assert!(same[..same.len() - 1].iter().all(|&size| size < 2 * same[0]), "{same:?}");
 }

@@ -52,7 +52,16 @@ fn handover(buffers: usize, rows: usize) -> Shared {
 
 fn gated(buffers: usize, rows: usize, limit: usize) -> Shared {
     let size = rows * ROW;
-    let bounds = Bounds { buffers, buffer_size: size, large_rows: 2 * size, block_size: size };
+    bounded(Bounds { buffers, block_size: size, most_block_size: size, ..bounds(size) }, limit)
+}
+
+/// Two buffers of `size` bytes, and blocks that only pressure makes.
+fn bounds(size: usize) -> Bounds {
+    let never = 100 * size;
+    Bounds { buffers: 2, buffer_size: size, large_rows: 2 * size, block_size: never, most_block_size: never }
+}
+
+fn bounded(bounds: Bounds, limit: usize) -> Shared {
     Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit }))
 }
 
@@ -121,7 +130,7 @@ fn write(handover: &Handover<Count>) -> Arrived {
     let mut arrived = Vec::new();
     while let Some(Work::Block(first, batch)) = handover.take(true) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch);
+        handover.release(batch, 0);
     }
     arrived
 }
@@ -138,7 +147,7 @@ fn drain(handover: &Handover<Count>) -> Arrived {
     let mut arrived = Vec::new();
     while let Some(Work::Block(first, batch)) = handover.take(false) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch);
+        handover.release(batch, 0);
     }
     arrived
 }
@@ -277,7 +286,7 @@ fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
         check(ALL, move || {
             let handover = handover(2, 1);
             let writer = spawn(&handover, |handover| match handover.take(true) {
-                Some(Work::Block(_, batch)) => handover.release(batch),
+                Some(Work::Block(_, batch)) => handover.release(batch, 0),
                 _ => panic!("no block"),
             });
             let mut producer = Producer::new(&handover);
@@ -315,8 +324,7 @@ fn one_notice_reaches_as_many_writers_as_there_are_blocks() {
 #[test]
 fn who_waits_presses_the_writers() {
     check(4, || {
-        let bounds = Bounds { buffers: 2, buffer_size: ROW, large_rows: ROW, block_size: 100 * ROW };
-        let handover = Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit: usize::MAX }));
+        let handover = bounded(Bounds { large_rows: ROW, ..bounds(ROW) }, usize::MAX);
         let writer = spawn(&handover, write);
         let mut producer = Producer::new(&handover);
         for row in 1..=4 {
@@ -327,6 +335,36 @@ fn who_waits_presses_the_writers() {
         producer.retire();
         handover.close();
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5, 6]);
+        assert!(handover.is_at_rest());
+    });
+}
+
+/// Blocks of small groups make the next ones larger than all of the memory: who waits gets it all the same.
+#[test]
+fn blocks_that_grow_beyond_what_can_be_staged_are_taken() {
+    check(3, || {
+        let size = 2 * ROW;
+        let handover =
+            bounded(Bounds { block_size: ROW, most_block_size: 100 * size, ..bounds(size) }, usize::MAX);
+        let writer = spawn(&handover, |handover| {
+            let (mut arrived, mut lengths) = (Vec::new(), Vec::new());
+            while let Some(Work::Block(first, batch)) = handover.take(true) {
+                seal(&mut arrived, first, &batch);
+                lengths.push(batch.bytes);
+                let entries = batch.entries;
+                handover.release(batch, entries);
+            }
+            (arrived, lengths)
+        });
+        let mut producer = Producer::new(&handover);
+        for row in 1..=6 {
+            producer.append(row).unwrap();
+        }
+        producer.retire();
+        handover.close();
+        let (arrived, lengths) = writer.join().unwrap();
+        assert_eq!(in_order([arrived]), [1, 2, 3, 4, 5, 6]);
+        assert!(lengths.iter().all(|&length| length <= 2 * size), "{lengths:?}");
         assert!(handover.is_at_rest());
     });
 }
@@ -455,7 +493,7 @@ fn writers_behind_a_closed_gate_wake_up() {
             while let Some(Work::Block(first, batch)) = handover.take(true) {
                 seal(&mut arrived, first, &batch);
                 let bytes = batch.bytes;
-                handover.release(batch);
+                handover.release(batch, 0);
                 handover.with_numbering(|count| count.in_flight -= bytes);
             }
             arrived

@@ -22,13 +22,18 @@ fn proven(file: &[u8], key: &VerifierKey) -> Option<String> {
             let held = proof.verify(Some(key)).ok()?;
             Some(format!("{:?} {:?}", held.old, held.new))
         }
+        ProofFile::Event(proof) => {
+            assert_eq!(proof.render().as_bytes(), file, "a file has one spelling");
+            let held = proof.verify(Some(key)).ok()?;
+            Some(format!("{:?} {:?} {:?}", held.commitment(), held.event(), held.checkpoint()))
+        }
     }
 }
 
 fn files(world: &World) -> Vec<String> {
     let single = world.proof(&[(1, &[1, 3])]).render();
     let several = world.proof(&[(1, &[0]), (3, &[2])]).render();
-    vec![single, several, world.growth(3, 4).render()]
+    vec![single, several, world.growth(3, 4).render(), world.event(2).render()]
 }
 
 /// Proofs of groups, with a secret and without.

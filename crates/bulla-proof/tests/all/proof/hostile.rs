@@ -19,6 +19,7 @@ fn read_within_bounds(file: &[u8], world: &World) -> bool {
             checked.entries().count() + grouped == checked.entry_count()
         }),
         Ok(ProofFile::Consistency(proof)) => proof.verify(Some(&world.key)).is_ok(),
+        Ok(ProofFile::Event(proof)) => proof.verify(Some(&world.key)).is_ok(),
         Err(_) => false,
     });
     let limit = TIMES * file.len() + BESIDES;
@@ -47,6 +48,8 @@ fn honest_files_stay_within_the_bounds() {
     let chosen: Vec<(usize, &[usize])> = (1..=3000).map(|frame| (frame, &[0][..])).collect();
     assert!(read_within_bounds(frames.proof(&chosen).render().as_bytes(), &frames));
     assert!(read_within_bounds(frames.growth(1001, 3001).render().as_bytes(), &frames));
+    let events = World::with_rows(HashId::Sha256, &[0; 3000], shortest);
+    assert!(read_within_bounds(events.event(1500).render().as_bytes(), &events));
     let payload = vec![7; 1 << 20];
     let row = |_| {
         encode(&Entry { payload: Some(&payload), ..Entry::new("x", "y").time(1_700_000_000_000_000_000) })

@@ -123,6 +123,15 @@ fn another_implementation_follows_growth() {
     assert_eq!(found, sizes.map(|(old, new)| (Some(old as u64), Some(new as u64))));
 }
 
+#[test]
+fn another_implementation_reads_events() {
+    let world = World::new(HashId::Sha256, &[2, 0, 3, 0, 0]);
+    let files = [2, 4, 5].map(|frame| world.event(frame).render().into_bytes());
+    let found = lines("events", &files, &world.key);
+    let expected = [2, 4, 5].map(|frame| serde_json::from_slice(&super::world::body(frame)).unwrap());
+    assert_eq!(found, expected as [serde_json::Value; 3]);
+}
+
 /// Bytes all over the files: it objects where this implementation does, with the key and without.
 #[test]
 fn another_implementation_objects_to_the_same_damage() {
@@ -131,6 +140,7 @@ fn another_implementation_objects_to_the_same_damage() {
         world.proof(&[(1, &[1, 3])]).render(),
         world.proof(&[(1, &[0]), (3, &[2])]).render(),
         world.growth(3, 4).render(),
+        world.event(2).render(),
     ];
     for (key, step) in [(Some(&world.key), 7), (None, 11)] {
         let (mut damaged, mut expected) = (Vec::new(), Vec::new());
@@ -141,6 +151,7 @@ fn another_implementation_objects_to_the_same_damage() {
                 expected.push(match ProofFile::parse(&bytes) {
                     Ok(ProofFile::Entries(proof)) => proof.verify(key).is_ok(),
                     Ok(ProofFile::Consistency(proof)) => proof.verify(key).is_ok(),
+                    Ok(ProofFile::Event(proof)) => proof.verify(key).is_ok(),
                     Err(_) => false,
                 });
                 damaged.push(bytes);

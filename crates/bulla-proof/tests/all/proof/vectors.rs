@@ -5,6 +5,7 @@ fn verdict(file: &[u8], key: Option<&VerifierKey>) -> Result<(), ProofError> {
     match ProofFile::parse(file)? {
         ProofFile::Entries(proof) => proof.verify(key).map(|_| ()),
         ProofFile::Consistency(proof) => proof.verify(key).map(|_| ()),
+        ProofFile::Event(proof) => proof.verify(key).map(|_| ()),
     }
 }
 

@@ -6,8 +6,8 @@ use bulla_proof::tree::node_hash;
 use bulla_proof::unit::{CODEC_ROW, group_unit};
 use bulla_proof::{
     Checkpoint, ConsistencyProof, DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Entry,
-    GroupSecret, Hash, HashId, Proof, UnitContent, VerifierKey, block_root, consistency, multiproof,
-    row_unit, sha256, sign_checkpoint,
+    EventProof, GroupSecret, Hash, HashId, Proof, UnitContent, VerifierKey, block_root, consistency,
+    multiproof, row_unit, sha256, sign_checkpoint,
 };
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -84,6 +84,13 @@ impl World {
         let frames = chosen.iter().map(|(frame, positions)| self.disclosed(*frame, positions)).collect();
         let numbers: Vec<usize> = chosen.iter().map(|(frame, _)| *frame).collect();
         Proof::new(self.note(self.leaves.len()).as_bytes(), self.tree_nodes(&numbers), frames).unwrap()
+    }
+
+    /// The proof of the event in a frame.
+    pub(crate) fn event(&self, frame: usize) -> EventProof {
+        let commitment = self.frames[frame].commitment.clone();
+        let note = self.note(self.leaves.len());
+        EventProof::new(note.as_bytes(), self.tree_nodes(&[frame]), commitment, body(frame as u64)).unwrap()
     }
 
     pub(crate) fn growth(&self, old: usize, new: usize) -> ConsistencyProof {
@@ -185,6 +192,11 @@ pub(crate) fn hash_of(hash: HashId, unit: &DisclosedUnit) -> Hash {
     }
 }
 
+/// What is the body of a frame, where that matters.
+pub(crate) fn body(frame: u64) -> Vec<u8> {
+    format!("{{\"event\":\"of frame {frame}\"}}").into_bytes()
+}
+
 fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<DisclosedUnit>) -> Frame {
     let hashes: Vec<Hash> = units.iter().map(|unit| hash_of(hash, unit)).collect();
     let block = entries > 0;
@@ -207,7 +219,7 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<Disclos
         units: units.len() as u64,
         root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },
         body_length: 1000,
-        body_digest: sha256(&[b"body", &number.to_le_bytes()]),
+        body_digest: sha256(&[&body(number)]),
     };
     Frame { commitment, units, hashes }
 }

@@ -33,7 +33,9 @@ pub(super) struct BlobEncoder {
     /// One table for each size class: what LZ4 makes of a blob must not depend on the blobs before it.
     small: CompressTable,
     large: CompressTable,
-    scratch: Vec<u8>,
+    /// What each codec made last.
+    lz4_made: Vec<u8>,
+    zstd_made: Vec<u8>,
 }
 
 impl BlobEncoder {
@@ -51,7 +53,8 @@ impl BlobEncoder {
             zstd: if compression.level() == 0 { None } else { zstd() },
             small: CompressTable::small(),
             large: CompressTable::large(),
-            scratch: Vec::new(),
+            lz4_made: Vec::new(),
+            zstd_made: Vec::new(),
         }
     }
 
@@ -67,10 +70,17 @@ impl BlobEncoder {
         }
         let tag = self.choose(blob);
         let saves = |stored: usize| stored + stored / 32 < blob.len();
-        if tag != RAW && self.compress(tag, blob).is_some_and(saves) {
+        // A sample of all of it was all of it.
+        let length = match tag {
+            RAW => None,
+            _ if blob.len() <= SAMPLE => Some(self.made(tag).len()),
+            _ => self.compress(tag, blob),
+        };
+        if length.is_some_and(saves) {
+            let made = self.made(tag);
             out.push(tag);
-            varint::push(self.scratch.len() as u64, out);
-            out.extend_from_slice(&self.scratch);
+            varint::push(made.len() as u64, out);
+            out.extend_from_slice(made);
         } else {
             out.push(RAW);
             out.extend_from_slice(blob);
@@ -92,18 +102,24 @@ impl BlobEncoder {
         if self.level <= LZ4_LEVELS && self.compress(LZ4, sample).is_some_and(stands_in) { LZ4 } else { ZSTD }
     }
 
-    /// Compresses into `scratch`; the length, or `None` when it cannot.
+    fn made(&self, tag: u8) -> &[u8] {
+        if tag == LZ4 { &self.lz4_made } else { &self.zstd_made }
+    }
+
+    /// Compresses; the length, or `None` when it cannot.
     fn compress(&mut self, tag: u8, bytes: &[u8]) -> Option<usize> {
-        let length = if tag == LZ4 {
-            self.scratch.resize(get_maximum_output_size(bytes.len()), 0);
+        if tag == LZ4 {
+            self.lz4_made.resize(get_maximum_output_size(bytes.len()), 0);
             let table = if bytes.len() < usize::from(u16::MAX) { &mut self.small } else { &mut self.large };
-            compress_into_with_table(bytes, &mut self.scratch, table).ok()?
+            let length = compress_into_with_table(bytes, &mut self.lz4_made, table).ok()?;
+            self.lz4_made.truncate(length);
+            Some(length)
         } else {
-            self.scratch.resize(compress_bound(bytes.len()), 0);
-            self.zstd.as_mut()?.compress_to_buffer(bytes, self.scratch.as_mut_slice()).ok()?
-        };
-        self.scratch.truncate(length);
-        Some(length)
+            self.zstd_made.resize(compress_bound(bytes.len()), 0);
+            let length = self.zstd.as_mut()?.compress_to_buffer(bytes, self.zstd_made.as_mut_slice()).ok()?;
+            self.zstd_made.truncate(length);
+            Some(length)
+        }
     }
 }
 

@@ -59,8 +59,7 @@ impl Image {
         must!(outcome.is_ok(), "opening it again: {outcome:?}");
         history.check_closed(machine)?;
         // Once closed, nothing is left to lose.
-        let after = machine.crash(0);
-        history.check_closed(&after).map_err(|failure| format!("power cut after close: {failure}"))
+        history.check_after_power_cut(machine).map_err(|failure| format!("power cut after close: {failure}"))
     }
 }
 

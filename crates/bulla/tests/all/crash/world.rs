@@ -240,6 +240,15 @@ impl History {
         Ok(())
     }
 
+    /// What must hold once the power is cut, of a log for which [`History::check_closed`] held: nothing else where it
+    /// left every file as it was.
+    pub(super) fn check_after_power_cut(&mut self, machine: &Faults) -> Outcome {
+        let after = machine.crash(0);
+        let paths = after.files();
+        let same = |path: &String| after.read(path) == machine.read(path);
+        if paths == machine.files() && paths.iter().all(same) { Ok(()) } else { self.check_closed(&after) }
+    }
+
     /// Exported entries are those that were appended, each once, in the order of each producer, without holes.
     fn check_lines(&self, out: &[u8]) -> Outcome<Counts> {
         let mut counts = Counts::new();

@@ -61,7 +61,7 @@ fn fate(original: &[u8], altered: &[u8]) -> Fate {
 
 /// The id in a `[log]` that is one.
 fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
-    let names = log.keys().map(String::as_str).collect::<Vec<_>>();
+    let names = log.keys().map(String::as_str).filter(|&name| name != "erasure").collect::<Vec<_>>();
     if names != ["hash", "id", "origin", "recipients", "version", "vkey"] {
         return None;
     }
@@ -80,6 +80,7 @@ fn identity(log: &BTreeMap<String, Value>) -> Option<String> {
         && text("origin") == Some(name)
         && key_id == &digest[..8]
         && ["sha256", "sha3-256"].contains(&text("hash")?)
+        && (!log.contains_key("erasure") || ["off", "on"].contains(&text("erasure")?))
         && !recipients.is_empty();
     sound.then(|| id.to_owned())
 }

@@ -3,8 +3,11 @@
 
 use super::image::Image;
 use super::layout::{BLOCK, EPOCH, Frame, HEAD, Layout, SEAL};
+use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher};
+use bulla::keys::group::{GroupKeys, Place};
 use bulla::{Entry, Producer};
+use bulla_proof::commitment::LogId;
 use bulla_proof::hash::sha256;
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -54,36 +57,63 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
     producer.append(&entry).unwrap();
 }
 
-/// The encodings in the blocks of a log whose epoch keys are wrapped by [`super::world::Mask`].
-pub(crate) fn reached(image: &Image, layout: &Layout) -> BTreeSet<Encoding> {
-    let mut reached = BTreeSet::new();
+/// The encodings in the blocks of a log whose epoch keys are wrapped by [`super::world::Mask`], and those in the groups
+/// of data subjects whose keys are [`ByName`]'s.
+pub(crate) fn reached(image: &Image, layout: &Layout) -> (BTreeSet<Encoding>, BTreeSet<Encoding>) {
+    let (mut reached, mut in_groups) = (BTreeSet::new(), BTreeSet::new());
     for block in layout.counted().filter(|frame| frame.kind == BLOCK) {
-        let plaintext = decrypted(image, layout, block);
+        let (plaintext, place) = decrypted(image, layout, block);
         let mut columns = Columns { rest: &plaintext, reached };
-        columns.block(block.entries);
+        let groups = columns.block(block.entries);
         assert!(columns.rest.iter().all(|&byte| byte == 0), "what is left is padding");
         reached = columns.reached;
+        for group in groups {
+            let secrets = ByName.secrets(place, &[&group.subjects]).unwrap();
+            let key = secrets[0].as_ref().unwrap().key();
+            assert_eq!(key.commitment.as_bytes()[..], group.commitment);
+            let mut text = group.ciphertext;
+            AesGcm.open(&key.key, 0, &[], &mut text).unwrap();
+            let mut columns = Columns { rest: &text, reached: in_groups };
+            fields(group.personal).for_each(|bit| columns.field(bit, group.entries));
+            assert!(columns.rest.is_empty(), "a group has no padding");
+            in_groups = columns.reached;
+        }
     }
-    reached
+    (reached, in_groups)
 }
 
 /// The plaintext of a block, by `docs/format.md`, "Epochs" and "Bodies".
-fn decrypted(image: &Image, layout: &Layout, block: &Frame) -> Vec<u8> {
+fn decrypted<'a>(image: &'a Image, layout: &Layout, block: &Frame) -> (Vec<u8>, Place<'a>) {
     let frame = |frame: &Frame| &image.get(&format!("segments/{}", frame.segment))[frame.offset..frame.end()];
     let epoch = layout.frame(block.epoch);
     assert_eq!(epoch.kind, EPOCH);
     let epoch = frame(epoch);
     let body = &epoch[HEAD..epoch.len() - SEAL];
     let key = body[136..].iter().map(|byte| byte ^ 0xa5).collect::<Vec<_>>();
-    let log = &epoch[24 + 8..24 + 24];
+    let log = epoch[24 + 8..].first_chunk().unwrap();
+    let epoch_random = body[4..].first_chunk().unwrap();
     let mut body_key = [0; 32];
-    Hkdf::<Sha256>::new(Some(&body[4..36]), &key)
+    Hkdf::<Sha256>::new(Some(epoch_random), &key)
         .expand_multi_info(&[b"bulla body key v1", log, &block.epoch.to_le_bytes()], &mut body_key)
         .unwrap();
     let block_bytes = frame(block);
     let mut text = block_bytes[HEAD..block_bytes.len() - SEAL].to_vec();
     AesGcm.open(&body_key, block.number, &block_bytes[24..24 + 120], &mut text).unwrap();
-    text
+    (text, Place { log: LogId(*log), epoch_random, frame: block.number })
+}
+
+/// What a block keeps of a group.
+struct Group {
+    entries: usize,
+    personal: u16,
+    subjects: Vec<u64>,
+    commitment: Vec<u8>,
+    ciphertext: Vec<u8>,
+}
+
+/// The optional columns of these fields, in order.
+fn fields(bits: u16) -> impl Iterator<Item = u32> {
+    (0..13).filter(move |bit| bits >> bit & 1 == 1)
 }
 
 /// Columns as they are read one after the other.
@@ -93,27 +123,50 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn block(&mut self, entries: u64) {
+    fn block(&mut self, entries: u64) -> Vec<Group> {
         assert_eq!(self.bytes(1), [1], "the layout version");
         assert_eq!(self.varint(), entries);
-        assert_eq!(self.varint(), 0, "personal groups");
         let count = entries as usize;
+        let groups = self.varint() as usize;
+        let (mut personal, mut members) = (0, Vec::new());
+        if groups > 0 {
+            personal = u16::from_le_bytes(self.bytes(2).try_into().unwrap());
+            members = self.integers(count);
+        }
+        let of_group = |group: usize| members.iter().filter(|&&member| member == group as u64).count();
         self.integers(count);
         self.strings(count);
+        for bit in fields(u16::MAX) {
+            self.field(bit, if personal >> bit & 1 == 1 { of_group(0) } else { count });
+        }
+        let counts = self.integers(groups);
+        let mut subjects = self.integers(counts.iter().sum::<u64>() as usize).into_iter();
+        let lengths = self.integers(groups);
+        let commitments = self.bytes(32 * groups);
+        let group = |(index, length): (usize, &u64)| Group {
+            entries: of_group(index + 1),
+            personal,
+            subjects: subjects.by_ref().take(counts[index] as usize).collect(),
+            commitment: commitments[32 * index..][..32].to_vec(),
+            ciphertext: self.bytes(*length as usize),
+        };
+        lengths.iter().enumerate().map(group).collect()
+    }
+
+    /// An optional column of `count` entries.
+    fn field(&mut self, bit: u32, count: usize) {
         let (texts, numbers) = ([0, 1, 2, 7, 8, 9, 10, 11], [3, 4, 5, 6]);
-        for bit in 0..13 {
-            let present = match self.tag(PRESENCE) {
-                0 => continue,
-                1 => count,
-                _ => self.blob(count.div_ceil(8)).iter().map(|byte| byte.count_ones() as usize).sum(),
-            };
-            if texts.contains(&bit) {
-                self.strings(present);
-            } else {
-                let counts = self.integers(present);
-                if !numbers.contains(&bit) {
-                    self.strings(counts.iter().sum::<u64>() as usize);
-                }
+        let present = match self.tag(PRESENCE) {
+            0 => return,
+            1 => count,
+            _ => self.blob(count.div_ceil(8)).iter().map(|byte| byte.count_ones() as usize).sum(),
+        };
+        if texts.contains(&bit) {
+            self.strings(present);
+        } else {
+            let counts = self.integers(present);
+            if !numbers.contains(&bit) {
+                self.strings(counts.iter().sum::<u64>() as usize);
             }
         }
     }

@@ -5,7 +5,7 @@ mod encodings;
 mod hostile;
 pub(crate) mod image;
 mod index;
-mod layout;
+pub(crate) mod layout;
 mod note;
 mod scale;
 mod structure;
@@ -15,11 +15,11 @@ pub(crate) mod world;
 
 use layout::{BLOCK, EPOCH, EVENT, Frame, GAP, Layout};
 use std::collections::BTreeSet;
-use world::{Level, large, small, whole};
+use world::{Level, grouped, large, small, whole};
 
 #[test]
 fn undamaged_logs_verify_at_every_level() {
-    for made in [small(), large(), whole()] {
+    for made in [small(), large(), whole(), grouped()] {
         let layout = Layout::of(&made.image);
         for level in Level::ALL {
             let report = made.verify(&made.image, level).unwrap();
@@ -39,7 +39,7 @@ fn undamaged_logs_verify_at_every_level() {
 fn the_whole_log_has_everything() {
     let made = whole();
     let layout = Layout::of(&made.image);
-    assert_eq!(encodings::reached(&made.image, &layout), encodings::every());
+    assert_eq!(encodings::reached(&made.image, &layout), (encodings::every(), BTreeSet::new()));
     let kinds = layout.counted().map(|frame| frame.kind).collect::<BTreeSet<_>>();
     assert_eq!(kinds, BTreeSet::from([BLOCK, EPOCH, EVENT, GAP]));
 
@@ -64,4 +64,13 @@ fn the_whole_log_has_everything() {
     }
     let partial = paths.iter().filter(|path| path.starts_with("tile/0/001.p/"));
     assert!(partial.count() > 1, "of sizes signed before");
+}
+
+#[test]
+fn the_log_with_groups_has_every_kind_of_them() {
+    let made = grouped();
+    let (_, in_groups) = encodings::reached(&made.image, &Layout::of(&made.image));
+    // Lengths of a few strings are the only integers in a group, and are packed unless all are the same.
+    let others = encodings::every().into_iter().filter(|(kind, _)| *kind != "integers");
+    assert_eq!(in_groups, others.chain([("integers", 0), ("integers", 1)]).collect());
 }

@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::layout::Layout;
-use super::world::{Level, Made, in_full, short, small, whole};
+use super::world::{Level, Made, grouped, in_full, short, small, whole};
 use super::{config, index, note};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -128,15 +128,24 @@ fn bytes(made: &Made) -> impl Iterator<Item = (String, usize, Vec<u8>)> {
 
 #[test]
 fn every_byte_at_every_level() {
-    let made = small();
+    at_every_level(&small());
+}
+
+/// A byte of a group's ciphertext is a byte of its block: frame and entries are named, whoever has which keys.
+#[test]
+fn every_byte_of_a_log_with_groups_at_every_level() {
+    at_every_level(&grouped());
+}
+
+fn at_every_level(made: &Made) {
     let layout = Layout::of(&made.image);
     let mut flips = Vec::new();
-    for (path, at, changes) in bytes(&made) {
+    for (path, at, changes) in bytes(made) {
         for to in changes {
             flips.extend(Level::ALL.map(|level| Flip { path: path.clone(), at, to, level }));
         }
     }
-    let found = sweep(&made, &layout, &flips);
+    let found = sweep(made, &layout, &flips);
     println!("{} bytes, {} verifications: {found:#?}", made.image.bytes(), flips.len());
     assert!(flips.len() > 4 * made.image.bytes());
 }

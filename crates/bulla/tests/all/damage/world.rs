@@ -2,6 +2,7 @@
 
 use super::encodings;
 use super::image::Image;
+use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
 use bulla::event::Event;
 use bulla::keys::epoch::EpochSecret;
@@ -109,10 +110,20 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
 
 impl World {
     pub(crate) fn new(seed: u64) -> World {
+        World::with_erasure(seed, false)
+    }
+
+    /// With a log whose entries are grouped by their data subjects.
+    fn grouped(seed: u64) -> World {
+        World::with_erasure(seed, true)
+    }
+
+    fn with_erasure(seed: u64, erasure: bool) -> World {
         let machine = Faults::new();
         let refusing = Arc::new(Refusing::default());
-        let environment = environment(seed, refusing.clone());
-        let init = Init::default().erasure(false).origin("example.com/damage").recipient(RECIPIENT);
+        let environment =
+            Environment { subjects: Some(Arc::new(ByName)), ..environment(seed, refusing.clone()) };
+        let init = Init::default().origin("example.com/damage").recipient(RECIPIENT).erasure(erasure);
         let created =
             init.create_in(&machine.store("audit"), &machine.store("audit.keys"), &environment).unwrap();
         World { machine, environment, refusing, key: created.verifier_key, entries: 0 }
@@ -169,6 +180,13 @@ impl World {
         }
     }
 
+    /// A block whose entries are about nobody, about one and about several.
+    fn block_of_groups(&mut self, log: &Log, rows: u64) {
+        self.seal_with(log, rows, append_of_group);
+        log.step(Step::Commit).unwrap();
+        self.drain(log);
+    }
+
     /// A gap in place of a block.
     pub(crate) fn gap(&mut self, log: &Log, rows: u64) {
         self.refusing.0.store(true, Ordering::Relaxed);
@@ -222,6 +240,35 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
         entry = entry.client("192.0.2.7").flags(number as u32);
     }
     producer.append(&entry).unwrap();
+}
+
+/// An entry that is about nobody, one, two or three.
+fn append_of_group(producer: &mut Producer, number: u64) {
+    let location = format!("folder/{number}");
+    let mut entry = Entry::new("read", &location).processor("shop");
+    let people = ["alice", "bob", "carol"];
+    for person in people.iter().cycle().skip((number / 4 % 3) as usize).take((number % 4) as usize) {
+        entry = entry.subject(person);
+    }
+    if number.is_multiple_of(3) {
+        entry = entry.client("192.0.2.7").payload(b"personal");
+    }
+    producer.append(&entry).unwrap();
+}
+
+/// A log with erasure: groups of one data subject and of several, of one entry and of many, entries in no group, and nearly
+/// every encoding in groups.
+pub(crate) fn grouped() -> Made {
+    let mut world = World::grouped(8);
+    let log = world.open();
+    world.block_of_groups(&log, 20);
+    log.flush().unwrap();
+    log.close().unwrap();
+    let log = world.open();
+    world.block_of_groups(&log, 2);
+    world.block_of_every_encoding(&log);
+    log.close().unwrap();
+    world.made()
 }
 
 /// A log with all that a log can have: epochs by reopening, an extended segment, an abandoned one, a recovered one
@@ -333,7 +380,7 @@ impl Made {
             verify = verify.seal_key(&self.seal_key)?;
         }
         if level >= Level::Identity {
-            verify = verify.identity(Arc::new(Mask));
+            verify = verify.identity(Arc::new(Mask)).group_keys(Arc::new(ByName));
         }
         verify.run()
     }

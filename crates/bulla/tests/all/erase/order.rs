@@ -2,8 +2,9 @@
 
 use super::world::World;
 use bulla::environment::Environment;
+use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
-use bulla::{ErasureOrder, ErrorKind, Init, Log, Options};
+use bulla::{ErasureOrder, ErrorKind, FindingKind, Init, Log, Options};
 
 #[test]
 fn only_the_erasure_key_of_the_log_orders() {
@@ -104,4 +105,36 @@ fn nobody_unknown_is_erased_and_nothing_of_a_log_without_erasure() {
     let error = log.erase(&world.order(&["user_7"])).unwrap_err();
     assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("erasure = \"off\""), "{error}");
     log.close().unwrap();
+}
+
+/// Who has the host can destroy keys and write what it likes; verification looks for an order.
+#[test]
+fn an_erasure_that_nobody_ordered_is_found() {
+    let world = World::new();
+    world.append(0..60);
+    let (one, two) = (world.order(&["user_7"]), world.order(&["user_8", "user_9"]));
+    let erased = |numbers: &[u64], order: &str| Event::Erased {
+        numbers: numbers.to_vec(),
+        order: order.to_owned(),
+        remains: Vec::new(),
+    };
+    let unordered = |events: &[Event]| {
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        events.iter().for_each(|event| log.record(event.clone()));
+        log.close().unwrap();
+        let report = world.verified();
+        assert!(
+            report.findings.iter().all(|finding| finding.kind == FindingKind::ErasureUnordered),
+            "{report:?}"
+        );
+        report.findings.len()
+    };
+    // As many as were ordered, once; that a crash had it told of again; and fewer, of whom the others were unknown.
+    assert_eq!(unordered(&[erased(&[7], one.note()), erased(&[7], one.note())]), 0);
+    assert_eq!(unordered(&[erased(&[8], two.note())]), 0);
+    assert_eq!(unordered(&[erased(&[9], one.note())]), 1);
+    assert_eq!(unordered(&[erased(&[8, 9], two.note())]), 2);
+    assert_eq!(unordered(&[erased(&[1], "an order")]), 3);
+    assert_eq!(unordered(&[erased(&[1], World::new().order(&["user_7"]).note())]), 4);
+    assert_eq!(unordered(&[erased(&[1, 2], world.order(&["user_7"]).note())]), 5);
 }

@@ -4,6 +4,8 @@
 pub(crate) mod buffer;
 #[path = "../../../src/stage/handover.rs"]
 pub(crate) mod handover;
+#[path = "../../../src/stage/target.rs"]
+pub(crate) mod target;
 
 /// What `src/stage/sync.rs` gives, of loom.
 mod sync {

@@ -23,13 +23,15 @@ fn block(world: &mut World, log: &Log) {
     world.block(log, rows, 1);
 }
 
+/// The event of an erasure. Every world here has the same key for that.
+fn event(numbers: &[u64]) -> Event {
+    let order = World::grouped(1).order(numbers.len());
+    Event::Erased { numbers: numbers.to_vec(), order, remains: Vec::new() }
+}
+
 /// The log records an erasure, under a checkpoint.
 fn record(log: &Log, numbers: &[u64]) {
-    log.record(Event::Erased {
-        numbers: numbers.to_vec(),
-        order: "an order".to_owned(),
-        remains: Vec::new(),
-    });
+    log.record(event(numbers));
     drain(log);
     log.step(Step::Checkpoint).unwrap();
 }
@@ -77,7 +79,7 @@ fn a_key_that_is_gone_is_lost_until_the_log_says_that_it_was_destroyed() {
     record(&log, &[number + 1000]);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     // Neither does an event that no checkpoint covers.
-    log.record(Event::Erased { numbers: vec![number], order: String::new(), remains: Vec::new() });
+    log.record(event(&[number]));
     drain(&log);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     log.step(Step::Checkpoint).unwrap();

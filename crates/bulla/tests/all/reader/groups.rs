@@ -9,7 +9,7 @@ use bulla::{ErrorKind, Export, Query, WithheldEntries};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn log(seed: u64, blocks: u64) -> World {
+pub(super) fn log(seed: u64, blocks: u64) -> World {
     let mut rng = Rng(seed);
     let mut world = World::grouped(seed);
     for epoch in 0..2 {

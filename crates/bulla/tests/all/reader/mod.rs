@@ -5,6 +5,7 @@ mod blocks;
 mod damaged;
 mod erased;
 mod faults;
+mod grants;
 mod groups;
 mod live;
 mod memory;

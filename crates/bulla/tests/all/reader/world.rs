@@ -5,10 +5,12 @@ use crate::damage::world::{Mask, RECIPIENT, environment};
 use crate::helpers::Rng;
 use crate::register::Register;
 use bulla::environment::{AesGcm, Environment};
+use bulla::keys::{files, signing::SigningKey};
 use bulla::store::{Memory, Store};
 use bulla::text::jsonl;
 use bulla::{
-    Entry, Export, Init, Log, Options, Producer, Query, ReadReport, Reader, Result, Step, VerifierKey, Verify,
+    Entry, ErasureOrder, Export, Init, Log, Options, Producer, Query, ReadReport, Reader, Result, Step,
+    VerifierKey, Verify,
 };
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, SignedNote, tile};
@@ -115,6 +117,19 @@ impl World {
         let init = Init::default().origin("example.com/reader").recipient(RECIPIENT);
         let key = init.create_in(&*store, &*keys, &environment).unwrap().verifier_key;
         World { store, keys, environment, key, rows: Vec::new(), register: Some(register) }
+    }
+
+    /// An order to erase so many people, as a note.
+    pub(super) fn order(&self, people: usize) -> String {
+        let file = self.keys.open(files::ERASURE_KEY).unwrap();
+        let mut key = vec![0; usize::try_from(file.length().unwrap()).unwrap()];
+        file.read_exact_at(&mut key, 0).unwrap();
+        let key = SigningKey::parse(std::str::from_utf8(&key).unwrap()).unwrap();
+        let log = bulla::config::load(&*self.store).unwrap().0.id;
+        let names = (0..people).map(|number| number.to_string()).collect::<Vec<_>>();
+        let names = names.iter().map(String::as_str).collect::<Vec<_>>();
+        let order = ErasureOrder::give(&key, log, &names, None, &Environment::default()).unwrap();
+        order.note().to_owned()
     }
 
     /// The same log on another medium.

@@ -1,0 +1,98 @@
+//! `bulla grant`.
+
+use crate::exit::{Exit, Failure};
+use crate::export::destination::Destination;
+use crate::filter::Filter;
+use crate::group_keys::{Personal, group_keys};
+use crate::identity::Identities;
+use crate::keys::recipients_in;
+use crate::place::Place;
+use crate::terminal::Terminal;
+use crate::verify::parse_key;
+use bulla::keys::plugin::DEFAULT_TIMEOUT;
+use bulla::keys::recipients::Age;
+use bulla::{Granted, Reader};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Hand somebody without the vault the keys to what is personal of some entries, and to nothing else.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The file, for these recipients alone, opens the groups that the entries are in: all entries of the
+same data subjects in a block. `bulla export --grant FILE` reads with it, and needs an identity that
+opens the epochs besides, as of a recipient of the log: a grant hands out no epoch's key.
+What was handed out stays open to them, whatever is erased later.
+
+Example:
+  bulla grant audit --recipient age1... --subject user_42 -o user_42.grant")]
+pub(crate) struct Grant {
+    #[command(flatten)]
+    place: Place,
+
+    /// An age recipient (age1...) for whom it is; repeatable
+    #[arg(long = "recipient", value_name = "AGE")]
+    recipients: Vec<String>,
+
+    /// An age recipients file: a line a recipient, # begins a comment
+    #[arg(long, value_name = "FILE")]
+    recipients_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    identities: Identities,
+
+    /// The public key that the log must be of, or a file with it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// Write to this file, all or nothing, readable by its owner only
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Grant {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let mut recipients = self.recipients;
+        recipients
+            .extend(self.recipients_file.as_deref().map(recipients_in).transpose()?.into_iter().flatten());
+        if recipients.is_empty() {
+            return Err(Failure::usage(
+                "say for whom the grant is: --recipient age1..., or --recipients-file",
+            ));
+        }
+        let query = self.filter.query();
+        if !query.is_narrow() {
+            return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
+        }
+        let mut reader = Reader::open(self.place.directory())?;
+        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+            reader = reader.key(key);
+        }
+        let identity = self.identities.reader(&self.place)?;
+        let Some(keys) = group_keys(&self.place, &Personal::default(), &identity)? else {
+            let message = "the log has no erasure: whoever opens its epochs reads what is personal, too";
+            return Err(Failure::new(Exit::Refused, message));
+        };
+        let granted = reader.identity(identity).group_keys(keys).grant(&query)?;
+        let age = Age::with_prompt(Arc::new(Terminal));
+        let file = granted.grant.seal(&recipients, &age, DEFAULT_TIMEOUT)?;
+        let mut destination = Destination::open(Some(&self.output), &self.place)?;
+        let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
+        written.map_err(|error| Failure::io("writing the grant", &error))?;
+        note!("grants {}", told(&granted));
+        Ok(Exit::Done)
+    }
+}
+
+/// What is granted, and what of that nobody asked for.
+fn told(granted: &Granted) -> String {
+    let Granted { groups, entries, asked, read, .. } = granted;
+    let besides = match entries.saturating_sub(*asked) {
+        0 => String::new(),
+        more => format!(" ({more} were not asked for, but are of the same data subjects)"),
+    };
+    let (some, all) = (read.blocks_read, read.blocks);
+    format!("{entries} entries in {groups} groups{besides}; read {some} of {all} blocks")
+}
