@@ -1,7 +1,12 @@
 //! `bulla erase`, `order`, `hold` and `restore`: what they do, and what they refuse.
 
-use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use crate::interrupt::waiting;
+use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, lines, parse_lines};
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A log of a hundred entries of ten people, and its public key.
 fn filled() -> (Place, String) {
@@ -183,4 +188,86 @@ fn an_older_key_directory_is_taken_up() {
     let entries = parse_lines(&place.run("export", &[]).exits(exit::VIOLATION).out);
     let count = |why: &str| entries.iter().filter(|entry| entry["withheld"] == why).count();
     assert_eq!((entries.len(), count("erased"), count("key-lost")), (101, 10, 1));
+}
+
+#[test]
+fn a_writer_erases_and_holds_while_it_appends() {
+    let place = Place::new();
+    let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
+    let before = place.info("entries").as_u64().unwrap();
+    place.run("hold", &["add", "--subject", "s7", "--by", "legal", "--reason", "case"]).exits(exit::DONE);
+    place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
+    place.run("hold", &["release", "--subject", "s7", "--by", "legal"]).exits(exit::DONE);
+    let erased = place.run("erase", &["--subject", "s7", "--json"]).exits(exit::DONE).json();
+    assert_eq!(erased["numbers"], serde_json::json!([7]));
+    place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
+    let gone = |code: i32| {
+        let entries = parse_lines(&place.run("export", &[]).exits(code).out);
+        (entries.len() as u64, entries.iter().filter(|entry| entry["withheld"] == "erased").count() as u64)
+    };
+    assert_eq!(gone(exit::DONE), (before, before / 10));
+    // Whoever comes back is somebody else.
+    stdin.write_all(&lines(0..100)).unwrap();
+    eventually("they are committed", || place.info("entries") == before + 100);
+    assert_eq!(gone(exit::DONE), (before + 100, before / 10));
+    let back = place.run("export", &["--subject", "s7"]).exits(exit::DONE);
+    assert_eq!(parse_lines(&back.out).len(), 10);
+    drop(stdin);
+    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    assert_eq!(gone(exit::DONE), (before + 100, before / 10));
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
+/// After every so many milliseconds.
+const DELAYS: std::ops::Range<u64> = 0..12;
+
+/// The erasure goes on in whoever opens the log next: here the command itself, which takes the lock then.
+#[test]
+fn a_writer_that_is_killed_leaves_no_half_erasure() {
+    for delay in DELAYS {
+        let place = Place::new();
+        let (mut child, stdin) = waiting(&place, &[], Stdio::piped());
+        let entries = place.info("entries").as_u64().unwrap();
+        let erasing = command(place.arguments("erase", &["--subject", "s7", "--json"])).spawn().unwrap();
+        sleep(Duration::from_millis(8 * delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(stdin);
+        let erased = Ran::from(erasing.wait_with_output().unwrap()).exits(exit::DONE);
+        assert_eq!(erased.json()["numbers"], serde_json::json!([7]));
+        is_erased_once(&place, entries, delay);
+    }
+}
+
+#[test]
+fn a_command_that_is_killed_is_given_again() {
+    for delay in DELAYS {
+        let (place, _) = filled();
+        let order = path(&place, "order.json");
+        let (id, key) = (place.info("id"), path(&place, "audit.keys/erasure.key"));
+        let id = id.as_str().unwrap();
+        bulla(["order", "--log", id, "--authority", &key, "--subject", "s7", "-o", &order]).exits(exit::DONE);
+        let arguments = place.arguments("erase", &["--authority", &order, "--json"]);
+        let mut erasing = command(arguments.clone()).spawn().unwrap();
+        sleep(Duration::from_millis(10 * delay));
+        erasing.kill().unwrap();
+        erasing.wait().unwrap();
+        let again = bulla(arguments).exits(exit::DONE).json();
+        assert_eq!(again["numbers"], serde_json::json!([7]), "{delay}");
+        is_erased_once(&place, 100, delay);
+    }
+}
+
+fn is_erased_once(place: &Place, entries: u64, delay: u64) {
+    let report = place.run("verify", &["--json"]).exits(exit::DONE).json();
+    assert_eq!(report["erased"], entries / 10, "{delay}: {report}");
+    let left = parse_lines(&place.run("export", &[]).exits(exit::DONE).out);
+    assert_eq!(
+        left.iter().filter(|entry| !entry["location"].is_null()).count() as u64,
+        entries - entries / 10
+    );
+    place.append(&[], &lines(0..100)).exits(exit::DONE);
+    let back = place.run("export", &["--subject", "s7"]).exits(exit::DONE);
+    assert_eq!(parse_lines(&back.out).len(), 10, "{delay}");
+    assert!(!place.keys("erasure.pending").exists());
 }
