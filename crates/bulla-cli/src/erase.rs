@@ -3,7 +3,7 @@
 use crate::append;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
-use crate::output::{print, print_json};
+use crate::output::{on_line, print, print_json};
 use crate::place::{Place, error_in};
 use crate::terminal;
 use bulla::control::through_writer;
@@ -83,7 +83,7 @@ impl Erase {
     }
 
     fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {
-        let Some((path, text)) = self.place.secret(self.authority.as_deref(), files::ERASURE_KEY)? else {
+        let Some((path, text)) = self.place.authority(self.authority.as_deref())? else {
             let message = format!(
                 "{} is not there: name the log's erasure key, or an order made with it, with --authority",
                 self.place.keys().join(files::ERASURE_KEY).display()
@@ -145,7 +145,8 @@ impl Done<'_> {
             // Writing to a `String` cannot fail.
             let _ = writeln!(
                 text,
-                "unknown: {unknown} (nobody was logged by that name, or they were erased before)"
+                "unknown: {} (nobody was logged by that name, or they were erased before)",
+                on_line(unknown)
             );
         }
         text.push_str("what remains:\n");

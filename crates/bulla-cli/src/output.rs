@@ -35,6 +35,11 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     printable.into()
 }
 
+/// A name as part of a line: an end of line in it would begin one that nobody wrote.
+pub(crate) fn on_line(name: &str) -> String {
+    name.replace('\n', "\\n")
+}
+
 /// Seconds since the epoch in RFC 3339.
 pub(crate) fn time(seconds: i64) -> String {
     let mut text = Vec::new();
@@ -58,7 +63,19 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(object);
     let text = text.map_err(|error| Failure::usage(format!("the result is not JSON: {error}")))?;
-    print(&(text + "\n"))
+    print(&(escape_controls(&text) + "\n"))
+}
+
+/// JSON in which no control character stands as it is; of these JSON itself asks that for ASCII's first 32 alone.
+fn escape_controls(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c.is_control() {
+            true => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => text.push(c),
+        }
+    }
+    text
 }
 
 /// A progress bar over a part of a whole, for work that is done in several passes; shown on a terminal only.

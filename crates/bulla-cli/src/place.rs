@@ -1,6 +1,7 @@
 //! Where a log and its keys lie, and what of the keys is at hand.
 
 use crate::exit::{Exit, Failure};
+use bulla::ErasureOrder;
 use bulla::keys::files;
 use std::fs::File;
 use std::io::{self, Read};
@@ -54,14 +55,31 @@ impl Place {
         self.secret(given, files::SEAL_KEY)
     }
 
+    /// The text of the erasure key or of the order in `given`, or else of the key in the key directory, if there is one.
+    pub(crate) fn authority(
+        &self,
+        given: Option<&Path>,
+    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+        self.read_as(given, files::ERASURE_KEY, read_order)
+    }
+
     /// A file that is named and is not there is a key that is missing; one that is not named need not be there.
     pub(crate) fn secret(
         &self,
         given: Option<&Path>,
         name: &str,
     ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+        self.read_as(given, name, read_small)
+    }
+
+    fn read_as(
+        &self,
+        given: Option<&Path>,
+        name: &str,
+        read: impl FnOnce(&Path) -> io::Result<Zeroizing<String>>,
+    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
         let path = given.map_or_else(|| self.keys().join(name), Path::to_owned);
-        match read_small(&path) {
+        match read(&path) {
             Ok(text) => Ok(Some((path, text))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match given {
                 None => Ok(None),
@@ -101,12 +119,20 @@ pub(crate) fn error_in(path: &Path, error: bulla::Error) -> Failure {
 
 /// Reads a file that holds a key, as text.
 pub(crate) fn read_small(path: &Path) -> io::Result<Zeroizing<String>> {
-    const LIMIT: u64 = 64 * 1024;
+    read_up_to(path, 64 << 10, "key file")
+}
+
+/// Reads a file that holds an order to erase, or the key for one.
+pub(crate) fn read_order(path: &Path) -> io::Result<Zeroizing<String>> {
+    read_up_to(path, ErasureOrder::MAX_LENGTH, "order")
+}
+
+fn read_up_to(path: &Path, limit: usize, what: &str) -> io::Result<Zeroizing<String>> {
     // With room for all of it from the start: a buffer that grows leaves copies behind.
-    let mut text = Zeroizing::new(String::with_capacity(64 * 1024 + 1));
-    let read = File::open(path)?.take(LIMIT + 1).read_to_string(&mut text)?;
-    if read as u64 > LIMIT {
-        return Err(io::Error::other(format!("it has over {LIMIT} bytes; no key file has")));
+    let mut text = Zeroizing::new(String::with_capacity(limit + 1));
+    let read = File::open(path)?.take(limit as u64 + 1).read_to_string(&mut text)?;
+    if read > limit {
+        return Err(io::Error::other(format!("it has over {limit} bytes; no {what} has")));
     }
     Ok(text)
 }

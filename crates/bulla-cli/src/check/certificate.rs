@@ -3,8 +3,8 @@
 use super::Check;
 use crate::erase::remains;
 use crate::exit::{Exit, Failure};
-use crate::output::{print, print_json, time};
-use crate::place::{error_in, read_small};
+use crate::output::{on_line, print, print_json, time};
+use crate::place::{self, error_in};
 use crate::verify::parse_key;
 use bulla::event::Event;
 use bulla::order::{Order, OrderError};
@@ -47,7 +47,7 @@ impl<'a> Certificate<'a> {
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key).transpose()?;
         let order = arguments.order.as_deref().map(|path| {
-            let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let text = place::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;
@@ -98,7 +98,7 @@ impl<'a> Certificate<'a> {
         let numbers = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         lines.insert(0, ("erased", format!("data subject {numbers}: what is personal of theirs")));
         if let Some(subjects) = &self.subjects {
-            lines.push(("who", subjects.join(", ")));
+            lines.push(("who", subjects.iter().map(|name| on_line(name)).collect::<Vec<_>>().join(", ")));
         }
         if let Some(order) = &self.order {
             let seconds = i64::try_from(order.seconds).unwrap_or(i64::MAX);

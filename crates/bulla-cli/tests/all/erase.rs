@@ -110,6 +110,58 @@ fn who_orders_need_not_be_on_the_host() {
     assert_eq!(withheld(&place), 10);
 }
 
+/// A writer takes it in one message, and names are in the order's file twice over: as they are, and as commitments.
+#[test]
+fn whatever_can_be_ordered_can_be_carried_out() {
+    let place = Place::new();
+    let names = (0..2000).map(|number| format!("{}{number}", "n".repeat(100))).collect::<Vec<_>>();
+    place
+        .append(&[], &names.iter().map(|name| entry_of(name)).collect::<String>().into_bytes())
+        .exits(exit::DONE);
+    let id = place.run("info", &["--json"]).json()["id"].as_str().unwrap().to_owned();
+    let key = path(&place, "officer.key");
+    fs::rename(place.keys("erasure.key"), &key).unwrap();
+    let order = |file: &str, names: &[String]| {
+        let mut arguments = vec!["order", "--log", &id, "--authority", &key, "-o", file];
+        names.iter().for_each(|name| arguments.extend(["--subject", name.as_str()]));
+        bulla(arguments)
+    };
+    let (many, long) = (path(&place, "many.json"), path(&place, "long.json"));
+    order(&many, &names).exits(exit::DONE);
+    let longer = (0..20).map(|number| format!("{}{number}", "n".repeat(60_000))).collect::<Vec<_>>();
+    let refused = order(&long, &longer).exits(exit::USAGE);
+    assert!(refused.err.contains("name fewer at a time") && !place.path("long.json").exists(), "{refused:?}");
+    let erased = place.run("erase", &["--authority", &many, "--json"]).exits(exit::DONE).json();
+    assert_eq!(erased["numbers"].as_array().unwrap().len(), 2000);
+}
+
+fn entry_of(name: &str) -> String {
+    serde_json::json!({ "operation": "read", "location": "l", "subject": [name] }).to_string() + "\n"
+}
+
+#[test]
+fn a_name_cannot_write_lines_of_its_own() {
+    let place = Place::new();
+    let name = "x\nreason    forged\u{85}\u{1b}[2J";
+    place.append(&[], entry_of(name).as_bytes()).exits(exit::DONE);
+    let id = place.run("info", &["--json"]).json()["id"].as_str().unwrap().to_owned();
+    let (order, certificate) = (path(&place, "order.json"), path(&place, "erased.cert"));
+    let key = place.keys("erasure.key");
+    let whom = ["--subject", name, "--subject", "y\nunknown: forged\u{85}"];
+    let given = ["order", "--log", &id, "--authority", key.to_str().unwrap(), "-o", &order];
+    bulla([&given[..], &whom].concat()).exits(exit::DONE);
+    let erased = place.run("erase", &["--authority", &order, "-o", &certificate]).exits(exit::DONE);
+    let json = check(&certificate, &["--order", &order, "--json"]).exits(exit::DONE).json();
+    assert_eq!(json["subjects"], serde_json::json!([name, "y\nunknown: forged\u{85}"]));
+    for ran in [erased, check(&certificate, &["--order", &order]).exits(exit::DONE)] {
+        assert!(
+            ran.out.lines().all(|line| !line.starts_with("reason") && !line.contains("unknown: forged")
+                || line.contains("y\\nunknown")),
+            "{ran:?}"
+        );
+    }
+}
+
 #[test]
 fn whoever_is_held_stays() {
     let (place, _) = filled();

@@ -35,11 +35,14 @@ struct Ordered {
 struct Salt([u8; ORDER_SALT_LENGTH]);
 
 impl ErasureOrder {
+    /// The longest file, in bytes: what a writer takes in one message (see [`crate::control`]).
+    pub const MAX_LENGTH: usize = 1 << 20;
+
     /// Orders the erasure of `subjects` of `log`, signed with the log's erasure key. `reason` becomes public.
     ///
     /// # Errors
-    /// `Invalid` where there is no subject, one is named twice, there are more than 4,096, or the reason is more than
-    /// one line of 1,024 bytes.
+    /// `Invalid` where there is no subject, one is named twice, there are more than 4,096, the reason is more than
+    /// one line of 1,024 bytes, or the file would take more than [`ErasureOrder::MAX_LENGTH`].
     pub fn give(
         key: &SigningKey,
         log: LogId,
@@ -70,7 +73,17 @@ impl ErasureOrder {
         let note = order.sign(key.verifier(), |text| key.sign(text));
         let note = note
             .map_err(|error| Error::invalid(format!("{error} (a reason has {MAX_REASON} bytes at most)")))?;
-        Ok(ErasureOrder { note, subjects })
+        let order = ErasureOrder { note, subjects };
+        let length = order.render().len();
+        match length <= Self::MAX_LENGTH {
+            true => Ok(order),
+            false => {
+                let most = Self::MAX_LENGTH;
+                let message =
+                    format!("the order would take {length} bytes, and may take {most}: name fewer at a time");
+                Err(Error::invalid(message))
+            }
+        }
     }
 
     /// Reads the file of an order. Whether it holds for a log is known when that carries it out.
