@@ -81,6 +81,8 @@ impl Restore {
         let reader = Reader::open_store(log)?.identity(self.identity);
         let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;
+        // Something to sign: only with a checkpoint does the seal state say which numbers were skipped.
+        engine.rotate()?;
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
         removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;

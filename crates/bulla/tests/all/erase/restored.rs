@@ -227,3 +227,16 @@ fn a_vault_that_was_there_goes_on_after_a_writer_was_killed() {
     world.append(50..100);
     assert_eq!(world.entries(), ((0..100).collect(), Vec::new()));
 }
+
+#[test]
+fn the_vault_from_before_a_restore_is_older_than_the_log() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.append(20..50);
+    replace(backup.path(), &world.keys());
+    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 30);
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+}
