@@ -65,8 +65,7 @@ pub(crate) struct Export {
     #[arg(long)]
     salvage: bool,
 
-    /// Record in the log that this was exported: how many entries, by which kinds of
-    /// filter, in which format; never what was asked for. Needs the log's keys
+    /// Have the log tell of it: how many entries, by which kinds of filter
     #[arg(long)]
     record: bool,
 
