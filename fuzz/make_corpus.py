@@ -66,6 +66,13 @@ def hex_strings(value):
             yield bytes.fromhex(value)
 
 
+def write_events(events):
+    """Proofs of events, and those that do not hold."""
+    for kind in ("events", "refused"):
+        for index, case in enumerate(events[kind]):
+            write("proof", f"event-{kind}-{index}", case["file"].encode())
+
+
 def write_proofs(proofs, groups):
     """Sound proof files, and what those disclose by itself; and proofs of groups that do not open. The refused ones are a
     mutation away."""
@@ -175,6 +182,7 @@ def main():
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
+    write_events(vectors("proof/events.json"))
     write_index()
     write_vault()
     write_grants()
