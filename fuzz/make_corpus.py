@@ -67,10 +67,14 @@ def hex_strings(value):
 
 
 def write_events(events):
-    """Proofs of events, and those that do not hold."""
+    """Proofs of events, and those that do not hold; the orders in them, and the files of orders."""
     for kind in ("events", "refused"):
         for index, case in enumerate(events[kind]):
             write("proof", f"event-{kind}-{index}", case["file"].encode())
+    for index, case in enumerate(events["orders"]):
+        write("small_files", f"order-{index}", case["note"].rpartition("\n\n")[0].encode() + b"\n")
+        write("small_files", f"order-file-{index}",
+              json.dumps(dict(order=case["note"], subjects=case["subjects"])).encode())
 
 
 def write_proofs(proofs, groups):
