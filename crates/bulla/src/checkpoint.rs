@@ -30,6 +30,8 @@ pub(crate) struct Checkpointer {
     signing: SigningKey,
     /// Of a log with erasure.
     subjects: Option<Arc<dyn Subjects>>,
+    /// Whether all erasures of the log were carried out by those: not before a log was opened.
+    followed: bool,
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
     bundle: Vec<u8>,
@@ -62,6 +64,7 @@ impl Checkpointer {
             config,
             signing,
             subjects,
+            followed: false,
             tiles,
             bundle,
             full: Vec::new(),
@@ -81,6 +84,11 @@ impl Checkpointer {
     /// Whether the published checkpoint covers what allows an epoch with another `[log]`, this one.
     pub(crate) fn allows(&self, digest: Hash) -> bool {
         self.terms.next == digest
+    }
+
+    /// All erasures of the log were carried out, and are from now on.
+    pub(crate) fn follow(&mut self) {
+        self.followed = true;
     }
 
     /// Adds durable frames to the tree.
@@ -129,6 +137,9 @@ impl Checkpointer {
         }
         let root = self.tiles.root();
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
+        if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
+            subjects.signs(size)?;
+        }
         SealState { log: self.config.id, terms, chain, root, subjects }.save(&*self.keys)?;
         self.sign(size, root)?;
         (self.published, self.terms) = (size, terms);

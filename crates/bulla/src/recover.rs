@@ -45,6 +45,8 @@ pub(crate) struct Recovered {
     pub(crate) events: Vec<Event>,
     /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
     pub(crate) keys_are_older: bool,
+    /// The frames that the key directory knows of.
+    pub(crate) known: u64,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
     pub(crate) report: Recovery,
@@ -161,6 +163,7 @@ pub(crate) fn recover(
         start,
         events,
         keys_are_older: state.chain.next_frame() < checkpoint.size,
+        known: state.chain.next_frame(),
         erased,
         report,
     })

@@ -15,6 +15,7 @@ use crate::log::default_keys;
 use crate::options::Options;
 use crate::reader::Reader;
 use crate::store::{self, FileSystem, Store};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ impl Restore {
         }
         let _locks = engine::take_locks(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
-        let from = first_unknown(&*keys, &state)?;
+        let unknown = first_unknown(&*keys, &state)?;
         let engine = Engine::open_as(
             log.clone(),
             keys.clone(),
@@ -78,7 +79,7 @@ impl Restore {
         )?;
         engine.checkpoint(true)?;
         let reader = Reader::open_store(log)?.identity(self.identity);
-        let next = reader.snapshot()?.next_subject(from)?.max(state.subjects);
+        let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
@@ -87,16 +88,39 @@ impl Restore {
     }
 }
 
-/// The first frame that the backup knows nothing of. Opening the log replaces the seal state, which says it: so it is
-/// written down first.
-fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<u64> {
-    let name = keys.describe(files::RESTORING);
-    let failed = |error| Error::io(format!("writing {name}"), error);
-    if let Ok(bytes) = crate::keys::read_small(keys, files::RESTORING, 64) {
-        let frame = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim_end().parse().ok());
-        return frame.ok_or_else(|| Error::tampered(format!("{name} is damaged: restore the backup again")));
+/// The first frame and number that the backup knows nothing of.
+#[derive(Clone, Copy)]
+struct Unknown {
+    frame: u64,
+    subject: u64,
+}
+
+/// Opening the log replaces the seal state, which says what is unknown: so it is written down first. Where that was cut
+/// short, and another backup may have been put in place since then, what either of them does not know counts.
+fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
+    let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
+    if let Some(before) = written_down(keys)? {
+        unknown.frame = unknown.frame.min(before.frame);
+        unknown.subject = unknown.subject.max(before.subject);
     }
-    let frame = state.chain.next_frame();
-    store::replace(keys, files::RESTORING, format!("{frame}\n").as_bytes()).map_err(failed)?;
-    Ok(frame)
+    let text = format!("{} {}\n", unknown.frame, unknown.subject);
+    let written = store::replace(keys, files::RESTORING, text.as_bytes());
+    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))?;
+    Ok(unknown)
+}
+
+fn written_down(keys: &dyn Store) -> Result<Option<Unknown>> {
+    let bytes = match crate::keys::read_small(keys, files::RESTORING, 64) {
+        Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
+            return Ok(None);
+        }
+        read => read?,
+    };
+    let numbers = || {
+        let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
+        Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
+    };
+    let name = keys.describe(files::RESTORING);
+    let damaged = || Error::tampered(format!("{name} is damaged: restore the backup again, without it"));
+    numbers().map(Some).ok_or_else(damaged)
 }

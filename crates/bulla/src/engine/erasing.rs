@@ -18,6 +18,8 @@ use crate::event::{Event, Remains};
 use crate::keys::files;
 use crate::reader::Reader;
 use crate::vault::{self, Committed, MAX_ERASED, Vault};
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::order::Order;
 use std::sync::PoisonError;
 
 impl Engine {
@@ -33,9 +35,9 @@ impl Engine {
         let Some(key) = &config.erasure_key else {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
-        order.check(key, config.id)?;
+        let ordered = order.check(key, config.id)?;
         self.settle(vault)?;
-        if let Some(erasure) = self.carried_out(order)? {
+        if let Some(erasure) = self.carried_out(&ordered, key)? {
             return Ok(erasure);
         }
         let (numbers, unknown) = known(vault, order)?;
@@ -77,7 +79,6 @@ impl Engine {
         let frame = self.wait_for_checkpoint(&place)?;
         vault.confirm(&numbers)?;
         Pending::remove(&*self.keys)?;
-        self.follow_published()?;
         Ok(frame)
     }
 
@@ -95,13 +96,13 @@ impl Engine {
         Err(error)
     }
 
-    /// Finds the event of an order that was carried out.
-    fn carried_out(&self, order: &ErasureOrder) -> Result<Option<Erasure>> {
+    /// Finds the event of an order that was carried out, whatever signatures were put beneath it besides.
+    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<Erasure>> {
         let reader = Reader::open_store(self.log.clone())?;
         let mut found = None;
         reader.snapshot()?.each_event(0, |frame, event| {
             if let Event::Erased { numbers, order: note, .. } = event
-                && note == order.note()
+                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
                 found = Some(Erasure { numbers, unknown: Vec::new(), frame, before: true });
             }
@@ -136,14 +137,6 @@ impl Engine {
             vault.skip_to(next)?;
         }
         Ok(before)
-    }
-
-    /// What the published checkpoint covers was followed: whoever erased it was this vault.
-    pub(super) fn follow_published(&self) -> Result<()> {
-        match self.vault() {
-            Ok(vault) => vault.follow(self.published()),
-            Err(_) => Ok(()),
-        }
     }
 
     /// Holds a data subject: it is not erased until that is released. False where it is so already.
@@ -213,6 +206,8 @@ fn known(vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<String>)>
         }
     }
     numbers.sort_unstable();
+    // An order can name somebody twice, with two salts.
+    numbers.dedup();
     Ok((numbers, unknown))
 }
 

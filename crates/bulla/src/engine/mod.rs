@@ -171,6 +171,11 @@ impl Engine {
         if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
             return Err(older(&*keys));
         }
+        if let Some(people) =
+            people.as_ref().filter(|_| recovered.report.entries > 0 && vaults == Vaults::Newest)
+        {
+            people.subjects.require_signed(recovered.known)?;
+        }
         let policy = Policy {
             durability: tuning.durability,
             retries: tuning.retries,
@@ -225,6 +230,11 @@ impl Engine {
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
         engine.follow_erasures(&recovered.erased)?;
+        if engine.people.is_some() {
+            // Before anybody new gets a number: then a backup from before this is older than the checkpoint.
+            lock(&engine.publish).checkpointer.follow();
+            engine.checkpoint(true)?;
+        }
         engine.progress.failure().map_or(Ok(engine), Err)
     }
 
@@ -560,7 +570,7 @@ impl Engine {
     pub(crate) fn drain_and_finish(&self) -> Result<()> {
         self.drain()?;
         self.indexer.finish(&self.environment);
-        self.follow_published()
+        Ok(())
     }
 
     /// Asks for a checkpoint soon.

@@ -43,6 +43,23 @@ pub trait Subjects: Send + Sync {
     /// # Errors
     /// `Refused` where they were not: this is older than the log.
     fn require_at_least(&self, next: u64) -> Result<()>;
+
+    /// That the log is about to sign a checkpoint over `frames` frames, all of whose erasures were carried out here.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// Where that cannot be made durable; no checkpoint may then be signed.
+    fn signs(&self, _frames: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// That [`Subjects::signs`] was told of `frames` frames: of blocks after these no checkpoint says which numbers they took.
+    ///
+    /// # Errors
+    /// `Refused` where it was not: this is older than those blocks may be.
+    fn require_signed(&self, _frames: u64) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Where the secrets of groups come from, for whoever reads.

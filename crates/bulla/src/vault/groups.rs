@@ -2,7 +2,7 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
 
 impl Subjects for Vault {
@@ -16,6 +16,24 @@ impl Subjects for Vault {
 
     fn require_at_least(&self, next: u64) -> Result<()> {
         Vault::require_at_least(self, next)
+    }
+
+    fn signs(&self, frames: u64) -> Result<()> {
+        self.follow(frames)
+    }
+
+    fn require_signed(&self, frames: u64) -> Result<()> {
+        match self.follows()? >= frames {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} is older than the log, and a writer was cut short since then: restore the newest `vault` and \
+                     `roots`, or, where there is none, take it up with `bulla restore`",
+                    self.shared.lmdb.name()
+                ),
+            )),
+        }
     }
 }
 

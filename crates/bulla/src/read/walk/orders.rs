@@ -2,6 +2,7 @@
 
 use crate::config::LogConfig;
 use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
 use std::collections::HashMap;
 
@@ -22,6 +23,8 @@ impl Orders {
             Ok(order) => order,
             Err(error) => return Some(format!("its order does not hold: {error}")),
         };
+        // Not the whole note: anybody can put another signature beneath it.
+        let text = SignedNote::parse(note.as_bytes()).map_or(note, |note| note.text);
         if order.log != config.id {
             return Some(format!("its order is for another log, {}", order.log));
         }
@@ -29,7 +32,7 @@ impl Orders {
             let (erased, ordered) = (numbers.len(), order.subjects.len());
             return Some(format!("it erased {erased} data subjects, and {ordered} were ordered"));
         }
-        let before = self.0.entry(sha256(&[note.as_bytes()])).or_insert_with(|| numbers.to_vec());
+        let before = self.0.entry(sha256(&[text.as_bytes()])).or_insert_with(|| numbers.to_vec());
         (before != numbers).then(|| "its order was carried out before, for others".to_owned())
     }
 }

@@ -1,10 +1,15 @@
 //! Who may order an erasure, and what an order is.
 
 use super::world::World;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
 use bulla::{ErasureOrder, ErrorKind, FindingKind, Init, Log, Options};
+use bulla_proof::order::{ORDER_SALT_LENGTH, Order, ordered_subject};
+use ed25519_dalek::Signer as _;
+use serde_json::json;
 
 #[test]
 fn only_the_erasure_key_of_the_log_orders() {
@@ -137,4 +142,55 @@ fn an_erasure_that_nobody_ordered_is_found() {
     assert_eq!(unordered(&[erased(&[1], "an order")]), 3);
     assert_eq!(unordered(&[erased(&[1], World::new().order(&["user_7"]).note())]), 4);
     assert_eq!(unordered(&[erased(&[1, 2], world.order(&["user_7"]).note())]), 5);
+    // A signature of somebody else's beneath it makes no other order of it.
+    assert_eq!(unordered(&[erased(&[9], &countersigned(one.note()))]), 6);
+}
+
+/// The note with another signature, which anybody can put there.
+fn countersigned(note: &str) -> String {
+    note.to_owned() + "\u{2014} somebody AAAAAAAA\n"
+}
+
+#[test]
+fn an_order_with_another_signature_is_the_same_order() {
+    let world = World::new();
+    world.append(0..60);
+    let order = world.order(&["user_7"]);
+    let mut file = serde_json::from_str::<serde_json::Value>(&order.render()).unwrap();
+    file["order"] = countersigned(order.note()).into();
+    let again = ErasureOrder::parse(&file.to_string()).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let first = log.erase(&order).unwrap();
+    log.close().unwrap();
+    // The person is back.
+    world.append(60..120);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let second = log.erase(&again).unwrap();
+    assert!(second.before && second.frame == first.frame, "{second:?}");
+    log.close().unwrap();
+}
+
+#[test]
+fn whom_an_order_names_twice_is_erased_once() {
+    let world = World::new();
+    world.append(0..60);
+    let key = std::fs::read_to_string(world.keys().join("erasure.key")).unwrap();
+    let seed = BASE64_STANDARD.decode(key.trim_end().splitn(5, '+').last().unwrap()).unwrap();
+    let signer = ed25519_dalek::SigningKey::from_bytes(seed[1..].try_into().unwrap());
+    let key = SigningKey::parse(&key).unwrap();
+    let salts = [[1; ORDER_SALT_LENGTH], [2; ORDER_SALT_LENGTH]];
+    let ordered = Order {
+        log: world.id,
+        seconds: 1,
+        reason: None,
+        subjects: salts.iter().map(|salt| ordered_subject(salt, "user_7")).collect(),
+    };
+    let note = ordered.sign(key.verifier(), |text| signer.sign(text).to_bytes()).unwrap();
+    let subjects = salts.map(|salt| json!({ "subject": "user_7", "salt": BASE64_STANDARD.encode(salt) }));
+    let file = json!({ "order": note, "subjects": subjects });
+    let order = ErasureOrder::parse(&file.to_string()).unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    assert_eq!(log.erase(&order).unwrap().numbers.len(), 1);
+    log.close().unwrap();
+    assert!(world.verified().ok);
 }

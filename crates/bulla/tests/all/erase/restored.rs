@@ -2,7 +2,7 @@
 
 use super::world::{World, copy};
 use bulla::vault::Access;
-use bulla::{ErrorKind, Log, Options, Restore};
+use bulla::{Durability, ErrorKind, FindingKind, Log, Options, Restore};
 use std::path::Path;
 
 fn put_back(from: &Path, to: &Path, names: &[&str]) {
@@ -109,4 +109,121 @@ fn a_key_directory_that_is_older_than_the_log_is_not_written_with() {
         })
     };
     assert_eq!(withheld, (0..100).filter(gone).collect::<Vec<_>>());
+}
+
+/// A number that was given is not given again, whatever was put in place while a restore was not finished.
+#[test]
+fn a_restore_that_was_cut_short_forgets_nothing() {
+    let world = World::new();
+    world.append(0..20);
+    let early = copy(&world.keys());
+    world.append(20..40);
+    let late = copy(&world.keys());
+    // Nobody is new here: no block tells the numbers up to 40 after `late`.
+    world.append(0..10);
+    let restore = |identity| Restore::new(&world.directory, identity).run();
+    let whole = |backup: &Path| {
+        for item in std::fs::read_dir(backup).unwrap() {
+            put_back(backup, &world.keys(), &[item.unwrap().file_name().to_str().unwrap()]);
+        }
+    };
+    // Cut short: the identity opens nothing, after the log was opened and the seal state replaced.
+    whole(late.path());
+    assert!(restore(World::stranger()).is_err());
+    whole(early.path());
+    assert_eq!(restore(world.identity()).unwrap().lost, 20);
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 40);
+}
+
+#[test]
+fn a_vault_alone_that_is_taken_up_at_the_second_try_gives_no_number_twice() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.append(20..40);
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    let checkpoint = std::fs::read(world.directory.join("checkpoint")).unwrap();
+    // Cut short after the log was opened: the seal state of that says nothing of those who were new.
+    let restore = |identity| Restore::new(&world.directory, identity).run();
+    let stranger = restore(World::stranger());
+    assert!(stranger.is_err() || stranger.unwrap().lost == 20);
+    assert_ne!(std::fs::read(world.directory.join("checkpoint")).unwrap(), checkpoint);
+    drop(restore(world.identity()));
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 40);
+}
+
+/// The backup was made in the middle of an erasure, and others were erased since then.
+#[test]
+fn going_on_with_an_erasure_leaves_none_out_that_came_after_it() {
+    let world = World::new();
+    world.append(0..60);
+    let order = world.order(&["user_7"]);
+    let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+    super::states::write_pending(&world, &order, number);
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+    let backup = copy(&world.keys());
+    erase(&world, "user_9");
+    put_back(backup.path(), &world.keys(), &["vault", "roots", "erasure.pending"]);
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    let vault = world.vault(Access::Read);
+    assert!(vault.find("user_7").unwrap().is_none() && vault.find("user_9").unwrap().is_none());
+    drop(vault);
+    assert!(world.verified().ok);
+}
+
+/// A log of which a writer was killed before it signed anything of what it wrote, and the keys from before that writer.
+fn killed() -> (World, tempfile::TempDir) {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    let log = Log::open(&world.directory, Options::default().durability(Durability::Os)).unwrap();
+    let mut producer = log.producer().unwrap();
+    (20..50).for_each(|number| World::put(&mut producer, number));
+    producer.flush().unwrap().durable().unwrap();
+    let (left, keys) = (copy(&world.directory), copy(&world.keys()));
+    drop(producer);
+    log.close().unwrap();
+    replace(left.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    (world, backup)
+}
+
+fn replace(from: &Path, to: &Path) {
+    std::fs::remove_dir_all(to).unwrap();
+    super::world::copy_into(from, to);
+}
+
+/// That the log does not open before it was taken up, and gives no number twice after that.
+fn is_taken_up(world: &World) {
+    let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+    assert!(
+        error.kind() == ErrorKind::Refused && error.to_string().contains("older than the log"),
+        "{error}"
+    );
+    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 30);
+    world.append(50..100);
+    let report = world.verified();
+    let harmless = |kind| kind == FindingKind::KeyLost || kind == FindingKind::Abandoned;
+    assert!(report.findings.iter().all(|finding| harmless(finding.kind)), "{report:?}");
+}
+
+#[test]
+fn keys_from_before_a_writer_that_was_killed_are_older_than_the_log() {
+    let (world, backup) = killed();
+    replace(backup.path(), &world.keys());
+    is_taken_up(&world);
+}
+
+#[test]
+fn a_vault_from_before_a_writer_that_was_killed_is_older_than_the_log() {
+    let (world, backup) = killed();
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    is_taken_up(&world);
+}
+
+#[test]
+fn a_vault_that_was_there_goes_on_after_a_writer_was_killed() {
+    let (world, _) = killed();
+    world.append(50..100);
+    assert_eq!(world.entries(), ((0..100).collect(), Vec::new()));
 }

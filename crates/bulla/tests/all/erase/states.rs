@@ -28,7 +28,7 @@ fn world() -> (World, ErasureOrder, u64) {
     (world, order, number)
 }
 
-fn write_pending(world: &World, order: &ErasureOrder, number: u64) {
+pub(crate) fn write_pending(world: &World, order: &ErasureOrder, number: u64) {
     let pending = json!({ "numbers": [number], "order": order.note() });
     std::fs::write(world.keys().join("erasure.pending"), pending.to_string()).unwrap();
 }

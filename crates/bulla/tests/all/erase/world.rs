@@ -129,9 +129,11 @@ pub(crate) fn copy_into(from: &Path, to: &Path) {
     for item in std::fs::read_dir(from).unwrap() {
         let item = item.unwrap();
         let to = to.join(item.file_name());
-        match item.file_type().unwrap().is_dir() {
-            true => copy_into(&item.path(), &to),
-            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        let kind = item.file_type().unwrap();
+        if kind.is_dir() {
+            copy_into(&item.path(), &to);
+        } else if kind.is_file() {
+            std::fs::copy(item.path(), to).unwrap();
         }
     }
 }
