@@ -66,6 +66,17 @@ def hex_strings(value):
             yield bytes.fromhex(value)
 
 
+def write_events(events):
+    """Proofs of events, and those that do not hold; the orders in them, and the files of orders."""
+    for kind in ("events", "refused"):
+        for index, case in enumerate(events[kind]):
+            write("proof", f"event-{kind}-{index}", case["file"].encode())
+    for index, case in enumerate(events["orders"]):
+        write("small_files", f"order-{index}", case["note"].rpartition("\n\n")[0].encode() + b"\n")
+        write("small_files", f"order-file-{index}",
+              json.dumps(dict(order=case["note"], subjects=case["subjects"])).encode())
+
+
 def write_proofs(proofs, groups):
     """Sound proof files, and what those disclose by itself; and proofs of groups that do not open. The refused ones are a
     mutation away."""
@@ -175,6 +186,7 @@ def main():
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
+    write_events(vectors("proof/events.json"))
     write_index()
     write_vault()
     write_grants()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job, end to end: an access log goes in, is verified, and one person's entries come out; then one byte
-# is altered, and verification says where.
+# The main job, end to end: an access log goes in, is verified, and one person's entries come out; one byte is altered,
+# and verification says where; that person is erased.
 #   scripts/demo.sh BULLA [ACCESS_LOG]
 set -euo pipefail
 
@@ -57,5 +57,10 @@ byte=$(od -An -tu1 -j "$offset" -N 1 "$segment" | tr -d ' ')
 printf "\\x$(printf %02x $((byte ^ 1)))" | dd of="$segment" bs=1 seek="$offset" conv=notrunc status=none
 expect 1 "$bulla" verify altered --key "$vkey" --keys audit.keys
 
-say "The log that nobody touched still verifies"
+say "That person asks to be forgotten: the log tells of it, and a certificate says what remains"
+run "$bulla" erase audit --subject "$subject" --reason "a request" -o erased.cert
+run "$bulla" check erased.cert --key "$vkey"
+run "$bulla" export audit --subject "$subject"
+
+say "The log, which nobody touched, still verifies"
 run "$bulla" verify audit --key "$vkey"

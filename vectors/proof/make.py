@@ -12,6 +12,7 @@ import pathlib
 import struct
 import sys
 
+import events
 import groups
 import proofs
 
@@ -369,6 +370,7 @@ FILES = {
     "multiproofs.json": lambda: dict(proofs=list(multi_proofs()), refused=list(refused_multi_proofs())),
     "consistency.json": lambda: dict(proofs=list(consistency_proofs()), refused=list(refused_consistency_proofs())),
     "proofs.json": lambda: proofs.vectors(encode, commitment, tree, multi_proof, consistency, row),
+    "events.json": lambda: events.vectors(encode, commitment, tree, multi_proof),
     "groups.json": lambda: groups.vectors(encode, commitment, tree, multi_proof, row),
 }
 

@@ -18,13 +18,14 @@ use std::path::{Path, PathBuf};
 /// Erase data subjects: destroy their keys, and have the log tell of it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-What is personal of these data subjects' entries can be read by nobody any more, in this log and in every copy of
-it; an entry that concerns others, too, goes with them. Every proof still stands. This cannot be undone.
-REASON becomes public, in the log: name nobody in it. The certificate names data subjects by number only.
+What is personal of these data subjects' entries can be read by nobody any more, in this log
+and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
+stands. This cannot be undone. The reason becomes public, in the log: name nobody in it. The
+certificate names data subjects by number only.
 
 Examples:
   bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
-  bulla erase audit --authority order.json -o erased.cert     # with an order made elsewhere by `bulla order`
+  bulla erase audit --authority order.json -o erased.cert         # what `bulla order` made
   bulla check erased.cert --key \"$VKEY\"")]
 pub(crate) struct Erase {
     #[command(flatten)]

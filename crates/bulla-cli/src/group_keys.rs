@@ -21,7 +21,7 @@ pub(crate) struct Personal {
     #[arg(long)]
     withhold_personal: bool,
 
-    /// Read what `bulla grant` granted in this file; --identity opens it
+    /// Read with what `bulla grant` put in this file
     #[arg(long, value_name = "FILE", conflicts_with = "withhold_personal")]
     grant: Option<PathBuf>,
 }

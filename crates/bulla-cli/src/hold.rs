@@ -15,8 +15,8 @@ use bulla::{Hold as Held, Log};
                       bulla hold DIR release --subject S --by NAME\n       \
                       bulla hold DIR list [--json]",
     after_help = "\
-Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log itself tells only
-that a data subject was held, and released, by number.
+Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log
+itself tells only that a data subject was held, and released, by number.
 
 Example:
   bulla hold audit add --subject user_42 --by legal --reason 'case 4711'"

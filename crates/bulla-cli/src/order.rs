@@ -13,8 +13,9 @@ use std::path::PathBuf;
 /// Order an erasure, away from the host that writes the log.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The order names the data subjects: it is confidential. `bulla erase DIR --authority ORDER` carries it out, once. Keep
-it with the certificate: together they show whom that is about (`bulla check CERTIFICATE --order ORDER`).
+The order names the data subjects: it is confidential. `bulla erase DIR --authority ORDER`
+carries it out, once. Keep it with the certificate: together they show whom that is about
+(`bulla check CERTIFICATE --order ORDER`).
 
 Example:
   bulla order --log 5be0...e1 --subject user_42 --authority erasure.key -o order.json")]

@@ -9,8 +9,9 @@ use crate::terminal;
 /// Take up a key directory that was restored from a backup and is older than the log.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Erases again whom the log says that it erased, and goes on with numbers of data subjects that nobody had: the blocks
-say which, to an identity that opens them. The keys of people who were new since the backup are lost.
+Erases again whom the log says that it erased, and goes on with numbers of data subjects that
+nobody had: the blocks say which, to an identity that opens them. The keys of people who were
+new since the backup are lost.
 
 Example:
   bulla restore audit --identity officer.age")]

@@ -6,7 +6,7 @@
 mod salvage;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
@@ -195,9 +195,7 @@ impl Export {
                 None => verify,
             };
             let report = verify.run()?;
-            if let Some(first) =
-                report.findings.iter().find(|finding| finding.severity == Severity::Violation)
-            {
+            if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
                 return Err(refusal(first));
             }
             findings = report.findings;

@@ -99,6 +99,11 @@ impl FindingKind {
         }
     }
 
+    /// Whether it speaks against what the log says of its entries, and not of what became of their keys.
+    pub fn is_damage(self) -> bool {
+        self.severity() == Severity::Violation && !matches!(self, Self::KeyLost | Self::ErasureUnordered)
+    }
+
     /// Whether it fails a verification.
     pub fn severity(self) -> Severity {
         match self {

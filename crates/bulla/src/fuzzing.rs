@@ -4,6 +4,7 @@
 //! bytes. Not part of the API.
 
 use crate::disclosed::open_proof;
+use crate::erase::ErasureOrder;
 use crate::event::Event;
 use crate::grant::Grant;
 use crate::index::{self, HEAD, Head, Part, Parts};
@@ -21,6 +22,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::entry::RawRow;
+use bulla_proof::order::Order;
 use bulla_proof::proof::Checked;
 use bulla_proof::tile;
 use bulla_proof::{Entry, ProofFile};
@@ -179,7 +181,7 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// Small files: events, epoch bodies, keys, names of segments.
+/// Small files: events, epoch bodies, orders to erase, keys, names of segments.
 pub fn small_files(bytes: &[u8]) {
     if let Ok(event) = Event::decode(bytes) {
         assert_eq!(Event::decode(&event.encode()).ok(), Some(event));
@@ -190,6 +192,12 @@ pub fn small_files(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Some(name) = SegmentName::parse(text) {
         assert_eq!(name.to_string(), text, "a segment has one name");
+    }
+    if let Ok(order) = Order::parse(text) {
+        assert!(!order.subjects.is_empty(), "an order names somebody");
+    }
+    if let Ok(order) = ErasureOrder::parse(text) {
+        assert!(ErasureOrder::parse(&order.render()).is_ok_and(|again| again == order));
     }
     let _ = parse_seal_key(text, LogId([7; 16]));
     let _ = SigningKey::parse(text);

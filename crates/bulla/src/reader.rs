@@ -4,9 +4,10 @@
 //! query can concern. Each is checked before anything of it is given out: its digest, its decryption, and that its
 //! entries have the root in its commitment. Nobody else's lock is taken; a writer may be at work.
 
+mod whole;
+
 use crate::config::{self, LogConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::event::{Event, MAX_EVENT};
 use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::keys::epoch::EpochKeys;
@@ -452,63 +453,6 @@ impl<'a> Snapshot<'a> {
             tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
         });
         Ok(Found { frame: frame.commitment.frame, selected, gathered })
-    }
-
-    /// Gives `each` the events in the frames from `from` on, with their frames.
-    pub(crate) fn each_event(&self, from: u64, mut each: impl FnMut(u64, Event)) -> Result<()> {
-        self.each_event_body(from, |commitment, body| {
-            each(commitment.frame, Event::decode(&body)?);
-            Ok(())
-        })
-    }
-
-    /// The commitment and the body of the event in this frame, if there is one.
-    pub(crate) fn event(&self, frame: u64) -> Result<Option<(Commitment, Vec<u8>)>> {
-        let mut found = None;
-        self.each_event_body(frame, |commitment, body| {
-            if commitment.frame == frame {
-                found = Some((commitment, body));
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    /// A number above those of all data subjects in the blocks from frame `from` on.
-    pub(crate) fn next_subject(&self, from: u64) -> Result<u64> {
-        let mut frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
-        let (mut files, mut opener) = (Files::default(), BlockOpener::default());
-        let mut next = 0;
-        while let Some(placed) = frames.next()? {
-            if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
-                continue;
-            }
-            let keys = self.keys(&frames, &mut files)?;
-            let located = self.locate(&mut files, placed, Some(keys))?;
-            open_checked(&mut opener, &located)?;
-            let groups = opener.groups();
-            let last = (0..groups.len()).filter_map(|group| groups.content(group).subjects.last());
-            next = last.map(|number| number + 1).fold(next, u64::max);
-        }
-        Ok(next)
-    }
-
-    fn each_event_body(
-        &self,
-        from: u64,
-        mut each: impl FnMut(Commitment, Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
-        let mut frames = Frames::new(&self.manifest, &self.store, &self.reader.config)?;
-        let mut files = Files::default();
-        while let Some(placed) = frames.next()? {
-            let Commitment { kind, frame, body_length, .. } = placed.commitment;
-            if kind == FrameKind::Event && frame >= from && body_length <= MAX_EVENT {
-                let located = self.locate(&mut files, placed, None)?;
-                let body = verified(&located)?.into_body();
-                each(located.commitment, body)?;
-            }
-        }
-        Ok(())
     }
 
     /// A frame in the segment that has it.

@@ -31,8 +31,7 @@ T is an RFC 3339 time or a date. A damaged log is refused before anything is wri
 with a filter that is said of the blocks that have to be read. What the identity does not open is
 refused with exit code 5. --salvage leaves out either, and says what.
 
-Personal fields need the vault in the key directory. An entry without them says why in `withheld`:
-erased; key-lost, which no erasure in the log explains (exit code 1); or not-given.
+Of personal fields without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
@@ -65,8 +64,7 @@ pub(crate) struct Export {
     #[arg(long)]
     salvage: bool,
 
-    /// Record in the log that this was exported: how many entries, by which kinds of
-    /// filter, in which format; never what was asked for. Needs the log's keys
+    /// Have the log tell of it: how many entries, by which kinds of filter
     #[arg(long)]
     record: bool,
 

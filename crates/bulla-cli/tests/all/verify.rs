@@ -140,6 +140,10 @@ fn help_fits_a_screen_and_shows_an_example() {
         "generate",
         "config",
         "keys",
+        "erase",
+        "order",
+        "hold",
+        "restore",
         "completions",
         "man",
     ];

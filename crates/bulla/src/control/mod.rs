@@ -6,13 +6,13 @@
 //!
 //! **Messages.** A length in four bytes, little-endian, at most 1 MiB, and so many bytes of JSON. A request
 //! `{"version":1,"message":"status"}` has one response, `{"version":1,"message":{"answer":…}}`, `…{"error":{"kind":…,
-//! "text":…}}` or `…"busy"`; then the next request may follow. [`message`] has all of them.
+//! "text":…}}` or `…"busy"`; then the next request may follow. `message` has all of them.
 //!
 //! Invariants:
 //! - appending and committing wait for nobody here: requests are answered by threads of their own, and what they ask of
 //!   the engine is what the log asks of itself at a rotation;
 //! - whatever a client sends, or does not, costs it its connection and nobody anything else: there are at most
-//!   [`server::CONNECTIONS`], a message is bounded, and has [`server::PATIENCE`] to come and to go;
+//!   `server::CONNECTIONS`, a message is bounded, and has `server::PATIENCE` to come and to go;
 //! - the secrets of groups are answered, the keys of data subjects never; buffers that held them are cleared.
 
 mod client;

@@ -167,7 +167,8 @@ impl Engine {
         let signing = load_signing_key(&*keys, &config)?;
         let people = People::load(&*keys, &config, &environment, vaults)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
-        if recovered.keys_are_older && vaults == Vaults::Newest && people.is_some() {
+        let has_vault = people.as_ref().is_some_and(|people| people.vault.is_some());
+        if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
             return Err(older(&*keys));
         }
         if let Some(people) =

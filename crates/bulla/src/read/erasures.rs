@@ -7,12 +7,13 @@
 //!   work meanwhile.
 
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Event, MAX_EVENT};
 use crate::keys::group::GroupKeys;
-use crate::read::manifest::{Frames, Manifest};
+use crate::read::events::each_event;
+use crate::read::manifest::Manifest;
 use crate::read::open::{Located, verified};
-use crate::read::walk::{Walk, open_segment};
+use crate::read::walk::Walk;
 use crate::reader::trusted_checkpoint;
 use crate::store::Store;
 use crate::withheld::Withheld;
@@ -124,23 +125,10 @@ impl Erased {
     ) -> Result<Self> {
         let end = manifest.checkpoint.size.max(from);
         let mut erased = Erased { numbers: HashSet::new(), frames: from..end };
-        if !manifest.events.iter().any(|&event| event >= from) {
-            return Ok(erased);
-        }
-        let mut frames = Frames::new(manifest, store, config)?;
-        while let Some(placed) = frames.next()? {
-            if placed.commitment.kind != FrameKind::Event || placed.commitment.frame < from {
-                continue;
-            }
-            let gone = || Error::tampered(format!("event frame {} is missing", placed.commitment.frame));
-            let segment = placed.segment.ok_or_else(gone)?;
-            let (file, length) = open_segment(store, segment)?;
-            if placed.end() > length {
-                return Err(gone());
-            }
-            let (commitment, offset) = (placed.commitment, placed.offset);
-            erased.take_event(&Located { commitment, segment, file, offset, keys: None, foreign: false })?;
-        }
+        each_event(manifest, store, config, from, |_, body| {
+            erased.take_body(&body);
+            Ok(())
+        })?;
         Ok(erased)
     }
 
@@ -155,14 +143,17 @@ impl Erased {
     }
 
     fn take_event(&mut self, frame: &Located) -> Result<()> {
-        if frame.commitment.body_length > MAX_EVENT {
-            return Ok(());
-        }
-        // One that is no event of this version says nothing of an erasure.
-        if let Ok(Event::Erased { numbers, .. }) = Event::decode(&verified(frame)?.into_body()) {
-            self.numbers.extend(numbers);
+        if frame.commitment.body_length <= MAX_EVENT {
+            self.take_body(&verified(frame)?.into_body());
         }
         Ok(())
+    }
+
+    fn take_body(&mut self, body: &[u8]) {
+        // One that is no event of this version says nothing of an erasure.
+        if let Ok(Event::Erased { numbers, .. }) = Event::decode(body) {
+            self.numbers.extend(numbers);
+        }
     }
 
     fn names_one_of(&self, subjects: &[u64]) -> bool {

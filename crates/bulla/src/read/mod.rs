@@ -4,6 +4,7 @@
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
 pub(crate) mod erasures;
+pub(crate) mod events;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;

@@ -50,8 +50,9 @@ impl Mine {
 }
 
 impl Watch for Mine {
-    fn before(&self, operation: Operation, path: &str) {
+    fn before(&self, operation: Operation, path: &str) -> std::io::Result<()> {
         self.pass(&format!("{operation:?} {path}"));
+        Ok(())
     }
 }
 

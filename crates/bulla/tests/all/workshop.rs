@@ -4,7 +4,7 @@ mod gate;
 mod watched;
 
 pub(crate) use gate::Gate;
-pub(crate) use watched::{Operation, Watch};
+pub(crate) use watched::{Operation, Watch, Watched};
 
 use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher, Environment};
@@ -18,7 +18,6 @@ use bulla_proof::tile::{entries_path, parse_bundle};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use watched::Watched;
 
 /// A log in memory.
 pub(crate) struct Workshop {
@@ -65,8 +64,8 @@ impl Workshop {
 
     /// The log's store and its keys', watched.
     pub(crate) fn watched(&self, watch: Arc<dyn Watch>) -> (Arc<dyn Store>, Arc<dyn Store>) {
-        let keys = Watched { store: self.keys.clone(), watch: watch.clone() };
-        (Arc::new(Watched { store: self.store.clone(), watch }), Arc::new(keys))
+        let keys = Watched { store: Arc::new(self.keys.clone()), watch: watch.clone() };
+        (Arc::new(Watched { store: Arc::new(self.store.clone()), watch }), Arc::new(keys))
     }
 
     /// A verification with every key that there is, but the identity.

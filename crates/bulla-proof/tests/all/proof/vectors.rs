@@ -1,5 +1,6 @@
 use crate::vectors::{items, number, read, text, unhex};
-use bulla_proof::{Proof, ProofError, ProofFile, VerifierKey};
+use bulla_proof::order::{Order, ordered_subject};
+use bulla_proof::{EventProof, Proof, ProofError, ProofFile, VerifierKey};
 
 fn verdict(file: &[u8], key: Option<&VerifierKey>) -> Result<(), ProofError> {
     match ProofFile::parse(file)? {
@@ -70,5 +71,43 @@ fn the_refused_vectors_are_refused() {
                 assert_eq!(verdict(file, None), Err(error), "{name}");
             }
         }
+    }
+}
+
+#[test]
+fn events_are_proven_as_the_vectors_say() {
+    let vectors = read("events.json");
+    let key: VerifierKey = text(&vectors, "vkey").parse().unwrap();
+    for vector in items(&vectors["events"]) {
+        let file = text(vector, "file");
+        let proof = EventProof::parse(file.as_bytes()).unwrap();
+        assert_eq!(proof.render(), file);
+        let checked = proof.verify(Some(&key)).unwrap();
+        assert_eq!(std::str::from_utf8(checked.event()), Ok(text(vector, "event")));
+        assert_eq!(checked.commitment().frame, number(vector, "frame"));
+        assert_eq!((checked.checkpoint().size, checked.anchored()), (number(vector, "tree_size"), true));
+    }
+    for vector in items(&vectors["refused"]) {
+        let error = verdict(text(vector, "file").as_bytes(), Some(&key)).unwrap_err();
+        assert_eq!(format!("{error:?}"), text(vector, "error"), "{}", text(vector, "name"));
+    }
+}
+
+#[test]
+fn orders_say_what_the_vectors_say() {
+    let vectors = read("events.json");
+    let key: VerifierKey = text(&vectors, "erasure_vkey").parse().unwrap();
+    for vector in items(&vectors["orders"]) {
+        let order = Order::open(text(vector, "note").as_bytes(), &key).unwrap();
+        assert_eq!(
+            (order.log.to_string(), order.seconds),
+            (text(vector, "log").into(), number(vector, "seconds"))
+        );
+        assert_eq!(order.reason.as_deref(), vector["reason"].as_str());
+        let subjects = items(&vector["subjects"]).iter().map(|subject| {
+            let salt = bulla_proof::Hash::from_base64(text(subject, "salt")).unwrap();
+            ordered_subject(&salt.0, text(subject, "subject"))
+        });
+        assert_eq!(subjects.collect::<Vec<_>>(), order.subjects);
     }
 }

@@ -5,6 +5,7 @@ mod holds;
 mod order;
 mod restored;
 mod states;
+mod stops;
 mod world;
 
 use bulla::event::Event;

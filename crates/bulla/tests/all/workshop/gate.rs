@@ -42,9 +42,10 @@ impl Gate {
 }
 
 impl Watch for Gate {
-    fn before(&self, operation: Operation, path: &str) {
+    fn before(&self, operation: Operation, path: &str) -> std::io::Result<()> {
         if operation == Operation::Sync && path.starts_with("segments/") {
             self.pass();
         }
+        Ok(())
     }
 }

@@ -1,8 +1,9 @@
-//! A store that tells somebody of what it is about to do.
+//! A store that tells somebody of what it is about to do, and does it unless it is told not to.
 
-use bulla::store::{Item, Memory, Store, StoreFile};
+use bulla::store::{Item, Store, StoreFile};
 use std::fmt::Debug;
 use std::io::{IoSlice, Result};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What is told of.
@@ -13,16 +14,17 @@ pub(crate) enum Operation {
     Sync,
     /// Told of with the new name.
     Rename,
+    Remove,
 }
 
 /// Is told, in the thread that does it, before it is done.
 pub(crate) trait Watch: Debug + Send + Sync {
-    fn before(&self, operation: Operation, path: &str);
+    fn before(&self, operation: Operation, path: &str) -> Result<()>;
 }
 
 #[derive(Debug)]
 pub(crate) struct Watched {
-    pub(crate) store: Memory,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) watch: Arc<dyn Watch>,
 }
 
@@ -34,7 +36,7 @@ impl Watched {
 
 impl Store for Watched {
     fn create(&self, path: &str) -> Result<Box<dyn StoreFile>> {
-        self.watch.before(Operation::Create, path);
+        self.watch.before(Operation::Create, path)?;
         Ok(self.file(path, self.store.create(path)?))
     }
 
@@ -47,11 +49,12 @@ impl Store for Watched {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.watch.before(Operation::Rename, to);
+        self.watch.before(Operation::Rename, to)?;
         self.store.rename(from, to)
     }
 
     fn remove(&self, path: &str) -> Result<()> {
+        self.watch.before(Operation::Remove, path)?;
         self.store.remove(path)
     }
 
@@ -79,6 +82,10 @@ impl Store for Watched {
         self.store.is_locked(path)
     }
 
+    fn directory(&self) -> Option<&Path> {
+        self.store.directory()
+    }
+
     fn describe(&self, path: &str) -> String {
         self.store.describe(path)
     }
@@ -101,12 +108,12 @@ impl StoreFile for File {
     }
 
     fn write_at(&self, buffers: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
-        self.watch.before(Operation::Write, &self.path);
+        self.watch.before(Operation::Write, &self.path)?;
         self.file.write_at(buffers, offset)
     }
 
     fn sync(&self) -> Result<()> {
-        self.watch.before(Operation::Sync, &self.path);
+        self.watch.before(Operation::Sync, &self.path)?;
         self.file.sync()
     }
 

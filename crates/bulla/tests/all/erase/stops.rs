@@ -1,0 +1,70 @@
+//! An erasure whose writer stops at any of its operations on files: opening the log finishes it, or it never began.
+
+use super::world::World;
+use crate::workshop::{Operation, Watch, Watched};
+use bulla::environment::Environment;
+use bulla::store::{FileSystem, Store};
+use bulla::vault::Access;
+use bulla::{ErrorKind, Log, Options};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Lets so many operations through, and from then on none.
+#[derive(Debug)]
+struct Stop(AtomicI64);
+
+impl Watch for Stop {
+    fn before(&self, _: Operation, _: &str) -> io::Result<()> {
+        match self.0.fetch_sub(1, Ordering::SeqCst) {
+            1.. => Ok(()),
+            _ => Err(io::Error::other("it has stopped")),
+        }
+    }
+}
+
+fn open(world: &World, stop: &Arc<Stop>) -> Log {
+    let store = |path: &Path| -> Arc<dyn Store> {
+        Arc::new(Watched { store: Arc::new(FileSystem::new(path)), watch: stop.clone() })
+    };
+    let options = Options::default().retries(0).writers(1);
+    Log::open_stores(store(&world.directory), store(&world.keys()), options, Environment::default()).unwrap()
+}
+
+#[test]
+fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
+    let (mut finished, mut never) = (0, 0);
+    for operations in 0.. {
+        let world = World::new();
+        world.append(0..60);
+        let order = world.order(&["user_7"]);
+        let stop = Arc::new(Stop(AtomicI64::new(i64::MAX)));
+        let log = open(&world, &stop);
+        // What opening leaves to be signed is not what this is about.
+        log.flush().unwrap();
+        stop.0.store(operations, Ordering::SeqCst);
+        let done = log.erase(&order);
+        let left = stop.0.swap(0, Ordering::SeqCst);
+        drop(log);
+
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        let erased = world.vault(Access::Read).find("user_7").unwrap().is_none();
+        assert!(erased || done.is_err(), "{operations}: {done:?}");
+        if let Err(error) = done {
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{operations}: {error}");
+            *(if erased { &mut finished } else { &mut never }) += 1;
+            // Whoever gives it again learns that it is done.
+            assert_eq!(log.erase(&order).unwrap().before, erased, "{operations}");
+        }
+        log.close().unwrap();
+        assert!(!world.keys().join("erasure.pending").exists(), "{operations}");
+        let (_, withheld) = world.entries();
+        assert_eq!(withheld, [7, 57], "{operations}");
+        assert!(world.verified().ok, "{operations}");
+        if left > 0 {
+            break;
+        }
+    }
+    assert!(finished > 10 && never > 2, "{finished} {never}");
+}

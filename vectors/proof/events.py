@@ -1,0 +1,83 @@
+"""The vectors of proofs of events, for make.py: an erasure, the order in it, and what is refused."""
+
+import base64
+import hashlib
+import json
+
+from proofs import ORIGIN, SEED, sign, text64, vkey
+
+LOG = "07" * 16
+ERASURE, ERASURE_SEED = "example.com/log/erasure", bytes([9]) * 32
+HEADER = "bulla-event-v1"
+
+
+def order(subjects, reason=None, seconds=1700000000):
+    """A signed order for subjects, pairs of salt and name, and what it commits to."""
+    commitments = [text64(hashlib.sha256(b"bulla erasure order v1\0" + salt + name.encode()).digest())
+                   for salt, name in subjects]
+    lines = ["bulla-erasure-order-v1", f"log {LOG}", f"time {seconds}"]
+    lines += [f"reason {reason}"] * (reason is not None) + [f"subject {subject}" for subject in commitments]
+    return sign("\n".join(lines) + "\n", (ERASURE, ERASURE_SEED))
+
+
+def orders():
+    salts = [hashlib.sha256(f"order salt {number}".encode()).digest() for number in range(3)]
+    for reason, names in [(None, ["user_42"]), ("request of 2026-03-01", ["user_42", "Zoë"]), ("r", ["", "a\nb", "c"])]:
+        subjects = list(zip(salts, names))
+        yield dict(note=order(subjects, reason), log=LOG, seconds=1700000000, reason=reason,
+                   subjects=[dict(subject=name, salt=text64(salt)) for salt, name in subjects])
+
+
+class Log:
+    """Five frames: an epoch, a block, an event, another block, another event."""
+
+    def __init__(self, encode, commitment, tree):
+        note = order([(bytes(range(32)), "user_42")], "asked")
+        remains = ["shared-fields", "copies", "key-backups", "medium"]
+        self.bodies = {2: dict(event="erased", numbers=[7], order=note, remains=remains), 4: dict(event="held", number=8)}
+        self.bodies = {frame: json.dumps(body, separators=(",", ":")).encode() for frame, body in self.bodies.items()}
+        self.encoded = []
+        for frame, kind in enumerate(["epoch", "block", "event", "block", "event"]):
+            fields = dict(frame=frame, epoch=0, first_entry=frame // 2, entries=int(kind == "block"))
+            if kind == "block":
+                fields.update(units=1, root=hashlib.sha256(f"root {frame}".encode()).hexdigest())
+            if kind == "event":
+                body = self.bodies[frame]
+                fields.update(body_length=len(body), body_digest=hashlib.sha256(body).hexdigest())
+            self.encoded.append(encode(commitment("", kind, **fields)))
+        self.leaves = [hashlib.sha256(b"\0" + encoded).digest() for encoded in self.encoded]
+        self.root = lambda size: tree(hashlib.sha256, self.leaves[:size])
+
+    def note(self, size):
+        return sign(f"{ORIGIN}\n{size}\n{text64(self.root(size))}\n", (ORIGIN, SEED))
+
+    def file(self, frame, size, multi_proof, commitment=None, event=None, nodes=None, note=None, header=HEADER):
+        nodes = multi_proof(hashlib.sha256, self.leaves[:size], [frame]) if nodes is None else nodes
+        lines = [header, f"commitment {text64(commitment or self.encoded[frame])}",
+                 f"event {text64(self.bodies[frame] if event is None else event)}", *map(text64, nodes)]
+        return "\n".join(lines) + "\n\n" + (note or self.note(size))
+
+
+def refused(log, multi_proof):
+    whole = log.file(2, 5, multi_proof)
+    other = sign(f"{ORIGIN}\n5\n{text64(bytes(32))}\n", (ORIGIN, SEED))
+    yield "another body", log.file(2, 5, multi_proof, event=b"{}"), "Frame { frame: 2, problem: Body }"
+    yield "a block", log.file(1, 5, multi_proof, event=b"{}"), "Frame { frame: 1, problem: NoEvent(Block) }"
+    yield ("beyond the tree", log.file(4, 5, multi_proof, note=log.note(4)),
+           "Frame { frame: 4, problem: NotInTree { size: 4 } }")
+    yield "another root", log.file(2, 5, multi_proof, note=other), "Tree(Root)"
+    yield "the nodes of another frame", log.file(2, 5, multi_proof, nodes=multi_proof(hashlib.sha256, log.leaves, [4])), \
+        "Tree(TooFewNodes)"
+    yield "no event", whole.replace("\nevent ", "\nEvent "), \
+        'Line { number: 3, expected: "`event` and up to 1 MiB in base64" }'
+    yield "half a commitment", log.file(2, 5, multi_proof, commitment=log.encoded[2][:80]), \
+        'Line { number: 2, expected: "`commitment` and that of a frame in base64" }'
+    yield "another header", whole.replace("event-v1", "event-v2", 1), "Kind"
+
+
+def vectors(encode, commitment, tree, multi_proof):
+    log = Log(encode, commitment, tree)
+    events = [dict(frame=frame, tree_size=size, event=log.bodies[frame].decode(), file=log.file(frame, size, multi_proof))
+              for frame, size in [(2, 5), (4, 5), (2, 3)]]
+    return dict(vkey=vkey(ORIGIN, SEED), erasure_vkey=vkey(ERASURE, ERASURE_SEED), events=events, orders=list(orders()),
+                refused=[dict(name=name, file=file, error=error) for name, file, error in refused(log, multi_proof)])
