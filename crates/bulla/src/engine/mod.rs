@@ -230,7 +230,7 @@ impl Engine {
         while engine.seal_next(&mut sealer, false) {}
         engine.commit_ready()?;
         engine.follow_erasures(&recovered.erased)?;
-        if engine.people.is_some() {
+        if engine.vault().is_ok() {
             // Before anybody new gets a number: then a backup from before this is older than the checkpoint.
             lock(&engine.publish).checkpointer.follow();
             engine.checkpoint(true)?;
