@@ -7,6 +7,7 @@ pub(crate) mod change;
 mod erasing;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
+mod people;
 pub(crate) mod progress;
 
 use crate::checkpoint::Checkpointer;
@@ -16,8 +17,7 @@ use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{self, Gathered, Indexer};
-use crate::keys::group::{Place, Subjects};
-use crate::keys::seal_chain::SealState;
+use crate::keys::group::Place;
 use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
@@ -28,9 +28,10 @@ use crate::seal::{Identity, Sealed};
 use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::store::Store;
-use crate::vault::{self, Vault};
 use bulla_proof::commitment::FrameKind;
 use numbering::{Control, Counter, Ticket};
+pub(crate) use people::Vaults;
+use people::{People, older, refuse_unfinished};
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,22 +44,6 @@ struct Waiting {
     frame: Sealed,
     /// Bytes of rows that it frees, and the place of the last slice in it.
     staged: Option<(usize, Sequence)>,
-}
-
-/// Which vaults a log is opened with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vaults {
-    /// None that is older than the log.
-    Newest,
-    /// One from a backup, too.
-    Restored,
-}
-
-/// The data subjects of a log with erasure.
-struct People {
-    subjects: Arc<dyn Subjects>,
-    /// Where the log's own vault is that.
-    vault: Option<Arc<Vault>>,
 }
 
 /// Sealed frames, until all before them are there.
@@ -639,54 +624,6 @@ fn timed_out(error: &Error) -> bool {
 fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
     let (tokens, keys) = (std::mem::take(&mut frame.tokens), ticket.keys.clone());
     Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
-}
-
-/// A restore that was cut short has to be done again first.
-fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
-    match keys.open(keys::files::RESTORING) {
-        Ok(_) => Err(older(keys)),
-        Err(_) => Ok(()),
-    }
-}
-
-fn older(keys: &dyn Store) -> Error {
-    let message = format!(
-        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
-         backup of it, or, where there is none, take it up with `bulla restore`",
-        keys.describe("")
-    );
-    Error::new(ErrorKind::Refused, message)
-}
-
-impl People {
-    /// Where the data subjects of a log with erasure have their keys.
-    fn load(
-        keys: &dyn Store,
-        config: &LogConfig,
-        environment: &Environment,
-        vaults: Vaults,
-    ) -> Result<Option<Self>> {
-        if !config.erasure {
-            return Ok(None);
-        }
-        let people = match (&environment.subjects, keys.directory()) {
-            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
-            (None, Some(directory)) => {
-                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
-                People { subjects: vault.clone(), vault: Some(vault) }
-            }
-            (None, None) => {
-                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-                return Err(Error::unavailable(message));
-            }
-        };
-        if vaults == Vaults::Newest {
-            // One that is older would give numbers away a second time.
-            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
-        }
-        Ok(Some(people))
-    }
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

@@ -1,0 +1,75 @@
+//! Where the data subjects of a log that is opened have their numbers and keys, and that this is not older than the log.
+
+use crate::config::LogConfig;
+use crate::environment::Environment;
+use crate::error::{Error, ErrorKind, Result};
+use crate::keys;
+use crate::keys::group::Subjects;
+use crate::keys::seal_chain::SealState;
+use crate::store::Store;
+use crate::vault::{self, Vault};
+use std::sync::Arc;
+
+/// Which vaults a log is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vaults {
+    /// None that is older than the log.
+    Newest,
+    /// One from a backup, too.
+    Restored,
+}
+
+/// The data subjects of a log with erasure.
+pub(super) struct People {
+    pub(super) subjects: Arc<dyn Subjects>,
+    /// Where the log's own vault is that.
+    pub(super) vault: Option<Arc<Vault>>,
+}
+
+/// A restore that was cut short has to be done again first.
+pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
+    match keys.open(keys::files::RESTORING) {
+        Ok(_) => Err(older(keys)),
+        Err(_) => Ok(()),
+    }
+}
+
+pub(super) fn older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
+         backup of it, or, where there is none, take it up with `bulla restore`",
+        keys.describe("")
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+impl People {
+    /// Where the data subjects of a log with erasure have their keys.
+    pub(super) fn load(
+        keys: &dyn Store,
+        config: &LogConfig,
+        environment: &Environment,
+        vaults: Vaults,
+    ) -> Result<Option<Self>> {
+        if !config.erasure {
+            return Ok(None);
+        }
+        let people = match (&environment.subjects, keys.directory()) {
+            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
+            (None, Some(directory)) => {
+                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
+                People { subjects: vault.clone(), vault: Some(vault) }
+            }
+            (None, None) => {
+                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
+                return Err(Error::unavailable(message));
+            }
+        };
+        if vaults == Vaults::Newest {
+            // One that is older would give numbers away a second time.
+            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+        }
+        Ok(Some(people))
+    }
+}
