@@ -81,6 +81,11 @@ fn workloads_are_appended_by_bulla_and_by_the_conventional_pipeline() {
         );
         all_positive(
             &results,
+            0,
+            &["stage_ns.encode", "stage_ns.hash", "stage_ns.encrypt", "stage_ns.commit", "syncs"],
+        );
+        all_positive(
+            &results,
             1,
             &["stage_ns.compress", "stage_ns.encrypt", "stage_ns.encode", "stage_ns.write"],
         );
