@@ -218,10 +218,11 @@ pub(super) fn pack(indexes: &[u8], width: u32, out: &mut Vec<u8>) {
 
 /// Halves the space between numbers three times: of eight in bytes, to pairs, to quads, to all side by side.
 fn pack_in<const WIDTH: usize>(indexes: &[u8], out: &mut Vec<u8>) {
+    let closer = |word: u64, lower: u64, gap: usize| word & lower | (word & !lower) >> gap;
     let side_by_side = |word: u64| {
-        let pairs = (word | word >> (8 - WIDTH)) & (0x0001_0001_0001_0001 * ((1 << (2 * WIDTH)) - 1));
-        let quads = (pairs | pairs >> (16 - 2 * WIDTH)) & (0x0000_0001_0000_0001 * ((1 << (4 * WIDTH)) - 1));
-        (quads | quads >> (32 - 4 * WIDTH)) & ((1 << (8 * WIDTH)) - 1)
+        let pairs = closer(word, 0x00ff_00ff_00ff_00ff, 8 - WIDTH);
+        let quads = closer(pairs, 0x0000_ffff_0000_ffff, 2 * (8 - WIDTH));
+        closer(quads, 0x0000_0000_ffff_ffff, 4 * (8 - WIDTH))
     };
     let (eights, rest) = indexes.as_chunks::<8>();
     let start = out.len();
