@@ -121,6 +121,11 @@ impl Arena {
         self.lengths
     }
 
+    /// How many are held, for all producers.
+    pub(crate) fn entries(&self) -> u64 {
+        self.records.len() as u64
+    }
+
     /// What it takes of memory.
     pub(crate) fn size(&self) -> u64 {
         (self.text.capacity() + self.bytes.capacity() + self.records.capacity() * size_of::<Record>()) as u64

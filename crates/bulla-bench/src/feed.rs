@@ -42,6 +42,11 @@ impl Source {
         self.lengths
     }
 
+    /// How many of so many entries are not the same as before.
+    pub(crate) fn draws(&self, entries: u64) -> u64 {
+        self.arena.as_ref().map_or(entries, |arena| entries.min(arena.entries()))
+    }
+
     /// What it takes of memory, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.arena.as_ref().map_or(0, Arena::size)

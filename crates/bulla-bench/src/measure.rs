@@ -18,7 +18,7 @@ pub(crate) mod figure {
     pub(crate) const LOGICAL: &str = "logical_bytes_per_entry";
     /// Of an entry's line of text.
     pub(crate) const TEXT: &str = "text_bytes_per_entry";
-    /// What no encoding goes below: entropy, pools included.
+    /// What no encoding goes below: entropy, what was drawn of the pools included.
     pub(crate) const BOUND: &str = "bound_bytes_per_entry";
     /// Most resident memory, less the entries that are held.
     pub(crate) const MEMORY: &str = "memory_mib";
@@ -74,7 +74,10 @@ pub(crate) fn appended(source: &Source, entries: u64, passed: &Passed, disk: u64
     outcome.set(figure::DISK, disk as f64 / count);
     outcome.set(figure::LOGICAL, lengths.row);
     outcome.set(figure::TEXT, lengths.text_of(entries));
-    outcome.set(figure::BOUND, workload.entropy_per_entry() + workload.pool_bytes() / count);
+    outcome.set(
+        figure::BOUND,
+        workload.entropy_per_entry() + workload.pool_bytes_in(source.draws(entries)) / count,
+    );
     outcome.set(figure::MEMORY, passed.memory.saturating_sub(source.size()) as f64 / f64::from(1 << 20));
     outcome.set(figure::INPUT, source.size() as f64 / f64::from(1 << 20));
     outcome.set(figure::CPU, passed.cpu.as_nanos() as f64 / count);

@@ -60,11 +60,19 @@ pub enum Traffic {
 
 impl Traffic {
     pub(crate) fn entropy_per_entry(self) -> f64 {
-        let locations = match self {
+        ([16, 16, self.locations(), CLIENTS].map(uniform).iter().sum::<f64>() + 16.0 + 16.0 + 8.0 + 1.0) / 8.0
+    }
+
+    fn locations(self) -> u32 {
+        match self {
             Traffic::Plain | Traffic::Subjects => paths::COUNT,
             Traffic::Adversarial => adversarial::COUNT,
-        };
-        ([16, 16, locations, CLIENTS].map(uniform).iter().sum::<f64>() + 16.0 + 16.0 + 8.0 + 1.0) / 8.0
+        }
+    }
+
+    /// The share of the pools that so many entries are expected to have drawn: that of the locations, which are most of it.
+    pub(crate) fn drawn(self, entries: u64) -> f64 {
+        1.0 - (1.0 - 1.0 / f64::from(self.locations())).powf(entries as f64)
     }
 
     pub(crate) fn pool_bytes(self) -> f64 {

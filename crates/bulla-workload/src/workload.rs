@@ -94,6 +94,17 @@ impl Workload {
         }
     }
 
+    /// The part of [`Workload::pool_bytes`] that so many entries are expected to tell of: what was never chosen is in none.
+    pub fn pool_bytes_in(self, entries: u64) -> f64 {
+        let drawn = match self {
+            Workload::Web => Traffic::Plain.drawn(entries),
+            Workload::WebSubjects => Traffic::Subjects.drawn(entries),
+            Workload::WebAdversarial => Traffic::Adversarial.drawn(entries),
+            Workload::Gdpr | Workload::Gdpr50 | Workload::Json | Workload::Integrity | Workload::Slow => 0.0,
+        };
+        drawn * self.pool_bytes()
+    }
+
     /// The entropy in bytes of what is drawn once from the seed: of the pools as sets, since the order in them says
     /// nothing. Names and words that are the same for every seed are not in it: a few kilobytes at most.
     pub fn pool_bytes(self) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::format::{short, time, trimmed, whole};
 use super::svg::{Anchor, COLOURS, Picture, Scale};
-use super::tables::{is_append, stages_of};
+use super::tables::{STAGES, is_append, stages_of};
 use crate::contest::{Case, Results};
 use crate::measure::figure;
 use crate::suite::{BULLA, CONVENTIONAL};
@@ -103,9 +103,8 @@ fn stages(cases: &[&Case]) -> Option<String> {
         .flat_map(|case| case.contenders.iter().map(move |run| (case, run, stages_of(run))))
         .filter(|(_, _, stages)| stages.iter().map(|(_, time)| time).sum::<f64>() > 0.0)
         .collect::<Vec<_>>();
-    let mut names = rows.iter().flat_map(|(_, _, stages)| stages).map(|(name, _)| *name).collect::<Vec<_>>();
-    names.sort_unstable();
-    names.dedup();
+    let has = |name: &&str| rows.iter().any(|(_, _, stages)| stages.iter().any(|(stage, _)| stage == name));
+    let names = STAGES.into_iter().filter(has).collect::<Vec<_>>();
     let colour = |name: &str| {
         names
             .iter()

@@ -162,7 +162,7 @@ fn cell(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 }
 
 /// Stages in the order in which an entry meets them.
-const STAGES: [&str; 10] =
+pub(super) const STAGES: [&str; 10] =
     ["stage", "copy", "group", "encode", "compress", "hash", "encrypt", "commit", "write", "checkpoint"];
 
 /// Processor time of each stage.

@@ -2,7 +2,7 @@
 
 use crate::{generator, rows};
 use bulla_workload::{Generator, Workload, gdpr::BATCH, gdpr::Gdpr, gdpr::Vocabulary};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const ENTRIES: usize = 100_000;
 
@@ -167,6 +167,18 @@ fn entropies_are_those_of_the_distributions() {
         let mean = rows(&mut generator(workload), 1000).len() as f64 / 1000.0;
         assert!(workload.entropy_per_entry() < mean, "{workload}");
     }
+}
+
+#[test]
+fn entries_tell_of_what_they_drew_of_the_pools() {
+    for (workload, locations) in [(Workload::Web, 1000), (Workload::WebAdversarial, 1_300_000)] {
+        let share = |entries| workload.pool_bytes_in(entries) / workload.pool_bytes();
+        let mut generator = generator(workload);
+        let drawn = (0..locations).map(|_| text(generator.next_entry().location)).collect::<HashSet<_>>();
+        assert!((share(locations) - drawn.len() as f64 / locations as f64).abs() < 0.03, "{workload}");
+        assert!(share(0) == 0.0 && share(100 * locations) > 0.999_999, "{workload}");
+    }
+    assert_eq!(Workload::Gdpr.pool_bytes_in(1000), 0.0);
 }
 
 #[test]
