@@ -1,6 +1,7 @@
 //! Replicas: what is in them, what becomes of one that is not as it should be, and a vault that is lost.
 
 use super::*;
+use lmdb::Part;
 use record::Changes;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -378,6 +379,27 @@ fn a_replica_that_fails_while_somebody_is_erased() {
         drop(pair.world.open());
         pair.assert_same();
     }
+}
+
+/// The root of an erasure that failed, for a reason of the vault's own, is not merely written over by name.
+#[test]
+fn the_root_of_a_failed_attempt_is_overwritten_in_the_replica() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 10);
+    let row = 4_u64.to_be_bytes();
+    let sound = vault.shared.snapshot(|it| Ok(it.tables.rows.get(it.txn, &row)?.unwrap().to_vec())).unwrap();
+    let put = |bytes: &[u8]| vault.shared.change(|change| change.txn.put(Part::Rows, &row, bytes)).unwrap();
+    put(&[0; 64]);
+    let erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
+    assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Tampered);
+    put(&sound);
+    let (root, witness) = (pair.replica.path().join("roots/1.root"), pair.replica.path().join("witness"));
+    let was = fs::read(&root).unwrap();
+    fs::hard_link(&root, &witness).unwrap();
+    vault.resume_erasure().unwrap().unwrap().commit().unwrap().destroy().unwrap();
+    assert_ne!(fs::read(&witness).unwrap()[..32], was[..32]);
+    pair.assert_same();
 }
 
 /// What cannot be written at opening is refused then.
