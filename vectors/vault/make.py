@@ -120,6 +120,7 @@ def make():
         "root_file": root_file,
         "keys_file": keys_file.hex(),
         "meta": with_check(b"bullaVM1" + log + struct.pack("<QQI", generation, 8201, 10)).hex(),
+        "changes": with_check(b"bullaVC1" + struct.pack("<Q", 77) + bytes(range(8))).hex(),
         "erasing": with_check(b"bullaVE1" + bytes([1, 0, 0, 0]) + struct.pack("<IQQ", 2, 17, 2**40)).hex(),
         "buckets": [{
             "first": first,

@@ -6,9 +6,11 @@ pub use settings::{Setting, SettingSource};
 
 use crate::error::{Error, Result};
 use crate::keys::plugin;
+use crate::vault::MAX_REPLICAS;
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How an acknowledgement relates to the medium.
@@ -97,6 +99,7 @@ pub struct Options {
     plugin_timeout: Option<Duration>,
     #[serde(default, deserialize_with = "durability")]
     durability: Option<Durability>,
+    vault_replicas: Option<Vec<PathBuf>>,
 }
 
 impl Options {
@@ -180,6 +183,18 @@ impl Options {
         self
     }
 
+    /// Directories that each hold a replica of the vault (default: none): absolute paths without a comma, at most
+    /// [`MAX_REPLICAS`]. Opening the log makes a replica in a directory that is empty; a directory that is missing it
+    /// refuses.
+    pub fn vault_replicas(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.vault_replicas = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn into_vault_replicas(self) -> Vec<PathBuf> {
+        self.vault_replicas.unwrap_or_default()
+    }
+
     /// These options, with what they leave out taken from `other`.
     pub(crate) fn or(self, other: Options) -> Options {
         Options {
@@ -196,6 +211,7 @@ impl Options {
             retry_delay: self.retry_delay.or(other.retry_delay),
             plugin_timeout: self.plugin_timeout.or(other.plugin_timeout),
             durability: self.durability.or(other.durability),
+            vault_replicas: self.vault_replicas.or(other.vault_replicas),
         }
     }
 }
@@ -225,6 +241,7 @@ pub(crate) struct Tuning {
     pub(crate) retry_delay: Duration,
     pub(crate) plugin_timeout: Duration,
     pub(crate) durability: Durability,
+    pub(crate) vault_replicas: Vec<PathBuf>,
 }
 
 /// What counts where nobody chooses.
@@ -306,8 +323,29 @@ impl TryFrom<Options> for Tuning {
                 }
                 durability => durability,
             },
+            vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
         })
     }
+}
+
+fn replicas(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    if paths.len() > MAX_REPLICAS {
+        return Err(Error::invalid(format!(
+            "`vault_replicas` has {} paths; it may have {MAX_REPLICAS}",
+            paths.len()
+        )));
+    }
+    match paths.iter().find(|path| !is_place(path)) {
+        None => Ok(paths),
+        Some(path) => Err(Error::invalid(format!(
+            "`vault_replicas` has `{}`, which is not an absolute path without a comma",
+            path.display()
+        ))),
+    }
+}
+
+fn is_place(path: &Path) -> bool {
+    path.is_absolute() && path.to_str().is_some_and(|path| !path.contains(','))
 }
 
 pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(

@@ -4,6 +4,7 @@ use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse
 use crate::config::edit::quote;
 use crate::error::{Error, Result};
 use crate::keys::plugin;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A setting as it counts for whoever opens the log next.
@@ -34,9 +35,10 @@ enum Form {
     Duration,
     Durability,
     Profile,
+    Places,
 }
 
-const FORMS: [(&str, Form); 13] = [
+const FORMS: [(&str, Form); 14] = [
     ("memory", Form::Size),
     ("block_size", Form::Size),
     ("segment_size", Form::Size),
@@ -50,6 +52,7 @@ const FORMS: [(&str, Form); 13] = [
     ("retry_delay", Form::Duration),
     ("plugin_timeout", Form::Duration),
     ("durability", Form::Durability),
+    ("vault_replicas", Form::Places),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -77,6 +80,7 @@ impl Options {
             value(self.retry_delay, || default::RETRY_DELAY, duration),
             value(self.plugin_timeout, || plugin::DEFAULT_TIMEOUT, duration),
             value(self.durability, Durability::default, durability),
+            value(self.vault_replicas.as_deref(), || &[], places),
         ];
         let settings = names().zip(values);
         settings.map(|(name, (value, source))| Setting { name, value, source }).collect()
@@ -120,6 +124,14 @@ fn durability(durability: Durability) -> String {
     }
 }
 
+fn places(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn split(places: &str) -> impl Iterator<Item = &str> {
+    places.split(',').map(str::trim).filter(|place| !place.is_empty())
+}
+
 /// The value of a setting in TOML, from what a person writes.
 ///
 /// # Errors
@@ -137,12 +149,17 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
         Form::Durability => {
             (super::parse_durability(text).is_some(), "one of \"group\", \"interval 100 ms\", \"os\"")
         }
+        Form::Places => (
+            split(text).all(|place| super::is_place(Path::new(place))),
+            "absolute paths with commas between them",
+        ),
     };
     if !fits {
         return Err(Error::invalid(format!("`{name}`: `{text}` is not {wanted}")));
     }
     Ok(match text.parse::<u32>() {
         Ok(number) if matches!(form, Form::Size | Form::Number) => number.to_string(),
+        _ if *form == Form::Places => format!("[{}]", split(text).map(quote).collect::<Vec<_>>().join(", ")),
         _ => quote(text),
     })
 }
@@ -172,6 +189,8 @@ mod tests {
             Options::default().durability(Durability::Os).memory(64 << 20),
             Options::default().profile(Profile::Fast),
             Options::default().profile(Profile::Max),
+            Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
+            Options::default().vault_replicas([""; 0]),
         ];
         for options in options {
             let settings = options.settings();
@@ -212,10 +231,13 @@ mod tests {
             ("profile", "Max"),
             ("memory", "1\" # \""),
             ("memories", "64 MiB"),
+            ("vault_replicas", "replica"),
+            ("vault_replicas", "/mnt/a,../b"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }
         assert_eq!(to_toml("writers", " 04 ").unwrap(), "4", "TOML knows no leading zeros");
+        assert_eq!(to_toml("vault_replicas", " /a , /b c,").unwrap(), "[\"/a\", \"/b c\"]");
         assert_eq!(to_toml("memory", "67108864").unwrap(), "67108864");
         assert_eq!(to_toml("memory", "6871947673600").unwrap(), "\"6871947673600\"");
     }

@@ -3,6 +3,7 @@
 mod copies;
 mod holds;
 mod order;
+mod replica;
 mod restored;
 mod states;
 mod stops;
