@@ -7,7 +7,7 @@ use crate::keys;
 use crate::keys::group::Subjects;
 use crate::keys::seal_chain::SealState;
 use crate::store::Store;
-use crate::vault::{self, Vault};
+use crate::vault::{Access, Vault};
 use std::sync::Arc;
 
 /// Which vaults a log is opened with.
@@ -54,18 +54,10 @@ impl People {
         if !config.erasure {
             return Ok(None);
         }
-        let people = match (&environment.subjects, keys.directory()) {
-            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
-            (None, Some(directory)) => {
-                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
-                People { subjects: vault.clone(), vault: Some(vault) }
-            }
-            (None, None) => {
-                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-                return Err(Error::unavailable(message));
-            }
-        };
+        let vault = Vault::open_of(config, keys, environment, Access::Write)?.map(Arc::new);
+        let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
+        let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
+        let people = People { subjects, vault };
         if vaults == Vaults::Newest {
             // One that is older would give numbers away a second time.
             people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
