@@ -2,7 +2,7 @@
 //! the log is opened for the change, and where it is at work before and after.
 
 use super::for_each;
-use super::points::Image;
+use super::points::{Examined, Image};
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
 use crate::helpers::strikes;
@@ -102,6 +102,9 @@ fn told(machine: &Faults) -> usize {
 
 /// What is left is sound, goes on with one `[log]` or the other, and can be changed then.
 fn check(image: Image, scenario: &Scenario, outcomes: &Outcomes) -> Outcome {
+    if !outcomes.examined.is_new(scenario, &image) {
+        return Ok(());
+    }
     let Image { machine, mut history, .. } = image;
     history.check_unopened(&machine)?;
     let new = is_new(&machine)?;
@@ -124,7 +127,10 @@ fn check(image: Image, scenario: &Scenario, outcomes: &Outcomes) -> Outcome {
 
 /// What was left how often: whether the file was new, and how many events told of a change.
 #[derive(Default)]
-struct Outcomes([AtomicU64; 3]);
+struct Outcomes {
+    counts: [AtomicU64; 3],
+    examined: Examined,
+}
 
 impl Outcomes {
     fn count(&self, new: bool, told: usize) {
@@ -133,12 +139,12 @@ impl Outcomes {
             (false, _) => 1,
             (true, _) => 2,
         };
-        self.0[which].fetch_add(1, Ordering::Relaxed);
+        self.counts[which].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Old, told of and not carried out, and new.
     fn all(&self) -> [u64; 3] {
-        [0, 1, 2].map(|which| self.0[which].load(Ordering::Relaxed))
+        [0, 1, 2].map(|which| self.counts[which].load(Ordering::Relaxed))
     }
 }
 
