@@ -10,15 +10,28 @@ use bulla::store::fault::{Fault, Faults};
 use bulla::{Configure, Configured, Durability};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const OTHER: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
 /// Steps of the sessions before the change and after it.
 const STEPS: u64 = 12;
 
-/// A log that was written to, and whose file says how: a change of it goes by that.
+/// A log that was written to, on a machine of its own.
 fn log(scenario: &Scenario) -> (Faults, History) {
+    static MADE: Mutex<Vec<(String, Faults, History)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().expect("nothing panics here");
+    let name = format!("{scenario:?}");
+    if !made.iter().any(|(of, ..)| *of == name) {
+        let (machine, history) = make(scenario);
+        made.push((name.clone(), machine, history));
+    }
+    let (_, machine, history) = made.iter().find(|(of, ..)| *of == name).expect("it was made");
+    (machine.kill(), history.fork(history.seed))
+}
+
+/// The same, whose file says how it is written to: a change of it goes by that.
+fn make(scenario: &Scenario) -> (Faults, History) {
     let (machine, mut history) = (Faults::new(), scenario.history());
     scenario.init(&machine, &history).expect("nothing goes wrong");
     let durability = match scenario.mode {
@@ -157,7 +170,8 @@ fn operations(scenario: &Scenario, way: Way) -> BTreeMap<u64, String> {
     let (machine, mut history) = log(scenario);
     let first = way.change(scenario, &machine, &mut history).expect("nothing goes wrong");
     history.check_closed(&machine).expect("nothing goes wrong");
-    let trace = machine.trace();
+    // Before the operations it says that the process before this one died.
+    let trace = machine.trace().split_off(1);
     (first..machine.operations()).map(|number| (number, trace[number as usize].clone())).collect()
 }
 
