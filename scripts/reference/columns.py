@@ -98,7 +98,7 @@ def strings(data, count, limit):
     if not count:
         return []
     form = data.byte()
-    require(form < 3, "a string column has an unknown form")
+    require(form < 4, "a string column has an unknown form")
     if form == 0:
         found = [blob(data, within(data.varint(), limit))] * count
     elif form == 1:
@@ -108,8 +108,32 @@ def strings(data, count, limit):
         indexes = integers(data, count)
         require(max(indexes) < size, "an index is past its dictionary")
         found = [known[index] for index in indexes]
-    else:
+    elif form == 2:
         found = plain(data, count, limit)
+    else:
+        found = words(data, count, limit)
+    return found
+
+
+def words(data, count, limit):
+    size = data.varint()
+    require(1 <= size <= 256, "a vocabulary has no or too many words")
+    known = plain(data, size, limit)
+    require(all(known), "a vocabulary has an empty word")
+    counts, tails = integers(data, count), plain(data, count, limit)
+    width, total = data.byte(), sum(counts)
+    if width == 9:
+        numbers = blob(data, total)
+    else:
+        require(width <= 8, "words are too wide")
+        bits = int.from_bytes(data.take((total * width + 7) // 8), "little")
+        require(bits >> total * width == 0, "unused bits are set")
+        numbers = [bits >> at * width & (1 << width) - 1 for at in range(total)]
+    require(all(number < size for number in numbers), "a word is past its vocabulary")
+    numbers = iter(numbers)
+    found = [b"".join(known[next(numbers)] for _ in range(many)) + tail for many, tail in zip(counts, tails)]
+    for one in found:
+        within(len(one), limit)
     return found
 
 

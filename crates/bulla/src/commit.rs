@@ -19,10 +19,11 @@ use crate::options::Durability;
 use crate::seal::{Sealed, epoch};
 use crate::segment::{self, SegmentName};
 use crate::store::{Store, StoreFile};
+use crate::telemetry::Waits;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where the committer goes on.
@@ -66,6 +67,15 @@ struct Segment {
     full: bool,
 }
 
+/// What was done so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) written_bytes: u64,
+    pub(crate) segments: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) syncs: Waits,
+}
+
 /// A frame as it is written.
 struct Framed {
     number: u64,
@@ -105,6 +115,7 @@ pub(crate) struct Committer {
     explained: Vec<(String, u64)>,
     /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
     failure: Option<Cow<'static, str>>,
+    counts: Arc<Mutex<Counts>>,
 }
 
 impl Committer {
@@ -146,6 +157,7 @@ impl Committer {
             unexplained: Vec::new(),
             explained: Vec::new(),
             failure: None,
+            counts: Arc::default(),
         })
     }
 
@@ -240,6 +252,15 @@ impl Committer {
         self.withholds() && !self.explained.is_empty()
     }
 
+    /// What was done so far: to be looked at while it is at work, too.
+    pub(crate) fn counts(&self) -> Arc<Mutex<Counts>> {
+        self.counts.clone()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Takes what happened to segments since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -322,7 +343,9 @@ impl Committer {
         let parts = frames.iter().flat_map(|frame| [&frame.head[..], &frame.body, &frame.seal]);
         let mut buffers = std::iter::once(copy).chain(parts).map(IoSlice::new).collect::<Vec<_>>();
         segment.file.write_at(&mut buffers, segment.end)?;
-        segment.end += copy.len() as u64 + frames.iter().map(|frame| frame.length() as u64).sum::<u64>();
+        let written = copy.len() as u64 + frames.iter().map(|frame| frame.length() as u64).sum::<u64>();
+        segment.end += written;
+        self.count(|counts| counts.written_bytes += written);
         Ok(())
     }
 
@@ -330,18 +353,22 @@ impl Committer {
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
         let name = free_name(&*self.store, first)?;
         let file = self.store.create(&name.path())?;
+        self.count(|counts| counts.segments += 1);
         self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
 
     fn sync_segment(&mut self) -> Result<(), (String, io::Error)> {
         let Some(segment) = &mut self.segment else { return Ok(()) };
+        let start = self.clock.steady();
         segment.file.sync().map_err(|error| (format!("syncing {}", segment.name), error))?;
+        let took = Duration::from_nanos(self.clock.steady().saturating_sub(start));
         if segment.unnamed {
             let synced = self.store.sync_directory(segment::DIRECTORY);
             synced.map_err(|error| (format!("syncing the directory of {}", segment.name), error))?;
             segment.unnamed = false;
         }
+        self.count(|counts| counts.syncs.add(took));
         Ok(())
     }
 
@@ -365,6 +392,7 @@ impl Committer {
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
                 self.unexplained.push((segment.clone(), offset));
+                self.count(|counts| counts.abandoned += 1);
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
             match self.try_write(0) {

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::Subjects;
 use crate::keys::recipients;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use rustix::time::{ClockId, clock_gettime};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,6 +17,16 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> i64;
     /// Waits: between retries, never per entry.
     fn sleep(&self, duration: Duration);
+
+    /// Nanoseconds from any start, which never go back: for telemetry. A clock may do without.
+    fn steady(&self) -> u64 {
+        0
+    }
+
+    /// Nanoseconds of processor time that this thread has had: for telemetry. A clock may do without.
+    fn processor(&self) -> u64 {
+        0
+    }
 }
 
 /// A source of random bytes fit for keys.
@@ -97,6 +108,21 @@ impl Clock for SystemClock {
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
+
+    #[inline]
+    fn steady(&self) -> u64 {
+        read(ClockId::Monotonic)
+    }
+
+    fn processor(&self) -> u64 {
+        read(ClockId::ThreadCPUTime)
+    }
+}
+
+#[inline]
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// The operating system's random bytes.

@@ -15,6 +15,7 @@ use crate::recover::Recovery;
 use crate::stage::buffer::{ROW_PREFIX, Writer};
 use crate::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
 use crate::store::{FileSystem, Store};
+use crate::telemetry::{Telemetry, count};
 use bulla_proof::Entry;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
@@ -219,6 +220,11 @@ impl Log {
     /// What opening found beyond the last checkpoint.
     pub fn recovery(&self) -> Recovery {
         self.engine.recovery
+    }
+
+    /// What was done since the log was opened, and how much is under way.
+    pub fn telemetry(&self) -> Telemetry {
+        self.engine.telemetry()
     }
 
     /// Entries acknowledged since the log was opened.
@@ -490,6 +496,7 @@ impl Producer {
         check_owner(self.owner).map_err(|error| BatchError { staged: 0, error })?;
         for (index, entry) in entries.iter().enumerate() {
             measure(entry).map_err(|error| {
+                self.count_refused();
                 let error =
                     Error::invalid(format!("entry {index} of the batch: {error}; none of it was staged"));
                 BatchError { staged: 0, error }
@@ -524,7 +531,7 @@ impl Producer {
     /// is logged.
     #[inline]
     fn stage(&mut self, entry: &Entry<'_>, time: i64, wait: impl FnOnce(&Engine) -> Wait) -> Result<()> {
-        let length = measure(entry)?;
+        let length = measure(entry).inspect_err(|_| self.count_refused())?;
         let Some(minimise) = &self.minimise else {
             return self.put(length, |row| entry.encode(time, row), wait);
         };
@@ -575,6 +582,11 @@ impl Producer {
         }
     }
 
+    #[cold]
+    fn count_refused(&self) {
+        count(&self.engine.meter.refused, 1);
+    }
+
     fn count_dropped(&mut self) {
         if let Some(minimise) = &self.minimise {
             minimise.count_not_addresses(std::mem::take(&mut self.not_addresses));
@@ -583,7 +595,10 @@ impl Producer {
 
     fn refusal(&self, refusal: &NoSpace) -> Error {
         match refusal {
-            NoSpace::Timeout => Error::new(ErrorKind::Timeout, "the memory for staged entries is full"),
+            NoSpace::Timeout => {
+                count(&self.engine.meter.timeouts, 1);
+                Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
+            }
             NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
             NoSpace::Failed => {
                 let failure = self.engine.progress.failure();

@@ -63,7 +63,8 @@ impl Options {
         self
     }
 
-    /// Bytes of rows that make a full block (default 1 MiB, 4 KiB to 16 MiB).
+    /// Bytes of rows that make a full block (4 KiB to 16 MiB; default 1 MiB, and more where larger blocks are stored
+    /// better). With small personal groups blocks grow all the same.
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = Some(bytes);
         self
@@ -162,6 +163,8 @@ pub(crate) struct Tuning {
     pub(crate) block_size: usize,
     /// What blocks may grow to where their personal groups are small.
     pub(crate) most_block_size: usize,
+    /// Whether somebody chose the size of a block: then only groups make it grow.
+    pub(crate) block_size_chosen: bool,
     pub(crate) segment_size: u64,
     pub(crate) writers: usize,
     pub(crate) compression: crate::seal::columns::Compression,
@@ -229,6 +232,7 @@ impl TryFrom<Options> for Tuning {
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
+            block_size_chosen: options.block_size.is_some(),
             most_block_size: MOST_BLOCK_SIZE.min(quarter / (4 * writers)),
             segment_size: within(
                 "segment_size",

@@ -1,9 +1,9 @@
-//! How far `bulla append` has come: a bar on a terminal; with `--stats` a line a second there, and one at the end.
+//! How far `bulla append` has come: a bar on a terminal; with `--stats` a line a second, and a table at the end.
 
 use super::input::Input;
 use crate::output::progress_bar;
-use indicatif::ProgressBar;
-use std::io::{self, IsTerminal};
+use bulla::{Log, Telemetry, Waits};
+use indicatif::{HumanBytes, ProgressBar};
 use std::time::{Duration, Instant};
 
 /// The time between two lines.
@@ -13,7 +13,6 @@ pub(super) struct Meter {
     /// Hides itself where there is no terminal.
     bar: Option<ProgressBar>,
     stats: bool,
-    lines: bool,
     begun: Instant,
     told: Instant,
     told_entries: u64,
@@ -23,10 +22,9 @@ pub(super) struct Meter {
 impl Meter {
     pub(super) fn new(stats: bool, inputs: &[Input]) -> Self {
         let total = inputs.iter().map(Input::length).sum::<Option<u64>>().unwrap_or_default();
-        let lines = stats && io::stderr().is_terminal();
         let now = Instant::now();
         let bar = (!stats).then(|| progress_bar(total)).filter(|bar| !bar.is_hidden());
-        Meter { bar, stats, lines, begun: now, told: now, told_entries: 0, bytes: 0 }
+        Meter { bar, stats, begun: now, told: now, told_entries: 0, bytes: 0 }
     }
 
     /// So many bytes of input were read.
@@ -34,16 +32,18 @@ impl Meter {
         self.bytes += bytes;
     }
 
-    pub(super) fn tick(&mut self, entries: u64, refused: u64) {
+    /// Looked at once a line.
+    pub(super) fn tick(&mut self, entries: u64, refused: u64, log: &Log) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.bytes);
             if entries.is_multiple_of(1024) {
                 bar.set_message(format!("{entries} entries"));
             }
         }
-        if self.lines && self.told.elapsed() >= SECOND {
+        // The time is asked for now and then.
+        if self.stats && entries.is_multiple_of(64) && self.told.elapsed() >= SECOND {
             let rate = rate(entries - self.told_entries, self.told.elapsed());
-            note!("{entries} entries, {refused} refused, {rate} entries/s");
+            note!("{entries} entries, {refused} refused, {rate} entries/s; {}", line(&log.telemetry()));
             (self.told, self.told_entries) = (Instant::now(), entries);
         }
     }
@@ -56,7 +56,7 @@ impl Meter {
         }
     }
 
-    pub(super) fn end(&self, entries: u64) {
+    pub(super) fn end(&self, entries: u64, telemetry: &Telemetry) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -67,6 +67,7 @@ impl Meter {
             note!(
                 "{entries} entries of {bytes} bytes in {seconds:.3} s: {entry_rate} entries/s, {byte_rate} bytes/s"
             );
+            note!("{}", table(telemetry).trim_end());
         }
     }
 }
@@ -74,4 +75,78 @@ impl Meter {
 /// So many a second.
 fn rate(count: u64, time: Duration) -> u128 {
     u128::from(count) * 1_000_000_000 / time.as_nanos().max(1)
+}
+
+/// What one wants to know while it runs.
+fn line(telemetry: &Telemetry) -> String {
+    let Telemetry { blocks, row_bytes, written_bytes, backpressure, syncs, queues, .. } = telemetry;
+    format!(
+        "{blocks} blocks, {} in, {} out; waited {:.1} s, longest sync {:.1} ms; staged {}, in flight {}",
+        HumanBytes(*row_bytes),
+        HumanBytes(*written_bytes),
+        backpressure.time.as_secs_f64(),
+        milliseconds(syncs.longest),
+        HumanBytes(queues.staged_bytes),
+        HumanBytes(queues.in_flight_bytes),
+    )
+}
+
+/// All of it.
+fn table(telemetry: &Telemetry) -> String {
+    let Telemetry { entries, blocks, groups, row_bytes, written_bytes, stages, .. } = telemetry;
+    let waits = |waits: &Waits| {
+        let (time, longest) = (milliseconds(waits.time), milliseconds(waits.longest));
+        format!("{} times, {time:.1} ms together, {longest:.1} ms at most", waits.count)
+    };
+    let percent = |part: u64, whole: u64| per(part * 100, whole);
+    let stage = |time: Duration| per(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), *entries);
+    let mut lines = vec![
+        ("entries committed", entries.to_string()),
+        ("refused, no memory, lost", {
+            format!("{}, {}, {}", telemetry.refused, telemetry.timeouts, telemetry.lost)
+        }),
+        ("blocks, personal groups", format!("{blocks}, {groups}")),
+        (
+            "rows, before encoding",
+            format!("{} ({:.1} bytes an entry)", HumanBytes(*row_bytes), per(*row_bytes, *entries)),
+        ),
+        ("written", {
+            let ratio = per(*row_bytes, *written_bytes);
+            format!(
+                "{} ({:.1} bytes an entry, {ratio:.2} times less)",
+                HumanBytes(*written_bytes),
+                per(*written_bytes, *entries)
+            )
+        }),
+        ("segments, given up", format!("{}, {}", telemetry.segments, telemetry.abandoned)),
+        ("dictionary hits", {
+            let lookups = telemetry.dictionary_lookups;
+            format!("{:.1} % of {lookups}", percent(telemetry.dictionary_hits, lookups))
+        }),
+        ("waits for memory", waits(&telemetry.backpressure)),
+        ("syncs", waits(&telemetry.syncs)),
+        ("checkpoints", waits(&telemetry.checkpoints)),
+    ];
+    for (name, time) in [
+        ("group", stages.group),
+        ("encode", stages.encode),
+        ("compress", stages.compress),
+        ("hash", stages.hash),
+        ("encrypt", stages.encrypt),
+        ("commit", stages.commit),
+        ("checkpoint", stages.checkpoint),
+    ] {
+        lines.push((name, format!("{:.0} ns an entry", stage(time))));
+    }
+    lines.iter().map(|(name, value)| format!("  {name:<26}{value}\n")).collect()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A quotient, for people.
+#[allow(clippy::cast_precision_loss)]
+fn per(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }

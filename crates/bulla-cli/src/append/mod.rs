@@ -12,7 +12,7 @@ use crate::terminal::telling_environment;
 use bulla::environment::Environment;
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
-use bulla::{ErrorKind, Log, Options, Producer, Recovery};
+use bulla::{ErrorKind, Log, Options, Producer, Recovery, Telemetry};
 use input::Input;
 use meter::Meter;
 use refused::Refused;
@@ -50,7 +50,8 @@ pub(crate) struct Append {
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
-    /// Tell the rate: each second on a terminal, and at the end
+    /// Tell each second how far it is and how deep in work, and at the end all that
+    /// was counted: waits, syncs, dictionaries, processor time by stage
     #[arg(long)]
     stats: bool,
 
@@ -93,7 +94,7 @@ impl Append {
         let meter = Meter::new(self.stats, &inputs);
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
         let mut producer = log.producer()?;
-        let read = run.read_all(&inputs, &mut producer);
+        let read = run.read_all(&inputs, &log, &mut producer);
         run.end(log, producer, read)
     }
 
@@ -169,7 +170,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Appends every line of every input, until all are read or a signal comes.
-    fn read_all(&mut self, inputs: &[Input], producer: &mut Producer) -> Result<(), Failure> {
+    fn read_all(&mut self, inputs: &[Input], log: &Log, producer: &mut Producer) -> Result<(), Failure> {
         for input in inputs {
             let failed = |error: &io::Error| Failure::io(format!("reading {}", input.name), error);
             let source = input.open(self.interrupt).map_err(|error| failed(&error))?;
@@ -181,7 +182,7 @@ impl Run<'_> {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(&error)),
                 }
-                self.meter.tick(self.accepted, self.refused.count());
+                self.meter.tick(self.accepted, self.refused.count(), log);
             }
         }
         Ok(())
@@ -237,12 +238,18 @@ impl Run<'_> {
         drop(producer);
         let committed = log.acknowledged();
         let not_addresses = log.not_addresses();
+        let telemetry = log.telemetry();
         let closed = durable.and(log.close());
         let kept = self.refused.finish();
         let interrupted = self.interrupt.is_raised();
-        let summary =
-            Summary { accepted: self.accepted, refused: self.refused.count(), committed, interrupted };
-        self.meter.end(self.accepted);
+        self.meter.end(self.accepted, &telemetry);
+        let summary = Summary {
+            accepted: self.accepted,
+            refused: self.refused.count(),
+            committed,
+            interrupted,
+            stats: self.append.stats.then_some(telemetry),
+        };
         if not_addresses > 0 {
             note!(
                 "{not_addresses} values of `client` were no addresses, and dropped: its rule is truncate-ip"
@@ -278,11 +285,13 @@ struct Summary {
     refused: u64,
     committed: u64,
     interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<Telemetry>,
 }
 
 impl Summary {
     fn to_text(&self) -> String {
-        let Summary { accepted, refused, committed, interrupted } = self;
+        let Summary { accepted, refused, committed, interrupted, .. } = self;
         let prefix = if *interrupted { "interrupted: " } else { "" };
         format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed\n")
     }

@@ -218,8 +218,14 @@ fn a_named_pipe_is_read_to_its_end() {
 fn stats_end_with_a_summary() {
     let place = Place::new();
     let ran = place.append(&["--stats"], &lines(0..10)).exits(exit::DONE);
-    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
     assert!(ran.err.starts_with("10 entries of ") && ran.err.contains(" entries/s"), "{ran:?}");
+    for told in ["entries committed         10\n", "waits for memory          0 times", "encrypt  "] {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+    let ran = place.append(&["--stats", "--json"], &lines(10..30)).exits(exit::DONE);
+    let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&summary["accepted"], &summary["stats"]["entries"]), (&20.into(), &20.into()));
+    assert!(summary["stats"]["stages"]["encode"].as_u64().unwrap() > 0, "{ran:?}");
 }
 
 #[test]

@@ -9,9 +9,10 @@ pub(crate) mod grouping;
 pub(crate) mod numbering;
 mod people;
 pub(crate) mod progress;
+mod telemetry;
 
 use crate::checkpoint::Checkpointer;
-use crate::commit::{Committer, Policy};
+use crate::commit::{Committer, Counts, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,13 +22,16 @@ use crate::keys::group::Place;
 use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
+use crate::seal::account::{Account, Task};
 use crate::seal::block::BlockSealer;
 use crate::seal::epoch::seal_epoch;
 use crate::seal::groups::Grouping;
 use crate::seal::{Identity, Sealed};
 use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
+use crate::stage::target::Made;
 use crate::store::Store;
+use crate::telemetry::{Meter, Waits, count, timed};
 use bulla_proof::commitment::FrameKind;
 use numbering::{Control, Counter, Ticket};
 pub(crate) use people::Vaults;
@@ -73,6 +77,10 @@ pub(crate) struct Engine {
     pub(crate) environment: Environment,
     pub(crate) handover: Handover<Counter>,
     pub(crate) progress: Progress,
+    pub(crate) meter: Meter,
+    /// Counts that are not behind the locks of those at work.
+    committed: Arc<Mutex<Counts>>,
+    published: Mutex<Waits>,
     pub(crate) recovery: Recovery,
     identity: Identity,
     pub(crate) log: Arc<dyn Store>,
@@ -203,6 +211,9 @@ impl Engine {
             indexer,
             handover: Handover::new(bounds, counter),
             progress: Progress::default(),
+            meter: Meter::default(),
+            committed: committer.counts(),
+            published: Mutex::default(),
             recovery: recovered.report,
             reorder: Mutex::new(Reorder { frames: BTreeMap::new(), next: next_frame, closed: false }),
             arrived: Condvar::new(),
@@ -255,7 +266,8 @@ impl Engine {
 
     /// Working memory for [`Engine::seal_next`].
     pub(crate) fn sealer(&self) -> BlockSealer {
-        BlockSealer::new(self.tuning.compression)
+        let account = Account::timed_by(self.environment.clock.clone());
+        BlockSealer::with_account(self.tuning.compression, account)
     }
 
     /// Numbers and seals the next frame; waits for one where `block`. False where there is none.
@@ -273,10 +285,21 @@ impl Engine {
                 true
             }
             Some(Work::Block(ticket, batch)) => {
+                let start = self.environment.clock.processor();
                 let mut frame = self.seal_block(sealer, &ticket, &batch);
+                let took = self.environment.clock.processor().saturating_sub(start);
+                let account = sealer.account().settle();
+                self.meter.sealed(&account, took);
+                count(&self.meter.blocks, 1);
+                count(&self.meter.groups, frame.groups);
+                count(&self.meter.row_bytes, batch.bytes as u64);
                 let gathered = gather(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
-                self.handover.release(batch, frame.groups);
+                let (body, dictionaries) = match self.tuning.block_size_chosen {
+                    true => (usize::MAX, 0),
+                    false => (frame.body.len(), account.dictionaries),
+                };
+                self.handover.release(batch, Made { groups: frame.groups, body, dictionaries });
                 self.put(Waiting { frame, staged });
                 // Last: no block waits for the index.
                 self.indexer.add(gathered, &self.environment);
@@ -290,6 +313,7 @@ impl Engine {
         let cipher = &*self.environment.cipher;
         let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
+            sealer.account().turn_to(Some(Task::Group));
             let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
             let grouping = self.group(&rows, ticket)?;
             sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &grouping)
@@ -300,6 +324,7 @@ impl Engine {
         *sealer = self.sealer();
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
+        count(&self.meter.lost, batch.entries);
         Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
     }
 
@@ -397,7 +422,9 @@ impl Engine {
                 return Ok(count);
             }
             count += group.len();
-            self.commit_group(group).inspect_err(|error| self.fail(error))?;
+            let commit = || self.commit_group(group);
+            timed(&*self.environment.clock, &self.meter.committing, commit)
+                .inspect_err(|error| self.fail(error))?;
         }
     }
 
@@ -521,7 +548,13 @@ impl Engine {
     }
 
     fn publish_with_retries(&self, publish: &mut Publish) -> Result<()> {
-        self.with_retries(|_| true, || publish.checkpointer.publish()).map(|_| ())
+        let clock = &*self.environment.clock;
+        let start = clock.steady();
+        let publishing = || self.with_retries(|_| true, || publish.checkpointer.publish());
+        if timed(clock, &self.meter.publishing, publishing)? {
+            lock(&self.published).add(Duration::from_nanos(clock.steady().saturating_sub(start)));
+        }
+        Ok(())
     }
 
     /// Does by hand whatever is left to do: seals, commits, syncs and signs until nothing is left.

@@ -121,6 +121,11 @@ impl Counter {
         if std::mem::take(&mut self.postponed) { self.request_epoch(random) } else { Ok(()) }
     }
 
+    /// Bytes of rows numbered and not yet committed.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
     /// Rows of so many bytes were committed, or lost.
     pub(crate) fn committed(&mut self, bytes: usize) {
         self.in_flight -= bytes;

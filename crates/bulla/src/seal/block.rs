@@ -1,5 +1,6 @@
 //! Sealing a block: columns, units and their root, padding, encryption.
 
+use super::account::{Account, Task};
 use super::columns::{Compression, Encoder, Groups, padme};
 use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
@@ -28,14 +29,26 @@ pub struct BlockSealer {
 impl BlockSealer {
     /// A sealer that compresses as told.
     pub fn new(compression: Compression) -> Self {
+        Self::with_account(compression, Account::default())
+    }
+
+    /// The same, which tells what it took.
+    pub(crate) fn with_account(compression: Compression, account: Account) -> Self {
+        let mut encoder = Encoder::new(compression);
+        *encoder.account() = account;
         BlockSealer {
-            encoder: Encoder::new(compression),
+            encoder,
             units: Vec::new(),
             salts: Vec::new(),
             groups: Groups::default(),
             members: Members::default(),
             shared: SharedRows::default(),
         }
+    }
+
+    /// What sealing took since it was last settled.
+    pub(crate) fn account(&mut self) -> &mut Account {
+        self.encoder.account()
     }
 
     /// Seals `rows`, canonical rows of which there is at least one. The frame depends on the arguments alone.
@@ -51,6 +64,7 @@ impl BlockSealer {
         rows: &[&[u8]],
         grouping: &Grouping,
     ) -> Result<Sealed> {
+        self.account().turn_to(Some(Task::Encode));
         let mut body = Vec::new();
         let mut tokens = Tokens::new(keys);
         let partition = grouping.partition();
@@ -67,6 +81,7 @@ impl BlockSealer {
             self.shared.fill(rows, &partition)?;
             tokens.tell_groups(&self.groups);
         }
+        self.account().turn_to(Some(Task::Hash));
         let units = rows.len() - self.members.len() + partition.groups;
         keys.salts(numbers.frame, units, &mut self.salts)?;
         let leaves = Leaves {
@@ -81,6 +96,7 @@ impl BlockSealer {
         };
         leaves.hash(&mut self.units);
         let root = unit::block_root(identity.hash, &mut self.units);
+        self.account().turn_to(Some(Task::Encode));
         body.reserve_exact(padme(body.len()) - body.len() + 16);
         body.resize(padme(body.len()), 0);
 
@@ -105,8 +121,11 @@ impl BlockSealer {
             body_length: (body.len() + 16) as u64,
             body_digest: Hash::ZERO,
         };
+        self.account().turn_to(Some(Task::Encrypt));
         cipher.seal(keys.body(), numbers.frame, &commitment.additional_data(), &mut body)?;
+        self.account().turn_to(Some(Task::Hash));
         commitment.body_digest = sha256(&[&body]);
+        self.account().turn_to(None);
         Ok(Sealed {
             tokens: tokens.finish(),
             groups: partition.groups as u64,

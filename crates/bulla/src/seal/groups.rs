@@ -3,6 +3,7 @@
 //! A block has one group for each set of data subjects, so that no two groups of it have the same key.
 
 use super::Identity;
+use super::account::Task;
 use super::columns::{Encoder, Groups, PERSONAL, Partition};
 use crate::environment::{AesGcm, Cipher};
 use crate::error::{Error, Result};
@@ -101,18 +102,22 @@ pub(super) fn encrypt(
     let mut text = Vec::new();
     groups.begin(grouping.personal);
     for (group, set) in grouping.sets.iter().enumerate() {
+        encoder.account().turn_to(Some(Task::Encrypt));
         let key = set.secret.key();
+        encoder.account().turn_to(Some(Task::Encode));
         text.clear();
         let of_group = members.of(group).iter().map(|&row| rows[row as usize]);
         encoder
             .encode_group(of_group, grouping.personal, &mut text)
             .map_err(|error| Error::invalid(error.to_string()))?;
+        encoder.account().turn_to(Some(Task::Encrypt));
         groups.push(&set.numbers, key.commitment, |ciphertexts| {
             cipher.seal(&key.key, 0, &[], &mut text)?;
             ciphertexts.extend_from_slice(&text);
             Ok::<(), Error>(())
         })?;
     }
+    encoder.account().turn_to(Some(Task::Encode));
     Ok(())
 }
 

@@ -9,7 +9,7 @@
 
 use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
-use super::target::Target;
+use super::target::{Made, Target};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,37 @@ pub(crate) struct Batch {
     pub(crate) last: Sequence,
 }
 
+/// How producers waited for memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waited {
+    /// How often.
+    pub(crate) count: u64,
+    /// All of them together.
+    pub(crate) time: Duration,
+    /// The longest.
+    pub(crate) longest: Duration,
+}
+
+impl Waited {
+    /// Adds a part of one wait, of which there was `before`.
+    fn add(&mut self, part: Duration, before: &mut Duration) {
+        self.count += u64::from(before.is_zero());
+        *before += part.max(Duration::from_nanos(1));
+        self.time += part;
+        self.longest = self.longest.max(*before);
+    }
+}
+
+/// How much is staged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Depth {
+    /// Bytes of rows that wait for a block.
+    pub(crate) staged: usize,
+    /// Buffers that are not in the pool.
+    pub(crate) buffers: usize,
+    pub(crate) waits: Waited,
+}
+
 /// What a writer is given to do.
 pub(crate) enum Work<T> {
     Control(T),
@@ -104,6 +135,7 @@ struct State<N> {
     /// Take what there is without waiting for a full block.
     urgent: bool,
     waiting: usize,
+    waits: Waited,
     closed: bool,
     failed: bool,
 }
@@ -133,6 +165,7 @@ impl<N: Numbering> Handover<N> {
             pushed: 0,
             urgent: false,
             waiting: 0,
+            waits: Waited::default(),
             closed: false,
             failed: false,
         };
@@ -305,15 +338,21 @@ impl<N: Numbering> Handover<N> {
         }
     }
 
-    /// Gives the buffers of a sealed block back, and learns how many groups it had.
-    pub(crate) fn release(&self, batch: Batch, groups: u64) {
+    /// Gives the buffers of a sealed block back, and learns what came of it.
+    pub(crate) fn release(&self, batch: Batch, made: Made) {
         let mut state = self.lock();
-        state.target.learn(batch.bytes, batch.entries, groups);
+        state.target.learn(batch.bytes, batch.entries, made);
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
         // Less may make a full block now.
         self.wake(&state);
+    }
+
+    /// How much is staged, and how often producers had to wait.
+    pub(crate) fn depth(&self) -> Depth {
+        let state = self.lock();
+        Depth { staged: state.queued, buffers: state.made - state.free.len(), waits: state.waits }
     }
 
     /// Whether nothing is staged and every buffer is back.
@@ -413,6 +452,7 @@ impl<N: Numbering> Handover<N> {
         wait: Wait,
         ready: impl Fn(&State<N>) -> bool,
     ) -> Result<MutexGuard<'a, State<N>>, NoSpace> {
+        let mut waited = Duration::ZERO;
         loop {
             if let Some(refusal) = state.refuses() {
                 return Err(refusal);
@@ -430,10 +470,12 @@ impl<N: Numbering> Handover<N> {
             }
             state.waiting += 1;
             self.ripe.notify_one();
+            let start = Instant::now();
             let (guard, _) =
                 self.freed.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner);
             state = guard;
             state.waiting -= 1;
+            state.waits.add(start.elapsed(), &mut waited);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The hand-over on real threads and real memory; `tests/all/handover_model.rs` checks it on modelled ones.
 
 use super::handover::{Bounds, Handover, NoSpace, Numbering, Wait, Work};
-use super::target::Target;
+use super::target::{Made, Target};
 use std::time::Duration;
 
 struct Count(u64);
@@ -30,7 +30,7 @@ fn write(handover: &Handover<Count>) -> Rows {
     while let Some(Work::Block(first, batch)) = handover.take(true) {
         let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(<[u8]>::to_vec));
         arrived.extend((first..).zip(rows));
-        handover.release(batch, 0);
+        handover.release(batch, Made::default());
     }
     arrived
 }
@@ -110,11 +110,42 @@ fn waiting_ends_in_time() {
     assert_eq!(handover.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
 }
 
+/// A block with so many groups.
+fn groups(groups: u64) -> Made {
+    Made { groups, body: 1_000_000, dictionaries: 0 }
+}
+
+/// A block with so many thousandths of dictionaries.
+fn dictionaries(dictionaries: usize) -> Made {
+    Made { groups: 0, body: 1_000_000, dictionaries: 1000 * dictionaries }
+}
+
+#[test]
+fn large_dictionaries_double_it_and_small_ones_halve_it() {
+    let mut target = Target::new(1000, 4000);
+    for (part, expected) in
+        [(50, 1000), (51, 2000), (51, 4000), (51, 4000), (17, 4000), (16, 2000), (16, 1000)]
+    {
+        target.learn(target.bytes(), 100, dictionaries(part));
+        assert_eq!(target.bytes(), expected, "{part}");
+    }
+}
+
+#[test]
+fn small_bodies_double_it_and_large_ones_halve_it() {
+    let mut target = Target::new(1000, 4000);
+    for (body, expected) in [(1 << 16, 1000), (65_535, 2000), (0, 4000), (3 * 65_535, 4000), (3 << 16, 2000)]
+    {
+        target.learn(target.bytes(), 100, Made { body, ..Made::default() });
+        assert_eq!(target.bytes(), expected, "{body}");
+    }
+}
+
 #[test]
 fn full_blocks_of_small_groups_double_it_up_to_the_most() {
     let mut target = Target::new(1000, 5000);
     for expected in [2000, 4000, 5000, 5000] {
-        target.learn(target.bytes(), 80, 11);
+        target.learn(target.bytes(), 80, groups(11));
         assert_eq!(target.bytes(), expected);
     }
 }
@@ -122,20 +153,20 @@ fn full_blocks_of_small_groups_double_it_up_to_the_most() {
 #[test]
 fn a_block_that_is_not_full_does_not_raise_it() {
     let mut target = Target::new(1000, 4000);
-    target.learn(999, 10, 10);
+    target.learn(999, 10, groups(10));
     assert_eq!(target.bytes(), 1000);
-    target.learn(1000, 10, 10);
-    target.learn(1999, 10, 10);
+    target.learn(1000, 10, groups(10));
+    target.learn(1999, 10, groups(10));
     assert_eq!(target.bytes(), 2000);
 }
 
 #[test]
 fn large_groups_halve_it_down_to_the_least() {
     let mut target = Target::new(1000, 3000);
-    target.learn(1000, 10, 10);
-    target.learn(2000, 10, 10);
+    target.learn(1000, 10, groups(10));
+    target.learn(2000, 10, groups(10));
     for expected in [1500, 1000, 1000] {
-        target.learn(10, 24, 1);
+        target.learn(10, 24, groups(1));
         assert_eq!(target.bytes(), expected);
     }
 }
@@ -143,9 +174,9 @@ fn large_groups_halve_it_down_to_the_least() {
 #[test]
 fn without_groups_it_is_the_least() {
     let mut target = Target::new(1000, 4000);
-    target.learn(1000, 1, 1);
-    target.learn(2000, 1000, 0);
-    target.learn(1000, 1000, 0);
+    target.learn(1000, 1, groups(1));
+    target.learn(2000, 1000, groups(0));
+    target.learn(1000, 1000, groups(0));
     assert_eq!(target.bytes(), 1000);
     assert_eq!(Target::new(1000, 10).bytes(), 1000);
 }
@@ -157,7 +188,7 @@ fn it_comes_to_rest() {
         // A fixed number of people, each as often in a block as the block is large.
         let learn = |target: &mut Target| {
             let entries = (target.bytes() >> 10) as u64 * entries_per_kilobyte;
-            target.learn(target.bytes(), entries, entries.min(100));
+            target.learn(target.bytes(), entries, groups(entries.min(100)));
             target.bytes()
         };
         for _ in 0..12 {

@@ -11,6 +11,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 use stage::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use stage::handover::{Batch, Bounds, Handover, NoSpace, Numbering, ProducerId, Wait, Work};
+use stage::target::Made;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROW: usize = ROW_PREFIX + 1;
@@ -130,7 +131,7 @@ fn write(handover: &Handover<Count>) -> Arrived {
     let mut arrived = Vec::new();
     while let Some(Work::Block(first, batch)) = handover.take(true) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch, 0);
+        handover.release(batch, Made::default());
     }
     arrived
 }
@@ -147,7 +148,7 @@ fn drain(handover: &Handover<Count>) -> Arrived {
     let mut arrived = Vec::new();
     while let Some(Work::Block(first, batch)) = handover.take(false) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch, 0);
+        handover.release(batch, Made::default());
     }
     arrived
 }
@@ -286,7 +287,7 @@ fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
         check(ALL, move || {
             let handover = handover(2, 1);
             let writer = spawn(&handover, |handover| match handover.take(true) {
-                Some(Work::Block(_, batch)) => handover.release(batch, 0),
+                Some(Work::Block(_, batch)) => handover.release(batch, Made::default()),
                 _ => panic!("no block"),
             });
             let mut producer = Producer::new(&handover);
@@ -352,7 +353,7 @@ fn blocks_that_grow_beyond_what_can_be_staged_are_taken() {
                 seal(&mut arrived, first, &batch);
                 lengths.push(batch.bytes);
                 let entries = batch.entries;
-                handover.release(batch, entries);
+                handover.release(batch, Made { groups: entries, ..Made::default() });
             }
             (arrived, lengths)
         });
@@ -493,7 +494,7 @@ fn writers_behind_a_closed_gate_wake_up() {
             while let Some(Work::Block(first, batch)) = handover.take(true) {
                 seal(&mut arrived, first, &batch);
                 let bytes = batch.bytes;
-                handover.release(batch, 0);
+                handover.release(batch, Made::default());
                 handover.with_numbering(|count| count.in_flight -= bytes);
             }
             arrived

@@ -28,6 +28,7 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod telemetry;
 mod vault;
 mod vectors;
 mod workshop;

@@ -13,6 +13,7 @@
 use super::Compression;
 use super::error::Fault;
 use super::input::Input;
+use crate::seal::account::{Account, Task};
 use bulla_proof::varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use zstd::bulk::{Compressor, Decompressor};
@@ -36,6 +37,7 @@ pub(super) struct BlobEncoder {
     /// What each codec made last.
     lz4_made: Vec<u8>,
     zstd_made: Vec<u8>,
+    pub(super) account: Account,
 }
 
 impl BlobEncoder {
@@ -55,7 +57,24 @@ impl BlobEncoder {
             large: CompressTable::large(),
             lz4_made: Vec::new(),
             zstd_made: Vec::new(),
+            account: Account::default(),
         }
+    }
+
+    /// Whether size counts for more than time.
+    pub(super) fn is_patient(&self) -> bool {
+        self.level > LZ4_LEVELS
+    }
+
+    /// How long a compressor leaves `sample`.
+    pub(super) fn try_on(&mut self, sample: &[u8]) -> usize {
+        if self.zstd.is_none() {
+            return sample.len();
+        }
+        let before = self.account.turn_to(Some(Task::Compress));
+        let length = self.compress(ZSTD, sample).unwrap_or(sample.len());
+        self.account.turn_to(before);
+        length
     }
 
     /// Whether blobs are compressed at all.
@@ -68,6 +87,16 @@ impl BlobEncoder {
         if blob.is_empty() {
             return;
         }
+        if self.zstd.is_none() || blob.len() < SMALLEST {
+            out.push(RAW);
+            return out.extend_from_slice(blob);
+        }
+        let before = self.account.turn_to(Some(Task::Compress));
+        self.encode_smaller(blob, out);
+        self.account.turn_to(before);
+    }
+
+    fn encode_smaller(&mut self, blob: &[u8], out: &mut Vec<u8>) {
         let tag = self.choose(blob);
         let saves = |stored: usize| stored + stored / 32 < blob.len();
         // A sample of all of it was all of it.
@@ -89,9 +118,6 @@ impl BlobEncoder {
 
     /// The codec that does best on a sample.
     fn choose(&mut self, blob: &[u8]) -> u8 {
-        if self.zstd.is_none() || blob.len() < SMALLEST {
-            return RAW;
-        }
         let start = blob.len().saturating_sub(SAMPLE) / 2;
         let sample = &blob[start..blob.len().min(start + SAMPLE)];
         let Some(zstd) = self.compress(ZSTD, sample) else { return RAW };

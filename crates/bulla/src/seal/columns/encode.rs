@@ -6,6 +6,7 @@ use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
 use crate::index::Searched;
+use crate::seal::account::Account;
 use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::varint;
@@ -44,6 +45,11 @@ impl Encoder {
             strings: StringEncoder::default(),
             blobs: BlobEncoder::new(compression),
         }
+    }
+
+    /// What encoding took.
+    pub(crate) fn account(&mut self) -> &mut Account {
+        &mut self.blobs.account
     }
 
     /// Appends the encoded block of `rows`, without groups and padding. Depends on the rows and the compression only.

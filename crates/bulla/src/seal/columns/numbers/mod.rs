@@ -19,6 +19,7 @@ mod survey;
 
 pub(super) use decode::NumberDecoder;
 pub(super) use encode::NumberEncoder;
+pub(super) use survey::log2_sixteenths;
 
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const PACKED: u8 = 1;

@@ -1,11 +1,13 @@
 //! Reads columns of strings into a pool of bytes. Every byte is paid for from the content budget first; a
 //! dictionary's strings once, since each of them occurs.
 
+use super::super::bitpack::packed_length;
 use super::super::blob::BlobDecoder;
 use super::super::error::Fault;
 use super::super::input::{Budget, Input};
 use super::super::numbers::NumberDecoder;
-use super::{CONSTANT, DICTIONARY, PLAIN};
+use super::words::{self, MOST_WORDS};
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS};
 
 /// Where a string lies in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +31,22 @@ pub(in super::super) struct StringDecoder {
     pub(in super::super) blobs: BlobDecoder,
     integers: Vec<u64>,
     distinct: Vec<Span>,
+    words: WordDecoder,
+}
+
+/// How many bytes a short word is copied as.
+const STRIDE: usize = 8;
+
+/// The parts of a column of words.
+#[derive(Default)]
+struct WordDecoder {
+    /// The words one after the other, and [`STRIDE`] bytes to spare.
+    text: Vec<u8>,
+    words: Vec<Span>,
+    indexes: Vec<u8>,
+    counts: Vec<u64>,
+    tails: Vec<u8>,
+    tail_lengths: Vec<u64>,
 }
 
 impl StringDecoder {
@@ -68,6 +86,7 @@ impl StringDecoder {
                 self.distinct = distinct;
             }
             PLAIN => self.plain(input, count, limits, budget, pool, spans)?,
+            WORDS => self.words(input, count, limits, budget, pool, spans)?,
             _ => return Err(Fault::Form),
         }
         Ok(())
@@ -76,7 +95,10 @@ impl StringDecoder {
     /// How much memory is held, in bytes.
     #[cfg(test)]
     pub(in super::super) fn footprint(&self) -> usize {
-        (self.integers.capacity() + self.distinct.capacity()) * 8 + self.numbers.footprint()
+        let WordDecoder { text, words, indexes, counts, tails, tail_lengths } = &self.words;
+        let words = text.capacity() + indexes.capacity() + tails.capacity() + words.capacity() * 8;
+        let integers = self.integers.capacity() + counts.capacity() + tail_lengths.capacity();
+        (integers + self.distinct.capacity()) * 8 + words + self.numbers.footprint()
     }
 
     fn plain(
@@ -99,18 +121,130 @@ impl StringDecoder {
         let bytes = &mut pool[begin as usize..];
         self.blobs.decode(input, bytes)?;
         let text = check_text(bytes, limits)?;
-        let mut start = begin;
-        spans.reserve(count);
-        for &length in &self.integers {
-            let length = u32::try_from(length).map_err(|_| Fault::TooLarge)?;
-            if text.is_some_and(|text| !text.is_char_boundary((start - begin) as usize)) {
-                return Err(Fault::NotText);
-            }
-            spans.push(Span { start, length });
-            start += length;
-        }
-        Ok(())
+        push_spans(&self.integers, begin, text, spans)
     }
+
+    /// Texts of few words. The budget pays for the texts; the words, their numbers and the tails by themselves are no
+    /// longer than those.
+    fn words(
+        &mut self,
+        input: &mut Input<'_>,
+        count: usize,
+        limits: StringLimits,
+        budget: &mut Budget,
+        pool: &mut Vec<u8>,
+        spans: &mut Vec<Span>,
+    ) -> Result<(), Fault> {
+        let distinct = input.count(1, MOST_WORDS)?;
+        self.read_words(input, distinct, count, budget)?;
+        let StringDecoder { integers, words, .. } = self;
+        integers.clear();
+        let mut numbers = &words.indexes[..];
+        for (&count, &tail) in words.counts.iter().zip(&words.tail_lengths) {
+            // Their sum is the number of indexes.
+            let (own, rest) = numbers.split_at(usize::try_from(count).map_err(|_| Fault::TooLarge)?);
+            numbers = rest;
+            let mut length = tail;
+            for &index in own {
+                length += u64::from(words.words.get(usize::from(index)).ok_or(Fault::Range)?.length);
+            }
+            if length < limits.shortest as u64 || length > limits.longest as u64 {
+                return Err(Fault::Range);
+            }
+            integers.push(length);
+        }
+        let total = sum(integers).ok_or(Fault::TooLarge)?;
+        let begin = grow(pool, total, budget)?;
+        words.write(begin as usize, pool);
+        let text = check_text(&pool[begin as usize..], limits)?;
+        push_spans(integers, begin, text, spans)
+    }
+
+    fn read_words(
+        &mut self,
+        input: &mut Input<'_>,
+        distinct: usize,
+        count: usize,
+        budget: &Budget,
+    ) -> Result<(), Fault> {
+        let StringDecoder { numbers, blobs, integers, words, .. } = self;
+        let affordable =
+            |lengths: &[u64]| sum(lengths).filter(|&sum| sum <= budget.left).ok_or(Fault::TooLarge);
+        numbers.decode(input, distinct, blobs, integers)?;
+        if integers.contains(&0) {
+            return Err(Fault::Range);
+        }
+        let length = affordable(integers)?;
+        words.text.clear();
+        words.text.resize(length + STRIDE, 0);
+        blobs.decode(input, &mut words.text[..length])?;
+        words.words.clear();
+        push_spans(integers, 0, None, &mut words.words)?;
+        numbers.decode(input, count, blobs, &mut words.counts)?;
+        let total = affordable(&words.counts)?;
+        numbers.decode(input, count, blobs, &mut words.tail_lengths)?;
+        words.tails.clear();
+        words.tails.resize(affordable(&words.tail_lengths)?, 0);
+        blobs.decode(input, &mut words.tails)?;
+        words.indexes.clear();
+        words.indexes.resize(total, 0);
+        match input.byte()? {
+            BYTES => blobs.decode(input, &mut words.indexes),
+            width @ 0..=8 => {
+                let packed = input.bytes(packed_length(total, u32::from(width)))?;
+                words::unpack(packed, u32::from(width), &mut words.indexes).ok_or(Fault::Unused)
+            }
+            _ => Err(Fault::Form),
+        }
+    }
+}
+
+impl WordDecoder {
+    /// Writes the texts, for which there is just the room from `end` on.
+    fn write(&self, mut end: usize, pool: &mut Vec<u8>) {
+        let length = pool.len();
+        // What is short is copied as a fixed number of bytes, and what is too much overwritten by what follows.
+        pool.resize(length + STRIDE, 0);
+        let (mut numbers, mut tails) = (&self.indexes[..], &self.tails[..]);
+        for (&count, &tail) in self.counts.iter().zip(&self.tail_lengths) {
+            let own;
+            (own, numbers) = numbers.split_at(usize::try_from(count).unwrap_or(0));
+            for &index in own {
+                let Span { start, length } = self.words[usize::from(index)];
+                let (start, length) = (start as usize, length as usize);
+                if length <= STRIDE {
+                    pool[end..end + STRIDE].copy_from_slice(&self.text[start..start + STRIDE]);
+                } else {
+                    pool[end..end + length].copy_from_slice(&self.text[start..start + length]);
+                }
+                end += length;
+            }
+            let (tail, rest) = tails.split_at(usize::try_from(tail).unwrap_or(0));
+            pool[end..end + tail.len()].copy_from_slice(tail);
+            (end, tails) = (end + tail.len(), rest);
+        }
+        pool.truncate(length);
+    }
+}
+
+/// The sum of lengths, if it is one.
+fn sum(lengths: &[u64]) -> Option<usize> {
+    usize::try_from(lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length))?).ok()
+}
+
+/// Strings of these lengths, one after the other from `begin` on. Where they are `text`, each is by itself.
+fn push_spans(lengths: &[u64], begin: u32, text: Option<&str>, spans: &mut Vec<Span>) -> Result<(), Fault> {
+    let mut start = begin;
+    spans.reserve(lengths.len());
+    for &length in lengths {
+        let length = u32::try_from(length).map_err(|_| Fault::TooLarge)?;
+        if text.is_some_and(|text| !text.is_char_boundary((start - begin) as usize)) {
+            return Err(Fault::NotText);
+        }
+        spans.push(Span { start, length });
+        start = start.checked_add(length).ok_or(Fault::TooLarge)?;
+    }
+    Ok(())
 }
 
 /// Adds `length` zeros to the pool: where they begin.

@@ -3,10 +3,16 @@
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
 use super::super::table::{Table, is_hopeless};
-use super::{CONSTANT, DICTIONARY, PLAIN};
+use super::words::{self, Width, Words};
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS};
+use crate::seal::account::Account;
 use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
+
+/// When so many strings are all different, and longer than this, no dictionary is made of them.
+const HOPELESS: usize = 64;
+const LONG: usize = 256;
 
 /// Writes columns of strings. Holds only memory to be used again.
 #[derive(Default)]
@@ -17,6 +23,7 @@ pub(in super::super) struct StringEncoder {
     indexes: Vec<u64>,
     lengths: Vec<u64>,
     bytes: Vec<u8>,
+    words: Words,
     met: Met,
 }
 
@@ -47,13 +54,18 @@ impl StringEncoder {
             out.push(CONSTANT);
             varint::push(first.len() as u64, out);
             blobs.encode(first, out);
-        } else if self.number(strings) && self.dictionary_is_smaller(strings) {
+        } else if self.number(strings, &mut blobs.account) && self.dictionary_is_smaller(strings) {
             out.push(DICTIONARY);
+            let start = out.len();
             varint::push(self.firsts.len() as u64, out);
             let firsts = std::mem::take(&mut self.firsts);
             self.plain(firsts.iter().map(|&index| strings[index]), numbers, blobs, out);
             self.firsts = firsts;
+            blobs.account.dictionaries += out.len() - start;
             numbers.encode_indexes(&self.indexes, blobs, out);
+        } else if self.words.split_all(strings, |sample| blobs.try_on(sample)) {
+            out.push(WORDS);
+            self.write_words(numbers, blobs, out);
         } else {
             out.push(PLAIN);
             self.plain(strings.iter().copied(), numbers, blobs, out);
@@ -86,9 +98,37 @@ impl StringEncoder {
         blobs.encode(&self.bytes, out);
     }
 
+    fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+        let Words { text, lengths, indexes, counts, tails, tail_lengths, .. } = &self.words;
+        varint::push(lengths.len() as u64, out);
+        numbers.encode(lengths, blobs, out);
+        blobs.encode(text, out);
+        numbers.encode(counts, blobs, out);
+        numbers.encode(tail_lengths, blobs, out);
+        blobs.encode(tails, out);
+        match self.words.width(blobs.is_patient()) {
+            Width::Bits(width) => {
+                out.push(u8::try_from(width).unwrap_or(BYTES));
+                words::pack(indexes, width, out);
+            }
+            Width::Bytes => {
+                out.push(BYTES);
+                blobs.encode(indexes, out);
+            }
+        }
+    }
+
     /// Numbers the distinct strings; false where there are too many.
-    fn number(&mut self, strings: &[&[u8]]) -> bool {
+    fn number(&mut self, strings: &[&[u8]], account: &mut Account) -> bool {
+        let numbered = self.number_all(strings);
+        account.looked_up += self.indexes.len() as u64;
+        account.found += (self.indexes.len() - self.firsts.len()) as u64;
+        numbered
+    }
+
+    fn number_all(&mut self, strings: &[&[u8]]) -> bool {
         const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
+        let long = strings.iter().take(HOPELESS).map(|string| string.len()).sum::<usize>() > HOPELESS * LONG;
         self.table.clear();
         self.firsts.clear();
         self.indexes.clear();
@@ -105,7 +145,10 @@ impl StringEncoder {
                 self.firsts.push(place);
             }
             self.indexes.push(index as u64);
-            if is_hopeless(place + 1, self.firsts.len()) {
+            let met = place + 1;
+            // Long strings cost much to look at, and a dictionary of them is worth little.
+            let all_new = met == HOPELESS && self.firsts.len() == met && long;
+            if all_new || is_hopeless(met, self.firsts.len()) {
                 return false;
             }
         }

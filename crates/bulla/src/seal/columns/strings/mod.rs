@@ -5,11 +5,13 @@
 //! | 0 | constant | varint length; blob of the string |
 //! | 1 | dictionary | varint number of distinct strings; those, as in form 2; integer column of indexes |
 //! | 2 | plain | integer column of lengths; blob of all strings, one after the other |
+//! | 3 | words | varint number of words; those, as in form 2; integer column of how many words each string has; the strings' tails, as in form 2; u8 width; the words' numbers |
 //!
 //! A column of no strings takes no bytes.
 
 mod decode;
 mod encode;
+mod words;
 
 pub(super) use decode::{Span, StringDecoder, StringLimits};
 pub(super) use encode::StringEncoder;
@@ -17,3 +19,7 @@ pub(super) use encode::StringEncoder;
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;
 pub(super) const PLAIN: u8 = 2;
+pub(super) const WORDS: u8 = 3;
+
+/// In place of a width: the numbers of words are a blob of a byte each.
+const BYTES: u8 = 9;

@@ -98,7 +98,25 @@ fn strings_take_the_form_that_suits_them() {
         (0..3000).map(|_| format!("{:016x}", random.below(u64::MAX)).into_bytes()).collect();
     let pool: Vec<Vec<u8>> =
         (0..20_000).map(|_| format!("address {}", random.below(5000)).into_bytes()).collect();
+    let mut texts = |words: &[&str], length| -> Vec<Vec<u8>> {
+        let mut text = || {
+            let mut text = std::iter::repeat_with(|| words[random.below(words.len() as u64) as usize]);
+            let mut text = text.by_ref().take(length / 2).collect::<Vec<_>>().join(" ").into_bytes();
+            text.truncate(length);
+            text
+        };
+        (0..50).map(|_| text()).collect()
+    };
+    let many = (0..300).map(|index| format!("word{index}")).collect::<Vec<_>>();
+    let two_words = texts(&["the", "data"], 4096);
+    let long_words = texts(&["pseudonymisation", "accountability", "of"], 3000);
+    let some_words = texts(&many.iter().take(60).map(String::as_str).collect::<Vec<_>>(), 2000);
+    let too_many_words = texts(&many.iter().map(String::as_str).collect::<Vec<_>>(), 2000);
     for (name, form, values) in [
+        ("two words", strings::WORDS, two_words),
+        ("long words", strings::WORDS, long_words),
+        ("some words", strings::WORDS, some_words),
+        ("too many words", strings::PLAIN, too_many_words),
         ("all alike", strings::CONSTANT, vec![b"same".to_vec(); 3000]),
         ("all empty", strings::CONSTANT, vec![Vec::new(); 3000]),
         ("one", strings::CONSTANT, vec![vec![b'x'; 60_000]]),
@@ -112,13 +130,24 @@ fn strings_take_the_form_that_suits_them() {
         let mut blobs = BlobEncoder::new(Compression::new(1).unwrap());
         StringEncoder::default().encode(&views, &mut NumberEncoder::default(), &mut blobs, &mut out);
         assert_eq!(out[0], form, "{name}");
-        let (mut pool, mut spans) = (Vec::new(), Vec::new());
-        let (mut input, mut budget) = (Input { rest: &out }, Budget { left: 1 << 20 });
-        StringDecoder::default()
-            .decode(&mut input, views.len(), TEXT, &mut budget, &mut pool, &mut spans)
-            .unwrap();
+        let length = values.iter().map(Vec::len).sum::<usize>();
+        let decode = |limit| {
+            let (mut pool, mut spans) = (Vec::new(), Vec::new());
+            let (mut input, mut budget) = (Input { rest: &out }, Budget { left: limit });
+            StringDecoder::default()
+                .decode(&mut input, views.len(), TEXT, &mut budget, &mut pool, &mut spans)
+                .map(|()| (pool, spans, budget.left))
+        };
+        let (pool, spans, left) = decode(length).unwrap();
         let back = spans.iter().map(|span| &pool[span.start as usize..][..span.length as usize]);
         assert!(back.eq(views.iter().copied()), "{name}");
+        if form == strings::WORDS || form == strings::PLAIN {
+            assert_eq!(left, 0, "{name}");
+            assert!(length == 0 || decode(length - 1).is_err(), "{name}");
+        }
+        if form == strings::WORDS {
+            assert!(out.len() < length / 4, "{name}: {} of {length}", out.len());
+        }
     }
 }
 

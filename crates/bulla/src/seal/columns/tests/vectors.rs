@@ -127,6 +127,15 @@ fn inputs() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ),
         ("plain strings", rows(4, &|index| row(&timed(0).actor(["", "ä", "actor 2", "3"][index as usize])))),
         (
+            "words",
+            rows(8, &|index| {
+                let words =
+                    (0..12).map(|word| ["the", "data", "a"][(scattered(index * 12 + word) % 3) as usize]);
+                let text = words.collect::<Vec<_>>().join(" ");
+                row(&Entry::new("op", "").time(1000).payload(&text))
+            }),
+        ),
+        (
             "bitmap",
             rows(11, &|index| row(&if index % 3 == 0 { timed(index).flags(1) } else { timed(index) })),
         ),
@@ -199,6 +208,16 @@ const CLIENT: usize = 8;
 const PAYLOAD: usize = 11;
 const SUBJECT: usize = 12;
 
+/// Two payloads of the words "a " and "b ": lengths, text, counts, lengths of tails, tails, width, numbers.
+const WORDS: [u8; 19] = [1, 3, 2, 0, 2, 0, b'a', b' ', b'b', b' ', 0, 2, 0, 1, 0, b'x', b'y', 1, 0b0110];
+
+/// These, altered.
+fn words(alter: impl FnOnce(&mut [u8; 19])) -> Vec<u8> {
+    let mut words = WORDS;
+    alter(&mut words);
+    Parts::field(PAYLOAD, &words)
+}
+
 fn made_by_hand() -> Vec<Value> {
     let base = |time: i64| Entry { operation: "x", time: Some(time), ..Entry::default() };
     let times = |times: &[i64]| times.iter().map(|&time| row(&base(time))).collect::<Vec<_>>();
@@ -236,6 +255,12 @@ fn made_by_hand() -> Vec<Value> {
         ("a bitmap of all", Parts::field(STATUS, &[2, 0, 0b11, 0, 9]), all(base(5).status(9))),
         ("a bitmap of none", Parts::field(STATUS, &[2, 0, 0]), all(base(5))),
         ("a group", Parts::grouped(|_| ()), all(base(5))),
+        ("words", words(|_| ()), vec![row(&base(5).payload("a b x")), row(&base(5).payload("b a y"))]),
+        (
+            "words in bytes",
+            Parts::field(PAYLOAD, &[&WORDS[..17], &[9, 0, 0, 1, 1, 0]].concat()),
+            vec![row(&base(5).payload("a b x")), row(&base(5).payload("b a y"))],
+        ),
         ("zstd", Parts::field(PAYLOAD, &zstd_payload), all(base(5).payload(&[0; 100]))),
         ("LZ4", Parts::field(PAYLOAD, &lz4_payload), all(base(5).payload(&[b'a'; 100]))),
         (
@@ -332,7 +357,21 @@ fn malformed() -> Vec<Value> {
             "operation",
             "Range",
         ),
-        ("unknown string form", Parts::with(|parts| parts.operation[0] = 3), 2, 1000, "operation", "Form"),
+        ("unknown string form", Parts::with(|parts| parts.operation[0] = 4), 2, 1000, "operation", "Form"),
+        ("no vocabulary", Parts::field(PAYLOAD, &[1, 3, 0]), 2, 1000, "payload", "Range"),
+        ("a vocabulary of 257", Parts::field(PAYLOAD, &[1, 3, 0x81, 2]), 2, 1000, "payload", "Range"),
+        ("an empty word", words(|at| at[3..6].copy_from_slice(&[0, 0, 0])), 2, 1000, "payload", "Range"),
+        ("more words than the limit", words(|at| at[11] = 0x7f), 2, 200, "payload", "TooLarge"),
+        (
+            "a word past the vocabulary",
+            words(|at| at[17..19].copy_from_slice(&[2, 0xff])),
+            2,
+            1000,
+            "payload",
+            "Range",
+        ),
+        ("a bit of no word", words(|at| at[18] |= 0x10), 2, 1000, "payload", "Unused"),
+        ("an unknown width of words", words(|at| at[17] = 10), 2, 1000, "payload", "Form"),
         ("an unknown presence", Parts::field(STATUS, &[3]), 2, 1000, "status", "Form"),
         (
             "a bitmap with a bit too many",

@@ -1,0 +1,166 @@
+//! What Bulla is meant to reach, against what was measured.
+
+use crate::contest::{Case, Contender};
+use crate::measure::figure;
+use crate::suite::{BULLA, CONVENTIONAL, name};
+use bulla_workload::Workload;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a MiB, in MB.
+const MB: f64 = 1.048_576;
+
+/// One thing to reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) case: String,
+    pub(crate) about: String,
+    pub(crate) value: f64,
+    pub(crate) least: Option<f64>,
+    pub(crate) most: Option<f64>,
+    pub(crate) holds: bool,
+}
+
+/// The claims about the cases that were measured. What was not measured is not claimed.
+pub(crate) fn check(cases: &[Case]) -> Vec<Claim> {
+    let mut claims = Claims { cases, checked: Vec::new() };
+    let (rate, bytes) = (figure::RATE, figure::DISK);
+    for (case, faster, smaller) in [
+        (name::GDPR_OS, 4.0, 0.6),
+        (Workload::Gdpr.name(), 3.0, 1.0),
+        (Workload::Gdpr50.name(), 3.0, 1.0),
+        (Workload::Json.name(), 3.0, 1.0),
+    ] {
+        claims.against(case, rate, "entries/s against conventional", |ratio| {
+            (ratio >= faster, Some(faster), None)
+        });
+        claims.against(case, bytes, "bytes against conventional", |ratio| {
+            (ratio <= smaller, None, Some(smaller))
+        });
+    }
+    for (case, faster) in [(name::WEB_ONE, 20.0), (Workload::WebAdversarial.name(), 8.0)] {
+        claims.against(case, rate, "entries/s against conventional", |ratio| {
+            (ratio >= faster, Some(faster), None)
+        });
+    }
+    let over = |one: &'static str, other: &'static str| {
+        move |run: &Contender| Some(run.median(one)? / run.median(other)?)
+    };
+    let memory = |run: &Contender| Some(run.median(figure::MEMORY)? * MB);
+    claims.at_most(name::WEB_ONE, "bytes against the entropy bound", 1.10, over(bytes, figure::BOUND));
+    claims.at_most(name::WEB_ONE, "memory, MB", 105.0, memory);
+    claims.at_most(Workload::WebAdversarial.name(), "bytes against text", 0.25, over(bytes, figure::TEXT));
+    claims.at_most(Workload::WebAdversarial.name(), "memory, MB", 256.0, memory);
+    claims.at_most(Workload::Gdpr.name(), "share for integrity", 0.01, |run| run.median(figure::INTEGRITY));
+    claims.at_most(Workload::Web.name(), "share for integrity", 0.03, |run| run.median(figure::INTEGRITY));
+    for case in [
+        Workload::Gdpr,
+        Workload::Gdpr50,
+        Workload::Json,
+        Workload::Web,
+        Workload::WebSubjects,
+        Workload::WebAdversarial,
+    ] {
+        claims.at_least(case.name(), "verified/s against entries/s", 1.0, over(figure::VERIFIED, rate));
+    }
+    claims.writers();
+    claims.at_most(name::SLOW, "bytes per entry", 60.0, |run| run.median(bytes));
+    for case in [name::LATENCY_SMALL, name::LATENCY_LARGE] {
+        claims.at_most(case, "append p50 against a copy", 3.0, over("append_p50_ns", "copy_p50_ns"));
+        claims.at_most(case, "append p99.9, us", 100.0, |run| Some(run.median("append_p99_9_ns")? / 1e3));
+    }
+    claims.at_most(name::ACCESS, "bytes against zstd -3", 1.0, over(bytes, "zstd_3_bytes_per_entry"));
+    claims.checked
+}
+
+struct Claims<'a> {
+    cases: &'a [Case],
+    checked: Vec<Claim>,
+}
+
+impl<'a> Claims<'a> {
+    fn case(&self, name: &str) -> Option<&'a Case> {
+        self.cases.iter().find(|case| case.name == name)
+    }
+
+    fn push(
+        &mut self,
+        case: &str,
+        about: &str,
+        value: f64,
+        (holds, least, most): (bool, Option<f64>, Option<f64>),
+    ) {
+        let (case, about) = (case.to_owned(), about.to_owned());
+        self.checked.push(Claim { case, about, value, least, most, holds });
+    }
+
+    fn against(
+        &mut self,
+        case: &str,
+        figure: &str,
+        about: &str,
+        check: impl Fn(f64) -> (bool, Option<f64>, Option<f64>),
+    ) {
+        let ratio = self.case(case).and_then(|case| case.ratio(BULLA, CONVENTIONAL, figure));
+        if let Some(ratio) = ratio {
+            self.push(case, about, ratio.median, check(ratio.median));
+        }
+    }
+
+    fn at_most(&mut self, case: &str, about: &str, most: f64, value: impl Fn(&Contender) -> Option<f64>) {
+        if let Some(value) = self.case(case).and_then(|case| value(case.contender(BULLA)?)) {
+            self.push(case, about, value, (value <= most, None, Some(most)));
+        }
+    }
+
+    fn at_least(&mut self, case: &str, about: &str, least: f64, value: impl Fn(&Contender) -> Option<f64>) {
+        if let Some(value) = self.case(case).and_then(|case| value(case.contender(BULLA)?)) {
+            self.push(case, about, value, (value >= least, Some(least), None));
+        }
+    }
+
+    /// That a second writer makes an entry take no more of the processors, nor less.
+    fn writers(&mut self) {
+        let ratio =
+            self.case(name::GDPR_WRITERS).and_then(|case| case.ratio("2 writers", "1 writers", figure::CPU));
+        if let Some(ratio) = ratio {
+            let value = ratio.median;
+            let holds = (0.9..=1.1).contains(&value);
+            self.push(name::GDPR_WRITERS, "CPU per entry, 2 against 1", value, (holds, Some(0.9), Some(1.1)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::tests::case;
+
+    fn held(cases: &[Case], about: &str) -> Vec<bool> {
+        check(cases).iter().filter(|claim| claim.about == about).map(|claim| claim.holds).collect()
+    }
+
+    #[test]
+    fn a_claim_holds_up_to_its_bound() {
+        for (bulla, holds) in [(300.0, true), (299.0, false)] {
+            let cases = [case("json", figure::RATE, &[(BULLA, &[bulla]), (CONVENTIONAL, &[100.0])])];
+            assert_eq!(held(&cases, "entries/s against conventional"), [holds]);
+        }
+        for (bytes, holds) in [(60.0, true), (60.1, false)] {
+            assert_eq!(
+                held(&[case(name::SLOW, figure::DISK, &[(BULLA, &[bytes])])], "bytes per entry"),
+                [holds]
+            );
+        }
+        for (second, holds) in [(1.09, true), (1.12, false), (0.8, false)] {
+            let cases =
+                [case(name::GDPR_WRITERS, figure::CPU, &[("1 writers", &[1.0]), ("2 writers", &[second])])];
+            assert_eq!(held(&cases, "CPU per entry, 2 against 1"), [holds]);
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_claimed() {
+        assert!(check(&[]).is_empty());
+        assert!(check(&[case("json", figure::RATE, &[(BULLA, &[1.0])])]).is_empty());
+    }
+}

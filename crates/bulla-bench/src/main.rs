@@ -1,0 +1,268 @@
+//! `bulla-bench`: measures Bulla, and beside it, in the same rounds, what it is compared with.
+
+mod access;
+mod append;
+mod arena;
+mod baseline;
+mod claims;
+mod contest;
+mod erase;
+mod feed;
+mod integrity;
+mod knobs;
+mod latency;
+mod layout;
+mod limits;
+mod machine;
+mod measure;
+mod process;
+mod published;
+mod report;
+mod slow;
+mod statistics;
+mod suite;
+mod trial;
+
+use bulla_workload::Workload;
+use claims::Claim;
+use clap::{Parser, Subcommand};
+use contest::{Case, Results};
+use knobs::Knobs;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trial::{Failure, Trial};
+
+/// Measures Bulla, and what it is compared with, on this machine.
+#[derive(Parser)]
+#[command(name = "bulla-bench", version, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Every run is a process of its own; contenders take turns, round by round. Absolute
+figures say as much of the machine as of the programs: compare within one run.
+
+Example:
+  bulla-bench gdpr --baseline --rounds 5 --durability os --erasure off";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Operations on personal data, 4096 bytes of two words, as the thesis has them
+    Gdpr(Run),
+    /// The same, of fifty words
+    #[command(name = "gdpr-50")]
+    Gdpr50(Run),
+    /// An application's events, 200 to 600 bytes of JSON
+    Json(Run),
+    /// A web server's requests, as Loggr has them
+    Web(Run),
+    /// The same, the client as data subject
+    WebSubjects(Run),
+    /// Requests for 1,300,000 long locations
+    WebAdversarial(Run),
+    /// A real access log in the combined format, against zstd on its text
+    Access(Access),
+    /// Short lines, each proven, beside schemes on SQLite
+    Integrity(Run),
+    /// A thousand entries a second, from a hundred producers
+    Slow(Run),
+    /// How long an append takes at half the load that is possible
+    Latency(Run),
+    /// What memcpy, AES-256-GCM, SHA-256 and zstd take by themselves
+    Limits(Run),
+    /// How long an erasure takes beside appends
+    Erase(Run),
+    /// All of it, and whether Bulla reaches what it is meant to
+    All(All),
+    /// Print and plot results that were written with --json
+    Report(Report),
+    #[command(hide = true)]
+    Trial { trial: String, directory: PathBuf },
+}
+
+#[derive(clap::Args)]
+struct Run {
+    #[command(flatten)]
+    knobs: Knobs,
+
+    #[command(flatten)]
+    session: Session,
+
+    /// Run what this workload is compared with, too
+    #[arg(long)]
+    baseline: bool,
+}
+
+#[derive(clap::Args)]
+struct Access {
+    /// The log
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(clap::Args)]
+struct All {
+    #[command(flatten)]
+    knobs: Knobs,
+
+    #[command(flatten)]
+    session: Session,
+
+    /// A real access log, for the case `access`
+    #[arg(long, value_name = "FILE")]
+    access: Option<PathBuf>,
+
+    /// Only the cases whose names begin with this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// Three rounds of two seconds, unless told otherwise: to see that all is well, not to quote
+    #[arg(long)]
+    short: bool,
+}
+
+#[derive(clap::Args)]
+struct Session {
+    /// How often each contender runs [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: Option<u16>,
+
+    /// Write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write plots to this directory
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+
+    /// Where logs are written while they are measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    place: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Report {
+    /// The results
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Write plots to this directory
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("bulla-bench: {failure}");
+            ExitCode::from(4)
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        let appends = |workload: Workload, run: Run| {
+            let cases = vec![suite::appends(workload.name(), workload, &run.knobs, run.baseline)];
+            run.session.run(cases)
+        };
+        match self {
+            Command::Gdpr(run) => appends(Workload::Gdpr, run),
+            Command::Gdpr50(run) => appends(Workload::Gdpr50, run),
+            Command::Json(run) => appends(Workload::Json, run),
+            Command::Web(run) => appends(Workload::Web, run),
+            Command::WebSubjects(run) => appends(Workload::WebSubjects, run),
+            Command::WebAdversarial(run) => appends(Workload::WebAdversarial, run),
+            Command::Access(Access { file, run }) => run.session.run(vec![suite::access(&file, &run.knobs)]),
+            Command::Integrity(run) => run.session.run(vec![suite::integrity(&run.knobs, run.baseline)]),
+            Command::Slow(run) => run.session.run(vec![suite::slow(&run.knobs)]),
+            Command::Latency(run) => run.session.run(suite::latency(&run.knobs).into()),
+            Command::Limits(run) => run.session.run(suite::limits(&run.knobs)),
+            Command::Erase(run) => run.session.run(vec![suite::erase(&run.knobs)]),
+            Command::All(all) => all.run(),
+            Command::Report(report) => report.run(),
+            Command::Trial { trial, directory } => {
+                let outcome = serde_json::from_str::<Trial>(&trial)?.run(&directory)?;
+                println!("{}", serde_json::to_string(&outcome)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl All {
+    fn run(mut self) -> Result<(), Failure> {
+        if self.short {
+            self.session.rounds.get_or_insert(3);
+            if self.knobs.entries.is_none() {
+                self.knobs.seconds.get_or_insert(2.0);
+            }
+        }
+        let mut cases = suite::all(&self.knobs, self.access.as_ref());
+        if let Some(only) = &self.only {
+            cases.retain(|case| case.name.starts_with(only));
+        }
+        self.session.run_and(cases, claims::check)
+    }
+}
+
+impl Session {
+    fn run(self, cases: Vec<Case>) -> Result<(), Failure> {
+        self.run_and(cases, |_| Vec::new())
+    }
+
+    /// Runs cases and makes claims about them.
+    fn run_and(self, mut cases: Vec<Case>, claims: fn(&[Case]) -> Vec<Claim>) -> Result<(), Failure> {
+        const ROUNDS: u16 = 5;
+        // A file that cannot be written is found out before an hour of measuring, not after.
+        if let Some(file) = &self.json {
+            fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(file)
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        let (started, rounds) = (machine::now(), self.rounds.unwrap_or(ROUNDS).into());
+        for case in &mut cases {
+            case.run(rounds, &self.place)?;
+        }
+        let results = Results {
+            machine: machine::Machine::look(&self.place),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            commit: machine::commit(),
+            started,
+            rounds,
+            claims: claims(&cases),
+            cases,
+        };
+        if let Some(file) = &self.json {
+            fs::write(file, serde_json::to_string_pretty(&results)? + "\n")?;
+        }
+        show(&results, self.plots.as_deref())
+    }
+}
+
+impl Report {
+    fn run(self) -> Result<(), Failure> {
+        let text =
+            fs::read_to_string(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let results =
+            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        show(&results, self.plots.as_deref())
+    }
+}
+
+fn show(results: &Results, plots: Option<&Path>) -> Result<(), Failure> {
+    print!("{}", report::text(results));
+    match plots {
+        Some(directory) => report::plot(results, directory),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,10 @@
+//! Results for people: tables and plots.
+
+mod format;
+mod plots;
+mod svg;
+mod table;
+mod tables;
+
+pub(crate) use plots::plot;
+pub(crate) use tables::text;

@@ -1,0 +1,107 @@
+//! The cases of each command.
+
+use crate::baseline::sqlite::Scheme;
+use crate::contest::{Case, Contender};
+use crate::knobs::{Knobs, Mode, Switch};
+use crate::trial::{Load, Task, Trial};
+use bulla_workload::Workload;
+use std::path::{Path, PathBuf};
+
+/// Names of contenders.
+pub(crate) const BULLA: &str = "bulla";
+pub(crate) const CONVENTIONAL: &str = "conventional";
+
+/// Names of the cases that claims are about; those of workloads are the workloads' own.
+pub(crate) mod name {
+    /// As the thesis measures: no keys for data subjects, synced at rotation.
+    pub(crate) const GDPR_OS: &str = "gdpr, no erasure, os";
+    pub(crate) const GDPR_WRITERS: &str = "gdpr, writers";
+    pub(crate) const WEB_ONE: &str = "web, 1 producer";
+    pub(crate) const ACCESS: &str = "access";
+    pub(crate) const INTEGRITY: &str = "integrity";
+    pub(crate) const SLOW: &str = "slow";
+    pub(crate) const LATENCY_SMALL: &str = "latency, 100 B";
+    pub(crate) const LATENCY_LARGE: &str = "latency, 4 KiB";
+    pub(crate) const ERASE: &str = "erase";
+}
+
+/// Bulla appends a workload, and beside it, if wished, the conventional pipeline.
+pub(crate) fn appends(name: &str, workload: Workload, knobs: &Knobs, baseline: bool) -> Case {
+    let mut contenders = vec![contender(BULLA, Task::Append(Load(workload)), knobs)];
+    if baseline {
+        contenders.push(contender(CONVENTIONAL, Task::Conventional(Load(workload)), knobs));
+    }
+    case(name, contenders)
+}
+
+/// The real log.
+pub(crate) fn access(file: &Path, knobs: &Knobs) -> Case {
+    let knobs = Knobs { erasure: Switch::Off, ..knobs.clone() };
+    case(name::ACCESS, vec![contender(BULLA, Task::Access(file.to_owned()), &knobs)])
+}
+
+pub(crate) fn integrity(knobs: &Knobs, baseline: bool) -> Case {
+    let mut contenders = vec![contender(BULLA, Task::Proofs, knobs)];
+    if baseline {
+        let schemes = [("sqlite-a", Scheme::A), ("sqlite-b", Scheme::B), ("sqlite-c", Scheme::C)];
+        contenders.extend(schemes.map(|(name, scheme)| contender(name, Task::Sqlite(scheme), knobs)));
+    }
+    case(name::INTEGRITY, contenders)
+}
+
+pub(crate) fn slow(knobs: &Knobs) -> Case {
+    case(name::SLOW, vec![contender(BULLA, Task::Slow, knobs)])
+}
+
+/// Entries of about 100 bytes and of about 4 KiB.
+pub(crate) fn latency(knobs: &Knobs) -> [Case; 2] {
+    [(name::LATENCY_SMALL, Workload::Slow), (name::LATENCY_LARGE, Workload::Gdpr)]
+        .map(|(name, workload)| case(name, vec![contender(BULLA, Task::Latency(Load(workload)), knobs)]))
+}
+
+pub(crate) fn limits(knobs: &Knobs) -> Vec<Case> {
+    let workloads = [Workload::Gdpr, Workload::Json, Workload::Web];
+    let one = |workload: Workload| contender("limits", Task::Limits(Load(workload)), knobs);
+    workloads.map(|workload| case(&format!("limits, {workload}"), vec![one(workload)])).into()
+}
+
+pub(crate) fn erase(knobs: &Knobs) -> Case {
+    case(name::ERASE, vec![contender(BULLA, Task::Erase, knobs)])
+}
+
+/// All of it.
+pub(crate) fn all(knobs: &Knobs, access_log: Option<&PathBuf>) -> Vec<Case> {
+    let published = Knobs { erasure: Switch::Off, durability: Mode::Os, ..knobs.clone() };
+    let one = Knobs { producers: 1, ..knobs.clone() };
+    let writers = [1, 2].map(|writers| {
+        let knobs = Knobs { writers: Some(writers), ..knobs.clone() };
+        contender(&format!("{writers} writers"), Task::Append(Load(Workload::Gdpr)), &knobs)
+    });
+    let mut cases = vec![
+        appends(name::GDPR_OS, Workload::Gdpr, &published, true),
+        appends(Workload::Gdpr.name(), Workload::Gdpr, knobs, true),
+        case(name::GDPR_WRITERS, writers.into()),
+    ];
+    for workload in [Workload::Gdpr50, Workload::Json] {
+        cases.push(appends(workload.name(), workload, knobs, true));
+    }
+    cases.push(appends(name::WEB_ONE, Workload::Web, &one, true));
+    for workload in [Workload::Web, Workload::WebSubjects, Workload::WebAdversarial] {
+        cases.push(appends(workload.name(), workload, knobs, true));
+    }
+    cases.extend(access_log.map(|file| access(file, knobs)));
+    cases.push(integrity(knobs, true));
+    cases.push(slow(knobs));
+    cases.extend(latency(knobs));
+    cases.push(erase(knobs));
+    cases.extend(limits(knobs));
+    cases
+}
+
+fn case(name: &str, contenders: Vec<Contender>) -> Case {
+    Case { name: name.to_owned(), contenders }
+}
+
+fn contender(name: &str, task: Task, knobs: &Knobs) -> Contender {
+    Contender::new(name, Trial { task, knobs: knobs.clone() })
+}

@@ -1,0 +1,112 @@
+//! One run of one program, in a process of its own: memory and caches are its own then.
+
+use crate::baseline::{conventional, sqlite};
+use crate::knobs::Knobs;
+use crate::{access, append, erase, integrity, latency, limits, slow};
+use bulla_workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Task {
+    /// Bulla appends a workload, and verifies it.
+    Append(Load),
+    /// The conventional pipeline appends it.
+    Conventional(Load),
+    /// Bulla appends the log in this file.
+    Access(PathBuf),
+    /// Bulla appends and proves the lines of the integrity benchmark.
+    Proofs,
+    /// One of that benchmark's schemes does.
+    Sqlite(sqlite::Scheme),
+    /// Bulla appends what little happens.
+    Slow,
+    /// Bulla appends at times that are set beforehand.
+    Latency(Load),
+    /// What a workload's rows take by themselves.
+    Limits(Load),
+    /// Bulla erases beside appends.
+    Erase,
+}
+
+/// A workload, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Load(pub(crate) Workload);
+
+impl From<Load> for String {
+    fn from(load: Load) -> String {
+        load.0.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Load {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let found = Workload::ALL.into_iter().find(|workload| workload.name() == name);
+        found.map(Load).ok_or_else(|| format!("there is no workload `{name}`"))
+    }
+}
+
+/// A run that is to be done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Trial {
+    pub(crate) task: Task,
+    pub(crate) knobs: Knobs,
+}
+
+/// What came out of a run: figures by name, and where there is one, a distribution of latencies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) figures: BTreeMap<String, f64>,
+    /// Percentile and nanoseconds, for each kind of what was timed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) latencies: BTreeMap<String, Vec<(f64, f64)>>,
+}
+
+impl Outcome {
+    pub(crate) fn set(&mut self, name: impl Into<String>, figure: f64) {
+        self.figures.insert(name.into(), figure);
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied()
+    }
+}
+
+impl Trial {
+    /// Runs it in a child process, which keeps its files in a directory below `place` that is gone afterwards.
+    pub(crate) fn run_apart(&self, place: &Path) -> Result<Outcome, Failure> {
+        let directory = tempfile::Builder::new().prefix("bulla-bench-").tempdir_in(place)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("trial").arg(serde_json::to_string(self)?).arg(directory.path());
+        let ran = command.stderr(Stdio::inherit()).output()?;
+        if !ran.status.success() {
+            return Err(format!("a run ended with {}", ran.status).into());
+        }
+        Ok(serde_json::from_slice(&ran.stdout)?)
+    }
+
+    /// Runs it in this process, with its files in `directory`.
+    pub(crate) fn run(&self, directory: &Path) -> Result<Outcome, Failure> {
+        let knobs = &self.knobs;
+        match &self.task {
+            Task::Append(load) => append::run(load.0, knobs, directory),
+            Task::Conventional(load) => conventional::run(load.0, knobs, directory),
+            Task::Access(file) => access::run(file, knobs, directory),
+            Task::Proofs => integrity::run(knobs, directory),
+            Task::Sqlite(scheme) => sqlite::run(*scheme, knobs, directory),
+            Task::Slow => slow::run(knobs, directory),
+            Task::Latency(load) => latency::run(load.0, knobs, directory),
+            Task::Limits(load) => limits::run(load.0, knobs),
+            Task::Erase => erase::run(knobs, directory),
+        }
+    }
+}

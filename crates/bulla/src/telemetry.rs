@@ -1,0 +1,192 @@
+//! What a log has done since it was opened, and how deep it is in work.
+//!
+//! Everything is counted once a block, a group of frames or a wait, never once an entry.
+
+use crate::environment::Clock;
+use crate::seal::account::{Account, Task};
+use serde::{Serialize, Serializer};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A snapshot, by [`crate::Log::telemetry`]. Times serialise as whole nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Telemetry {
+    /// Entries that were committed.
+    pub entries: u64,
+    /// Blocks that were sealed, and the personal groups in them.
+    pub blocks: u64,
+    /// See `blocks`.
+    pub groups: u64,
+    /// Bytes of the rows that were sealed: what the entries come to before they are encoded.
+    pub row_bytes: u64,
+    /// Bytes that were written to segments.
+    pub written_bytes: u64,
+    /// Entries that were refused because a field breaks a limit.
+    pub refused: u64,
+    /// Entries that found no memory in time.
+    pub timeouts: u64,
+    /// Entries that were lost inside; a gap in the log says so, too.
+    pub lost: u64,
+    /// How often appending waited for memory.
+    pub backpressure: Waits,
+    /// Segments that were begun.
+    pub segments: u64,
+    /// Segments that were given up because a write or a sync failed.
+    pub abandoned: u64,
+    /// Syncs of segments.
+    pub syncs: Waits,
+    /// Checkpoints that were published.
+    pub checkpoints: Waits,
+    /// Strings that were looked up in a block's dictionaries, and those that were there already.
+    pub dictionary_lookups: u64,
+    /// See `dictionary_lookups`.
+    pub dictionary_hits: u64,
+    /// Processor time.
+    pub stages: Stages,
+    /// How much is under way now.
+    pub queues: Queues,
+}
+
+/// Things that take time: how often, how long together, and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Waits {
+    /// How often.
+    pub count: u64,
+    /// All of them together.
+    #[serde(serialize_with = "nanoseconds")]
+    pub time: Duration,
+    /// The longest.
+    #[serde(serialize_with = "nanoseconds")]
+    pub longest: Duration,
+}
+
+/// Processor time by what it was spent on, over all threads of the log. That of `append` is the caller's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stages {
+    /// Who is in which personal group, and their keys.
+    #[serde(serialize_with = "nanoseconds")]
+    pub group: Duration,
+    /// Rows to columns.
+    #[serde(serialize_with = "nanoseconds")]
+    pub encode: Duration,
+    /// General compressors.
+    #[serde(serialize_with = "nanoseconds")]
+    pub compress: Duration,
+    /// Units, their roots, digests.
+    #[serde(serialize_with = "nanoseconds")]
+    pub hash: Duration,
+    /// Encryption.
+    #[serde(serialize_with = "nanoseconds")]
+    pub encrypt: Duration,
+    /// The seal chain, writes and syncs.
+    #[serde(serialize_with = "nanoseconds")]
+    pub commit: Duration,
+    /// Checkpoints.
+    #[serde(serialize_with = "nanoseconds")]
+    pub checkpoint: Duration,
+}
+
+/// How much is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Queues {
+    /// Bytes of rows that wait for a block.
+    pub staged_bytes: u64,
+    /// Buffers of producers and of blocks that are being sealed.
+    pub buffers: u64,
+    /// Bytes of rows that have their numbers and are not committed yet.
+    pub in_flight_bytes: u64,
+    /// Sealed frames that wait to be committed.
+    pub sealed_frames: u64,
+}
+
+fn nanoseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Waits {
+    /// One more.
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.count += 1;
+        self.time += time;
+        self.longest = self.longest.max(time);
+    }
+}
+
+/// What threads count as they go.
+#[derive(Default)]
+pub(crate) struct Meter {
+    pub(crate) blocks: AtomicU64,
+    pub(crate) groups: AtomicU64,
+    pub(crate) row_bytes: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) timeouts: AtomicU64,
+    pub(crate) lost: AtomicU64,
+    looked_up: AtomicU64,
+    found: AtomicU64,
+    spent: [AtomicU64; Task::COUNT],
+    /// Processor time of what `spent` is the time of.
+    sealing: AtomicU64,
+    pub(crate) committing: AtomicU64,
+    pub(crate) publishing: AtomicU64,
+}
+
+/// Counts, which nothing is decided by.
+pub(crate) fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+impl Meter {
+    /// What sealing a block took, which took so much processor time.
+    pub(crate) fn sealed(&self, account: &Account, processor: u64) {
+        for (sum, spent) in self.spent.iter().zip(account.spent) {
+            count(sum, spent);
+        }
+        count(&self.sealing, processor);
+        count(&self.looked_up, account.looked_up);
+        count(&self.found, account.found);
+    }
+
+    /// What was counted here; the rest is for others to fill in.
+    pub(crate) fn read(&self) -> Telemetry {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let spent = self.spent.each_ref().map(read);
+        let (elapsed, processor) = (spent.iter().sum::<u64>(), read(&self.sealing));
+        // Threads are timed by a clock that is quick to read and goes on while they wait for a processor.
+        let share = |work: Task| {
+            let nanos = u128::from(spent[work as usize]) * u128::from(processor) / u128::from(elapsed.max(1));
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        Telemetry {
+            blocks: read(&self.blocks),
+            groups: read(&self.groups),
+            row_bytes: read(&self.row_bytes),
+            refused: read(&self.refused),
+            timeouts: read(&self.timeouts),
+            lost: read(&self.lost),
+            dictionary_lookups: read(&self.looked_up),
+            dictionary_hits: read(&self.found),
+            stages: Stages {
+                group: share(Task::Group),
+                encode: share(Task::Encode),
+                compress: share(Task::Compress),
+                hash: share(Task::Hash),
+                encrypt: share(Task::Encrypt),
+                commit: Duration::from_nanos(read(&self.committing)),
+                checkpoint: Duration::from_nanos(read(&self.publishing)),
+            },
+            ..Telemetry::default()
+        }
+    }
+}
+
+/// Works, and adds the processor time that it took.
+pub(crate) fn timed<T>(clock: &dyn Clock, sum: &AtomicU64, work: impl FnOnce() -> T) -> T {
+    let start = clock.processor();
+    let done = work();
+    count(sum, clock.processor().saturating_sub(start));
+    done
+}
