@@ -124,7 +124,7 @@ def write_index():
 def write_vault():
     """Records and entries of the vault's vectors, its files by name, and the text of a file of keys behind its counts."""
     vault = vectors("vault/vault.json")
-    for name in ("meta", "erasing"):
+    for name in ("meta", "erasing", "changes"):
         record = bytes.fromhex(vault[name])
         write("vault", name, record)
         write("vault", f"{name}-unchecked", record[:-4])

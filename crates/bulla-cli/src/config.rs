@@ -80,7 +80,10 @@ impl Config {
         let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         let settings = options.settings().into_iter().map(|setting| Key {
             name: setting.name.to_owned(),
-            values: vec![setting.value],
+            values: match setting.name {
+                PLACES => setting.value.split_terminator(',').map(str::to_owned).collect(),
+                _ => vec![setting.value],
+            },
             source: match setting.source {
                 SettingSource::File => "file",
                 SettingSource::Default => "default",
@@ -149,6 +152,9 @@ pub(crate) fn apply(configure: &Configure, place: &Place) -> Result<Configured, 
     Ok(done)
 }
 
+/// The setting that is a list.
+const PLACES: &str = "vault_replicas";
+
 /// A key and what it is.
 struct Key {
     name: String,
@@ -159,7 +165,7 @@ struct Key {
 impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
-            [value] if self.name != "log.recipients" => json!(value),
+            [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
             values => json!(values),
         };
         json!({ "value": value, "source": self.source })
@@ -171,7 +177,10 @@ impl Key {
             0 => format!("{:<width$}  {:<7}  {value}\n", self.name, self.source),
             _ => format!("{:<width$}  {:<7}  {value}\n", "", ""),
         };
-        self.values.iter().enumerate().map(line).collect()
+        match &self.values[..] {
+            [] => line((0, &"none".to_owned())),
+            values => values.iter().enumerate().map(line).collect(),
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
 use crate::place::Place;
-use bulla::control::Client;
+use bulla::control::{Client, Status};
+use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Say what a log is and how much is in it, without checking it.
 #[derive(clap::Args, Debug)]
@@ -24,17 +26,20 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let mut facts = Facts::from(bulla::info(self.place.directory())?);
-        facts.writer = self.writer(&facts);
+        if let Some(status) = self.writer(&facts) {
+            facts.writer = Some(status.process);
+            facts.tell_replicas(status.vault_replicas);
+        }
         if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
         Ok(Exit::Done)
     }
 }
 
 impl Info {
-    /// The process that has the log open, for whoever may ask it.
-    fn writer(&self, facts: &Facts) -> Option<u32> {
+    /// What the process that has the log open says, to whoever may ask it.
+    fn writer(&self, facts: &Facts) -> Option<Status> {
         let client = facts.locked.then(|| Client::connect(self.place.keys()))?;
-        client.ok()?.map(|client| client.status().process)
+        client.ok()?.map(|client| client.status().clone())
     }
 }
 
@@ -57,10 +62,43 @@ struct Facts {
     root: String,
     bytes: u64,
     segments: u64,
+    /// Where replicas of the vault lie.
+    vault_replicas: Vec<Replica>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
     writer: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Replica {
+    path: String,
+    /// What the writer says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_use: Option<bool>,
+    /// Why it is not in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+impl From<ReplicaState> for Replica {
+    fn from(ReplicaState { path, failure }: ReplicaState) -> Self {
+        Replica { path, in_use: Some(failure.is_none()), failure }
+    }
+}
+
+impl Replica {
+    fn at(path: &Path) -> Self {
+        Replica { path: path.display().to_string(), in_use: None, failure: None }
+    }
+
+    fn to_text(&self) -> String {
+        match (self.in_use, &self.failure) {
+            (None, _) => self.path.clone(),
+            (_, None) => format!("{}  in use", self.path),
+            (_, Some(failure)) => format!("{}  left out: {failure}", self.path),
+        }
+    }
 }
 
 impl From<bulla::Info> for Facts {
@@ -79,6 +117,7 @@ impl From<bulla::Info> for Facts {
             root: info.root.to_base64(),
             bytes: info.bytes,
             segments: info.segments,
+            vault_replicas: info.vault_replicas.iter().map(|path| Replica::at(path)).collect(),
             locked: info.locked,
             writer: None,
         }
@@ -86,6 +125,13 @@ impl From<bulla::Info> for Facts {
 }
 
 impl Facts {
+    /// Which replicas a writer has, and which it has left out; of those that count only when it opens the log again it
+    /// says nothing.
+    fn tell_replicas(&mut self, states: Vec<ReplicaState>) {
+        self.vault_replicas.retain(|replica| states.iter().all(|state| state.path != replica.path));
+        self.vault_replicas.extend(states.into_iter().map(Replica::from));
+    }
+
     fn to_text(&self) -> String {
         let number = |number: u64| number.to_string();
         let mut lines = vec![
@@ -110,6 +156,7 @@ impl Facts {
             ("bytes", number(self.bytes)),
             ("segments", number(self.segments)),
         ]);
+        lines.extend(self.vault_replicas.iter().map(|replica| ("replica", replica.to_text())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

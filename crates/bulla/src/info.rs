@@ -10,7 +10,7 @@ use crate::verify;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Info {
     pub segments: u64,
     /// The whole seconds that the first covered frame begins, and the last one ends in.
     pub times: Option<(i64, i64)>,
+    /// Where the replicas of its vault lie.
+    pub vault_replicas: Vec<PathBuf>,
     /// Whether a writer has it open.
     pub locked: bool,
 }
@@ -61,7 +63,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: &dyn Store) -> Result<Info> {
-    let (config, _) = config::load_of_log(store)?;
+    let (config, options) = config::load_of_log(store)?;
     let checkpoint = recover::read_checkpoint(store, &config)?;
     let size = checkpoint.size;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
@@ -87,6 +89,7 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         bytes: bytes_below(store, "")?,
         segments: segment::list(store)?.0.len() as u64,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
+        vault_replicas: options.into_vault_replicas(),
         locked: verify::is_live(store)?,
     })
 }

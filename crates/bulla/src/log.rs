@@ -16,6 +16,7 @@ use crate::stage::buffer::{ROW_PREFIX, Writer};
 use crate::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
 use crate::store::{FileSystem, Store};
 use crate::telemetry::{Telemetry, count};
+use crate::vault::ReplicaState;
 use bulla_proof::Entry;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
@@ -138,7 +139,7 @@ impl Log {
         crate::configure::remove_leftover(&*log);
         // Before anything is written: a key that is missing is found out here.
         let (config, _) = crate::config::load(&*log)?;
-        let minimise = Minimise::load(&config, &*keys)?.map(Arc::new);
+        let minimise = Minimise::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
         if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
@@ -217,6 +218,12 @@ impl Log {
         self.control.as_ref()?.as_ref().err()
     }
 
+    /// The replicas of the vault, and which of them were left out because they failed. The log goes on without those;
+    /// only [`Log::erase`] does not, until it is opened again.
+    pub fn vault_replicas(&self) -> Vec<ReplicaState> {
+        self.engine.replicas()
+    }
+
     /// What opening found beyond the last checkpoint.
     pub fn recovery(&self) -> Recovery {
         self.engine.recovery
@@ -243,8 +250,8 @@ impl Log {
     ///
     /// # Errors
     /// `Refused` where the log has no erasure, the order is not signed with its erasure key, somebody of it is held, or
-    /// the vault knows nobody of it. Else where the vault or the log cannot be written: then it goes on when the log is
-    /// opened again, or the order is given again.
+    /// the vault knows nobody of it; `Unavailable` where a replica of the vault was left out. Else where the vault or the
+    /// log cannot be written: then it goes on when the log is opened again, or the order is given again.
     pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
         check_owner(self.owner)?;
         self.engine.erase(order)

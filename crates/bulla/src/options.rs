@@ -6,9 +6,11 @@ pub use settings::{Setting, SettingSource};
 
 use crate::error::{Error, Result};
 use crate::keys::plugin;
+use crate::vault::MAX_REPLICAS;
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How an acknowledgement relates to the medium.
@@ -22,6 +24,47 @@ pub enum Durability {
     /// Synced and signed at rotation, at an explicit flush or checkpoint, and at close only; acknowledged once
     /// the operating system has the bytes, which a power cut can still take.
     Os,
+}
+
+/// What counts more, speed or size: where nothing else says how hard to compress and how large a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Columns, dictionaries, packed numbers and words, no general compressor.
+    Fast,
+    /// Level 1.
+    #[default]
+    Balanced,
+    /// Level 19, blocks of 8 MiB, and so one writer within the default memory.
+    Max,
+}
+
+impl Profile {
+    /// All of them, by their names in settings.
+    pub const ALL: [(&str, Profile); 3] =
+        [("fast", Profile::Fast), ("balanced", Profile::Balanced), ("max", Profile::Max)];
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, profile)| *profile)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    fn compression(self) -> i32 {
+        match self {
+            Profile::Fast => 0,
+            Profile::Balanced => 1,
+            Profile::Max => 19,
+        }
+    }
+
+    fn block_size(self) -> usize {
+        match self {
+            Profile::Fast | Profile::Balanced => 1 << 20,
+            Profile::Max => 8 << 20,
+        }
+    }
 }
 
 /// What a caller may choose. Anything left out comes from `[settings]`, then from the defaults.
@@ -40,6 +83,8 @@ pub struct Options {
     #[serde(default, deserialize_with = "size")]
     segment_size: Option<usize>,
     writers: Option<usize>,
+    #[serde(default, deserialize_with = "profile")]
+    profile: Option<Profile>,
     compression: Option<i32>,
     #[serde(default, deserialize_with = "duration")]
     linger: Option<Duration>,
@@ -54,6 +99,7 @@ pub struct Options {
     plugin_timeout: Option<Duration>,
     #[serde(default, deserialize_with = "durability")]
     durability: Option<Durability>,
+    vault_replicas: Option<Vec<PathBuf>>,
 }
 
 impl Options {
@@ -82,7 +128,13 @@ impl Options {
         self
     }
 
-    /// Compression level: 0 none, 1 (default) to 19 as zstd's.
+    /// What compression level and block size are where they are not given (default [`Profile::Balanced`]).
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Compression level: 0 none, 1 to 19 as zstd's (default: the profile's).
     pub fn compression(mut self, level: i32) -> Self {
         self.compression = Some(level);
         self
@@ -131,6 +183,18 @@ impl Options {
         self
     }
 
+    /// Directories that each hold a replica of the vault (default: none): absolute paths without a comma, at most
+    /// [`MAX_REPLICAS`]. Opening the log makes a replica in a directory that is empty; a directory that is missing it
+    /// refuses.
+    pub fn vault_replicas(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.vault_replicas = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn into_vault_replicas(self) -> Vec<PathBuf> {
+        self.vault_replicas.unwrap_or_default()
+    }
+
     /// These options, with what they leave out taken from `other`.
     pub(crate) fn or(self, other: Options) -> Options {
         Options {
@@ -138,6 +202,7 @@ impl Options {
             block_size: self.block_size.or(other.block_size),
             segment_size: self.segment_size.or(other.segment_size),
             writers: self.writers.or(other.writers),
+            profile: self.profile.or(other.profile),
             compression: self.compression.or(other.compression),
             linger: self.linger.or(other.linger),
             append_timeout: self.append_timeout.or(other.append_timeout),
@@ -146,6 +211,7 @@ impl Options {
             retry_delay: self.retry_delay.or(other.retry_delay),
             plugin_timeout: self.plugin_timeout.or(other.plugin_timeout),
             durability: self.durability.or(other.durability),
+            vault_replicas: self.vault_replicas.or(other.vault_replicas),
         }
     }
 }
@@ -175,6 +241,7 @@ pub(crate) struct Tuning {
     pub(crate) retry_delay: Duration,
     pub(crate) plugin_timeout: Duration,
     pub(crate) durability: Durability,
+    pub(crate) vault_replicas: Vec<PathBuf>,
 }
 
 /// What counts where nobody chooses.
@@ -182,9 +249,7 @@ mod default {
     use std::time::Duration;
 
     pub(super) const MEMORY: usize = 256 << 20;
-    pub(super) const BLOCK_SIZE: usize = 1 << 20;
     pub(super) const SEGMENT_SIZE: usize = 1 << 30;
-    pub(super) const COMPRESSION: i32 = 1;
     pub(super) const LINGER: Duration = Duration::from_millis(5);
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
@@ -204,12 +269,9 @@ impl TryFrom<Options> for Tuning {
 
     fn try_from(options: Options) -> Result<Self> {
         let memory = within("memory", options.memory.unwrap_or(default::MEMORY), 64 << 20, 1 << 44)?;
-        let block_size = within(
-            "block_size",
-            options.block_size.unwrap_or(default::BLOCK_SIZE),
-            4 << 10,
-            MOST_BLOCK_SIZE,
-        )?;
+        let profile = options.profile.unwrap_or_default();
+        let block_size = options.block_size.unwrap_or(profile.block_size());
+        let block_size = within("block_size", block_size, 4 << 10, MOST_BLOCK_SIZE)?;
         let writers = within("writers", options.writers.unwrap_or_else(default::writers), 1, 256)?;
         // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
         // about four times the rows at hand.
@@ -223,7 +285,7 @@ impl TryFrom<Options> for Tuning {
         }
         let writers = writers.min(quarter / (4 * block_size)).max(1);
         let buffer_size = (64 << 10).min(block_size);
-        let level = within("compression", options.compression.unwrap_or(default::COMPRESSION), 0, 19)?;
+        let level = within("compression", options.compression.unwrap_or(profile.compression()), 0, 19)?;
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
         Ok(Tuning {
@@ -232,7 +294,7 @@ impl TryFrom<Options> for Tuning {
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
-            block_size_chosen: options.block_size.is_some(),
+            block_size_chosen: block_size != profile.block_size(),
             most_block_size: MOST_BLOCK_SIZE.min(quarter / (4 * writers)),
             segment_size: within(
                 "segment_size",
@@ -261,8 +323,29 @@ impl TryFrom<Options> for Tuning {
                 }
                 durability => durability,
             },
+            vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
         })
     }
+}
+
+fn replicas(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    if paths.len() > MAX_REPLICAS {
+        return Err(Error::invalid(format!(
+            "`vault_replicas` has {} paths; it may have {MAX_REPLICAS}",
+            paths.len()
+        )));
+    }
+    match paths.iter().find(|path| !is_place(path)) {
+        None => Ok(paths),
+        Some(path) => Err(Error::invalid(format!(
+            "`vault_replicas` has `{}`, which is not an absolute path without a comma",
+            path.display()
+        ))),
+    }
+}
+
+fn is_place(path: &Path) -> bool {
+    path.is_absolute() && path.to_str().is_some_and(|path| !path.contains(','))
 }
 
 pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(
@@ -307,6 +390,14 @@ fn split_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
     let unit = text[digits..].trim();
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     Some((text[..digits].parse().ok()?, *factor))
+}
+
+fn profile<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Profile>, D::Error> {
+    let text = String::deserialize(source)?;
+    let profile = Profile::parse(&text);
+    profile
+        .map(Some)
+        .ok_or_else(|| de::Error::custom(format!("`{text}` is none of \"fast\", \"balanced\", \"max\"")))
 }
 
 #[derive(Deserialize)]

@@ -238,6 +238,7 @@ impl Run<'_> {
         drop(producer);
         let committed = log.acknowledged();
         let not_addresses = log.not_addresses();
+        let replicas = log.vault_replicas();
         let telemetry = log.telemetry();
         let closed = durable.and(log.close());
         let kept = self.refused.finish();
@@ -254,6 +255,9 @@ impl Run<'_> {
             note!(
                 "{not_addresses} values of `client` were no addresses, and dropped: its rule is truncate-ip"
             );
+        }
+        for (path, failure) in replicas.iter().filter_map(|it| Some((&it.path, it.failure.as_ref()?))) {
+            note!("{path}, a replica of the vault, was left out: {failure}");
         }
         let failed = match closed {
             // The log's own failure is what made reading fail, too.

@@ -24,13 +24,14 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let line = |key: &str| words(shown.lines().find(|line| words(line)[0] == key).unwrap());
     assert_eq!(line("linger"), ["linger", "file", "20", "ms"]);
+    assert_eq!(line("vault_replicas"), ["vault_replicas", "default", "none"]);
     assert_eq!(line("memory"), ["memory", "default", "256", "MiB"]);
     assert_eq!(line("log.vkey"), ["log.vkey", "file", &place.verifier_key()]);
     let columns = |line: &str| (line.find(" file ").or(line.find(" default ")), line.len() > 28);
     assert!(shown.lines().all(|line| columns(line) == columns(shown.lines().next().unwrap())), "{shown}");
 
     let all = config(&place, &["--json"]).exits(exit::DONE).json();
-    assert_eq!(all.as_object().unwrap().len(), 7 + 12);
+    assert_eq!(all.as_object().unwrap().len(), 7 + 13);
     assert_eq!(all["writers"], serde_json::json!({ "value": "2", "source": "file" }));
     assert_eq!(all["durability"], serde_json::json!({ "value": "group", "source": "default" }));
     assert_eq!(all["log.recipients"]["value"], place.info("recipients"));
@@ -136,7 +137,7 @@ fn new_recipients_are_recorded_and_read_what_comes_after() {
         serde_json::json!({ "changed": true, "recorded": true, "live": false })
     );
     assert_eq!(get(&place, "log.recipients"), format!("{recipient},{RECIPIENT}"));
-    assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 7 + 1 + 12);
+    assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 7 + 1 + 13);
 }
 
 #[test]

@@ -137,3 +137,25 @@ fn a_log_cut_short_is_not_continued() {
     let ran = place.append(&[], &lines(0..1)).exits(exit::VIOLATION);
     assert!(ran.err.contains("bulla verify"), "{ran:?}");
 }
+
+/// Its disk is full, or takes nothing: the log is none the worse, until it is to be opened with that replica.
+#[test]
+fn a_full_disk_under_a_replica_of_the_vault() {
+    let place = Place::new();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "size=700k");
+    place.run("config", &["set", "vault_replicas", disk.to_str().unwrap()]).exits(exit::DONE);
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let line = |number| format!("{{\"operation\":\"read\",\"subject\":\"person {number}\"}}\n");
+    let ran = place.append(&[], (0..8000).map(line).collect::<String>().as_bytes()).exits(exit::DONE);
+    assert!(ran.err.contains("a replica of the vault, was left out: "), "{ran:?}");
+    assert_eq!(place.entries().len(), 8010);
+    let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("a replica of the vault"), "{ran:?}");
+    std::fs::remove_file(disk.join("vault/data.mdb")).unwrap();
+    mount.make_read_only();
+    let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("Read-only file system"), "{ran:?}");
+    place.run("config", &["unset", "vault_replicas"]).exits(exit::DONE);
+    place.append(&[], &lines(10..20)).exits(exit::DONE);
+}

@@ -323,3 +323,57 @@ fn is_erased_once(place: &Place, entries: u64, delay: u64) {
     assert_eq!(parse_lines(&back.out).len(), 10, "{delay}");
     assert!(!place.keys("erasure.pending").exists());
 }
+
+#[test]
+fn a_replica_of_the_vault_is_set_shown_and_taken_up() {
+    let (place, _) = filled();
+    let replica = path(&place, "replica");
+    place.run("config", &["set", "vault_replicas", "replica"]).exits(exit::USAGE);
+    place.run("config", &["set", "vault_replicas", &replica]).exits(exit::DONE);
+    let refused = place.append(&[], b"").exits(exit::ENVIRONMENT);
+    assert!(refused.err.contains("there is no such directory: mount it, make an empty one"), "{refused:?}");
+    fs::create_dir(&replica).unwrap();
+    place.append(&[], &lines(100..110)).exits(exit::DONE);
+
+    let config = place.run("config", &["get", "vault_replicas", "--json"]).exits(exit::DONE).json();
+    assert_eq!(config, serde_json::json!({ "value": [replica], "source": "file" }));
+    let info = place.run("info", &["--json"]).exits(exit::DONE).json();
+    assert_eq!(info["vault_replicas"], serde_json::json!([{ "path": replica }]));
+    let shown = place.run("info", &[]).exits(exit::DONE);
+    assert!(shown.out.contains(&format!("replica     {replica}\n")), "{shown:?}");
+
+    let before = place.run("export", &[]).exits(exit::DONE).out;
+    for name in ["vault", "roots"] {
+        let lost = place.path("audit.keys").join(name);
+        fs::remove_dir_all(&lost).unwrap();
+        fs::rename(place.path("replica").join(name), &lost).unwrap();
+    }
+    assert_eq!(place.run("export", &[]).exits(exit::DONE).out, before);
+    // Its place is empty now, and filled again.
+    place.append(&[], &lines(110..120)).exits(exit::DONE);
+    assert!(place.path("replica").join("vault/data.mdb").exists());
+    place.run("config", &["unset", "vault_replicas"]).exits(exit::DONE);
+    let config = place.run("config", &["get", "vault_replicas", "--json"]).exits(exit::DONE).json();
+    assert_eq!(config, serde_json::json!({ "value": [], "source": "default" }));
+}
+
+/// By a writer that runs, and by the command at its end.
+#[test]
+fn a_replica_that_is_left_out_is_told() {
+    let place = Place::new();
+    let replica = path(&place, "replica");
+    fs::create_dir(&replica).unwrap();
+    place.run("config", &["set", "vault_replicas", &replica]).exits(exit::DONE);
+    let (child, stdin) = waiting(&place, &[], Stdio::piped());
+    let told = || place.info("vault_replicas");
+    assert_eq!(told(), serde_json::json!([{ "path": replica, "in_use": true }]));
+    fs::create_dir(place.path("replica").join("roots/1.root.tmp")).unwrap();
+    let refused = place.run("erase", &["--subject", "s7"]).exits(exit::ENVIRONMENT);
+    assert!(refused.err.contains("is left out, and whoever is erased now would stay in it"), "{refused:?}");
+    assert_eq!(told()[0]["in_use"], false);
+    let shown = place.run("info", &[]).exits(exit::DONE);
+    assert!(shown.out.contains(&format!("replica     {replica}  left out: ")), "{shown:?}");
+    drop(stdin);
+    let ended = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    assert!(ended.err.contains(&format!("{replica}, a replica of the vault, was left out: ")), "{ended:?}");
+}

@@ -34,6 +34,7 @@ fn status(engine: &Engine) -> Status {
         origin: config.origin.clone(),
         process: std::process::id(),
         acknowledged: engine.progress.entries(),
+        vault_replicas: engine.replicas(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::{ExportRecord, parse_digest};
 use crate::keys::group::GroupSecret;
 use crate::recover::Recovery;
+use crate::vault::ReplicaState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_proof::commitment::LogId;
@@ -93,6 +94,9 @@ pub struct Status {
     pub process: u32,
     /// Entries acknowledged since it opened the log.
     pub acknowledged: u64,
+    /// The replicas of the vault.
+    #[serde(default)]
+    pub vault_replicas: Vec<ReplicaState>,
 }
 
 /// [`Configured`] by a log at work.

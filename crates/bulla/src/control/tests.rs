@@ -7,6 +7,7 @@ use super::server::{CONNECTIONS, PATIENCE, Server, admit};
 use super::{SOCKET, socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::GroupSecret;
+use crate::vault::ReplicaState;
 use bulla_proof::commitment::LogId;
 use rustix::process::Uid;
 use std::cell::Cell;
@@ -62,7 +63,9 @@ impl Drop for Place {
 }
 
 fn status() -> Status {
-    Status { log: LogId([7; 16]), origin: "example.com/audit".to_owned(), process: 42, acknowledged: 5 }
+    let vault_replicas = vec![ReplicaState { path: "/mnt/a".to_owned(), failure: Some("full".to_owned()) }];
+    let origin = "example.com/audit".to_owned();
+    Status { log: LogId([7; 16]), origin, process: 42, acknowledged: 5, vault_replicas }
 }
 
 fn answer(request: Request) -> Result<Answer> {

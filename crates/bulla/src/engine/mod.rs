@@ -32,6 +32,7 @@ use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::stage::target::Made;
 use crate::store::Store;
 use crate::telemetry::{Meter, Waits, count, timed};
+use crate::vault::ReplicaState;
 use bulla_proof::commitment::FrameKind;
 use numbering::{Control, Counter, Ticket};
 pub(crate) use people::Vaults;
@@ -158,7 +159,7 @@ impl Engine {
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let people = People::load(&*keys, &config, &environment, vaults)?;
+        let people = People::load((&*log, &*keys), &config, &environment, vaults, &tuning.vault_replicas)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
         let has_vault = people.as_ref().is_some_and(|people| people.vault.is_some());
         if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
@@ -232,6 +233,11 @@ impl Engine {
             engine.checkpoint(true)?;
         }
         engine.progress.failure().map_or(Ok(engine), Err)
+    }
+
+    /// The vault's replicas.
+    pub(crate) fn replicas(&self) -> Vec<ReplicaState> {
+        self.people.as_ref().map_or_else(Vec::new, People::replicas)
     }
 
     /// From now on threads take the steps.

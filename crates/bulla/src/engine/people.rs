@@ -7,7 +7,8 @@ use crate::keys;
 use crate::keys::group::Subjects;
 use crate::keys::seal_chain::SealState;
 use crate::store::Store;
-use crate::vault::{self, Vault};
+use crate::vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Which vaults a log is opened with.
@@ -44,32 +45,50 @@ pub(super) fn older(keys: &dyn Store) -> Error {
 }
 
 impl People {
-    /// Where the data subjects of a log with erasure have their keys.
+    /// Where the data subjects of a log with erasure have their keys, and the directories of the vault's replicas.
     pub(super) fn load(
-        keys: &dyn Store,
+        (log, keys): (&dyn Store, &dyn Store),
         config: &LogConfig,
         environment: &Environment,
         vaults: Vaults,
+        replicas: &[PathBuf],
     ) -> Result<Option<Self>> {
+        if !replicas.is_empty() && (!config.erasure || environment.subjects.is_some()) {
+            return Err(Error::invalid("`vault_replicas` is set, and the log has no vault: unset it"));
+        }
         if !config.erasure {
             return Ok(None);
         }
-        let people = match (&environment.subjects, keys.directory()) {
-            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
-            (None, Some(directory)) => {
-                let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
-                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
-                People { subjects: vault.clone(), vault: Some(vault) }
-            }
-            (None, None) => {
-                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-                return Err(Error::unavailable(message));
-            }
-        };
+        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
+        let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
+        let vault = Vault::open_of(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
+        let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
+        let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
+        let people = People { subjects, vault };
         if vaults == Vaults::Newest {
             // One that is older would give numbers away a second time.
             people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
         }
         Ok(Some(people))
+    }
+
+    /// The vault's replicas.
+    pub(super) fn replicas(&self) -> Vec<ReplicaState> {
+        self.vault.as_ref().map_or_else(Vec::new, |vault| vault.replicas())
+    }
+}
+
+/// Whoever keeps the log must not get the keys with it.
+fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
+    let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));
+    match log.directory().and_then(inside) {
+        Some(true) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{}, for a replica of the vault, lies in the log's directory, which holds no keys: name another one",
+                path.display()
+            ),
+        )),
+        _ => Ok(()),
     }
 }

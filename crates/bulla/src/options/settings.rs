@@ -1,9 +1,10 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
-use super::{Durability, Options, Tuning, default, parse_duration, parse_size};
+use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse_size};
 use crate::config::edit::quote;
 use crate::error::{Error, Result};
 use crate::keys::plugin;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A setting as it counts for whoever opens the log next.
@@ -33,13 +34,16 @@ enum Form {
     Number,
     Duration,
     Durability,
+    Profile,
+    Places,
 }
 
-const FORMS: [(&str, Form); 12] = [
+const FORMS: [(&str, Form); 14] = [
     ("memory", Form::Size),
     ("block_size", Form::Size),
     ("segment_size", Form::Size),
     ("writers", Form::Number),
+    ("profile", Form::Profile),
     ("compression", Form::Number),
     ("linger", Form::Duration),
     ("append_timeout", Form::Duration),
@@ -48,6 +52,7 @@ const FORMS: [(&str, Form); 12] = [
     ("retry_delay", Form::Duration),
     ("plugin_timeout", Form::Duration),
     ("durability", Form::Durability),
+    ("vault_replicas", Form::Places),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
@@ -60,12 +65,14 @@ impl Options {
     pub fn settings(&self) -> Vec<Setting> {
         // As many writers as the memory allows, where nobody says how many.
         let writers = || Tuning::try_from(self.clone()).map_or_else(|_| default::writers(), |it| it.writers);
+        let profile = self.profile.unwrap_or_default();
         let values = [
             value(self.memory, || default::MEMORY, size),
-            value(self.block_size, || default::BLOCK_SIZE, size),
+            value(self.block_size, || profile.block_size(), size),
             value(self.segment_size, || default::SEGMENT_SIZE, size),
             value(self.writers, writers, |number| number.to_string()),
-            value(self.compression, || default::COMPRESSION, |level| level.to_string()),
+            value(self.profile, Profile::default, |profile| profile.name().to_owned()),
+            value(self.compression, || profile.compression(), |level| level.to_string()),
             value(self.linger, || default::LINGER, duration),
             value(self.append_timeout, || default::APPEND_TIMEOUT, duration),
             value(self.checkpoint_interval, || default::CHECKPOINT_INTERVAL, duration),
@@ -73,6 +80,7 @@ impl Options {
             value(self.retry_delay, || default::RETRY_DELAY, duration),
             value(self.plugin_timeout, || plugin::DEFAULT_TIMEOUT, duration),
             value(self.durability, Durability::default, durability),
+            value(self.vault_replicas.as_deref(), || &[], places),
         ];
         let settings = names().zip(values);
         settings.map(|(name, (value, source))| Setting { name, value, source }).collect()
@@ -116,6 +124,14 @@ fn durability(durability: Durability) -> String {
     }
 }
 
+fn places(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn split(places: &str) -> impl Iterator<Item = &str> {
+    places.split(',').map(str::trim).filter(|place| !place.is_empty())
+}
+
 /// The value of a setting in TOML, from what a person writes.
 ///
 /// # Errors
@@ -129,15 +145,21 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
         Form::Size => (parse_size(text).is_some(), "a size such as \"64 MiB\""),
         Form::Number => (text.parse::<u32>().is_ok(), "a whole number"),
         Form::Duration => (parse_duration(text).is_some(), "a duration such as \"5 ms\""),
+        Form::Profile => (Profile::parse(text).is_some(), "one of \"fast\", \"balanced\", \"max\""),
         Form::Durability => {
             (super::parse_durability(text).is_some(), "one of \"group\", \"interval 100 ms\", \"os\"")
         }
+        Form::Places => (
+            split(text).all(|place| super::is_place(Path::new(place))),
+            "absolute paths with commas between them",
+        ),
     };
     if !fits {
         return Err(Error::invalid(format!("`{name}`: `{text}` is not {wanted}")));
     }
     Ok(match text.parse::<u32>() {
         Ok(number) if matches!(form, Form::Size | Form::Number) => number.to_string(),
+        _ if *form == Form::Places => format!("[{}]", split(text).map(quote).collect::<Vec<_>>().join(", ")),
         _ => quote(text),
     })
 }
@@ -165,6 +187,10 @@ mod tests {
                 .plugin_timeout(Duration::from_secs(90))
                 .durability(Durability::Interval(Duration::from_millis(100))),
             Options::default().durability(Durability::Os).memory(64 << 20),
+            Options::default().profile(Profile::Fast),
+            Options::default().profile(Profile::Max),
+            Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
+            Options::default().vault_replicas([""; 0]),
         ];
         for options in options {
             let settings = options.settings();
@@ -202,12 +228,16 @@ mod tests {
             ("linger", "5"),
             ("durability", "interval"),
             ("durability", "Group"),
+            ("profile", "Max"),
             ("memory", "1\" # \""),
             ("memories", "64 MiB"),
+            ("vault_replicas", "replica"),
+            ("vault_replicas", "/mnt/a,../b"),
         ] {
             assert!(to_toml(name, text).is_err(), "{name} {text}");
         }
         assert_eq!(to_toml("writers", " 04 ").unwrap(), "4", "TOML knows no leading zeros");
+        assert_eq!(to_toml("vault_replicas", " /a , /b c,").unwrap(), "[\"/a\", \"/b c\"]");
         assert_eq!(to_toml("memory", "67108864").unwrap(), "67108864");
         assert_eq!(to_toml("memory", "6871947673600").unwrap(), "\"6871947673600\"");
     }

@@ -4,7 +4,7 @@
 //! 1. *commit*: root and keys of the next generation are written, fresh ones for the buckets concerned; then, in one
 //!    transaction, the subjects' rows and entries go, the rest of their buckets is encrypted anew, and the generation
 //!    counts. Until here the erasure can be withdrawn; from here on it is done for whoever opens the vault.
-//! 2. *destroy*: the old root and its keys are overwritten and removed. From here on it is done for whoever has a copy
+//! 2. *destroy*: the old root and its keys are overwritten and removed, in the replicas too. From here on it is done for whoever has a copy
 //!    of the free pages, too.
 //! 3. *confirm*: the record goes, once the log has its own.
 //!
@@ -59,7 +59,7 @@ impl Vault {
     /// Begins to erase those of `subjects` that the vault knows; `None` where it knows nobody of them.
     ///
     /// # Errors
-    /// `Refused` where an erasure of others is not confirmed, `Invalid` where they are more than 4,096, else where the
+    /// `Refused` where an erasure of others is not confirmed, or a replica was left out; `Invalid` where they are more than 4,096, else where the
     /// vault cannot be written.
     pub fn begin_erasure(&self, subjects: &[&str]) -> Result<Option<Erasure<'_>>> {
         self.check_writable()?;
@@ -97,6 +97,7 @@ impl Vault {
         if numbers.is_empty() {
             return Ok(None);
         }
+        self.shared.replicas().require_all()?;
         self.shared.begin(&numbers)?;
         Ok(Some(Erasure { vault: self, numbers }))
     }
@@ -149,7 +150,7 @@ impl Vault {
         if self.follows()? >= frames {
             return Ok(());
         }
-        self.shared.change(|change| Follows(frames).write(change.tables, change.txn))
+        self.shared.change(|change| Follows(frames).write(change.txn))
     }
 
     /// All steps at once, but the last.
@@ -178,12 +179,10 @@ impl Vault {
         numbers.sort_unstable();
         let shared = &*self.shared;
         // Who has confirmed must not find, after a crash, that the old root is still there and nobody knows why.
-        shared.roots.destroy_others(shared.generation_now()?)?;
+        shared.destroy_others(shared.generation_now()?)?;
         shared.change(|change| match &change.erasing {
             None => Ok(()),
-            Some(erasing) if erasing.erased && erasing.numbers == numbers => {
-                Erasing::clear(change.tables, change.txn)
-            }
+            Some(erasing) if erasing.erased && erasing.numbers == numbers => Erasing::clear(change.txn),
             Some(erasing) => Err(unconfirmed(erasing).into()),
         })
     }
@@ -212,7 +211,7 @@ impl<'v> Erasure<'v> {
         let shared = &*self.vault.shared;
         let withdrawn = shared.change(|change| match &change.erasing {
             Some(erasing) if erasing.erased => Err(unconfirmed(erasing).into()),
-            _ => Erasing::clear(change.tables, change.txn),
+            _ => Erasing::clear(change.txn),
         });
         shared.hold_back()?;
         withdrawn
@@ -225,14 +224,14 @@ impl Committed<'_> {
         &self.numbers
     }
 
-    /// Destroys the old root.
+    /// Destroys the old root, and what the replicas have of it.
     ///
     /// # Errors
     /// Where a file cannot be overwritten or removed. Opening the vault for writing tries again.
     pub fn destroy(self) -> Result<Erased> {
         let shared = &*self.vault.shared;
         let generation = shared.generation_now()?;
-        shared.roots.destroy_others(generation)?;
+        shared.destroy_others(generation)?;
         Ok(Erased { numbers: self.numbers, generation })
     }
 }
@@ -257,7 +256,7 @@ impl Shared {
         let begun = self.change(|change| match &change.erasing {
             Some(erasing) if !erasing.erased && erasing.numbers == numbers => Ok(()),
             Some(erasing) => Err(unconfirmed(erasing).into()),
-            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.tables, change.txn),
+            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.txn),
         });
         if begun.is_err() {
             self.hold_back()?;
@@ -299,8 +298,10 @@ impl Change<'_, '_> {
         let concerned = self.concerned(numbers)?;
         let keys = self.succeed(&concerned)?;
         // What an earlier attempt left must not be written over by name only.
-        self.shared.roots.destroy_others(self.meta.generation)?;
-        self.shared.roots.write(&keys)?;
+        self.shared.destroy_others(self.meta.generation)?;
+        self.shared.write_root(&keys)?;
+        // In one that has no part in this, everybody would stay as they are.
+        self.shared.replicas().require_all()?;
         for bucket in concerned.index.values() {
             let into = self.meta.next_bucket;
             self.meta.next_bucket += 1;
@@ -311,7 +312,7 @@ impl Change<'_, '_> {
             rows::rewrite(self.tables, self.txn, *bucket, (&self.keys, &keys), numbers)?;
         }
         self.meta.generation = keys.generation;
-        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.tables, self.txn)?;
+        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.txn)?;
         Ok(Arc::new(keys))
     }
 

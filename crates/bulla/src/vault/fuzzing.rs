@@ -4,7 +4,7 @@
 
 use super::index::{Bucket, Entry, IndexCipher};
 use super::keys::{HEAD, Keys, MAGIC, file_key};
-use super::record::{Erasing, Follows, Meta, with_check};
+use super::record::{Changes, Erasing, Follows, Meta, with_check};
 use super::root::{Root, RootFile, RootKey};
 use super::roots::RootsFile;
 use super::rows::{self, Row, RowCipher};
@@ -43,6 +43,9 @@ fn record(bytes: &[u8]) {
     }
     if let Some(follows) = Follows::decode(bytes) {
         assert_eq!(follows.encode(), bytes, "a record has one spelling");
+    }
+    if let Some(changes) = Changes::decode(bytes) {
+        assert_eq!(changes.encode(), bytes, "a record has one spelling");
     }
     if let Some(erasing) = Erasing::decode(bytes) {
         assert_eq!(erasing.encode(), bytes, "a record has one spelling");

@@ -14,14 +14,14 @@
 use aws_lc_rs::cipher::{
     AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext, UnboundCipherKey,
 };
-use heed::{RoTxn, RwTxn};
+use heed::RoTxn;
 use std::collections::HashSet;
-use std::ops::Bound;
 
 use super::keys::Keys;
-use super::lmdb::Tables;
+use super::lmdb::{Part, Tables};
 use super::secret::{Pseudonym, Secret};
 use super::stop::Stop;
+use super::writing::Writing;
 use crate::error::{Error, Result};
 
 /// A bucket with more entries is halved.
@@ -71,8 +71,8 @@ impl Bucket {
         (u32::from_le_bytes(*check) == bucket.check()).then_some(bucket)
     }
 
-    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        Ok(tables.buckets.put(txn, &self.start.to_be_bytes(), &self.encode())?)
+    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.put(Part::Buckets, &self.start.to_be_bytes(), &self.encode())
     }
 
     pub(super) fn encode(&self) -> [u8; 12] {
@@ -178,16 +178,16 @@ pub(super) fn find(
 /// Puts in an entry that is not there yet, and says whether its bucket is to be halved.
 pub(super) fn insert(
     tables: &Tables,
-    txn: &mut RwTxn<'_>,
+    txn: &mut Writing<'_>,
     keys: &Keys,
     entry: Entry,
 ) -> Result<Option<Bucket>, Stop> {
     let mut bucket = Bucket::of(tables, txn, entry.pseudonym.prefix())?;
     let cipher = cipher(keys, bucket.id)?;
     let (key, value) = cipher.seal(entry)?;
-    tables.index.put(txn, &key, &value)?;
+    txn.put(Part::Index, &key, &value)?;
     bucket.entries = bucket.entries.saturating_add(1);
-    bucket.write(tables, txn)?;
+    bucket.write(txn)?;
     let crowded = bucket.entries > SPLIT_ABOVE && bucket.end(tables, txn)? - u32::from(bucket.start) > 1;
     Ok(crowded.then_some(bucket))
 }
@@ -195,7 +195,7 @@ pub(super) fn insert(
 /// Halves a bucket: its entries go to two, of the ids `into`.
 pub(super) fn split(
     tables: &Tables,
-    txn: &mut RwTxn<'_>,
+    txn: &mut Writing<'_>,
     keys: &Keys,
     bucket: Bucket,
     into: [u32; 2],
@@ -205,14 +205,14 @@ pub(super) fn split(
     let middle = u16::try_from(middle).map_err(|_| damaged())?;
     let entries = take_out(tables, txn, keys, bucket)?;
     let (low, high) = entries.into_iter().partition(|entry: &Entry| entry.pseudonym.prefix() < middle);
-    put_in(tables, txn, keys, (bucket.start, into[0]), low)?;
-    put_in(tables, txn, keys, (middle, into[1]), high)
+    put_in(txn, keys, (bucket.start, into[0]), low)?;
+    put_in(txn, keys, (middle, into[1]), high)
 }
 
 /// Encrypts a bucket anew, under the id `into`, without the entries of `erased`.
 pub(super) fn rewrite(
     tables: &Tables,
-    txn: &mut RwTxn<'_>,
+    txn: &mut Writing<'_>,
     bucket: Bucket,
     (old, new): (&Keys, &Keys),
     into: u32,
@@ -220,10 +220,10 @@ pub(super) fn rewrite(
 ) -> Result<(), Stop> {
     let mut entries = take_out(tables, txn, old, bucket)?;
     entries.retain(|entry| !erased.contains(&entry.pseudonym));
-    put_in(tables, txn, new, (bucket.start, into), entries)
+    put_in(txn, new, (bucket.start, into), entries)
 }
 
-fn take_out(tables: &Tables, txn: &mut RwTxn<'_>, keys: &Keys, bucket: Bucket) -> Result<Vec<Entry>, Stop> {
+fn take_out(tables: &Tables, txn: &mut Writing<'_>, keys: &Keys, bucket: Bucket) -> Result<Vec<Entry>, Stop> {
     let cipher = cipher(keys, bucket.id)?;
     let mut entries = Vec::with_capacity(bucket.entries.min(2 * SPLIT_ABOVE) as usize);
     for entry in tables.index.prefix_iter(txn, &bucket.id.to_be_bytes())? {
@@ -232,14 +232,12 @@ fn take_out(tables: &Tables, txn: &mut RwTxn<'_>, keys: &Keys, bucket: Bucket) -
     }
     let first = bucket.id.to_be_bytes();
     let next = bucket.id.checked_add(1).ok_or_else(damaged)?.to_be_bytes();
-    let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Excluded(&next));
-    tables.index.delete_range(txn, &range)?;
+    txn.delete_range(Part::Index, &first, &next)?;
     Ok(entries)
 }
 
 fn put_in(
-    tables: &Tables,
-    txn: &mut RwTxn<'_>,
+    txn: &mut Writing<'_>,
     keys: &Keys,
     (start, id): (u16, u32),
     entries: Vec<Entry>,
@@ -250,10 +248,10 @@ fn put_in(
     // In the order of the tree, so that its pages are filled one after the other.
     sealed.sort_unstable();
     for (key, value) in &sealed {
-        tables.index.put(txn, key, value)?;
+        txn.put(Part::Index, key, value)?;
     }
     let entries = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
-    Bucket { start, id, entries }.write(tables, txn)
+    Bucket { start, id, entries }.write(txn)
 }
 
 /// The cipher of a bucket.

@@ -9,15 +9,19 @@
 #![allow(unsafe_code)]
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls};
-use std::fs;
+use heed::{
+    CommitOrAbort, CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls,
+};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use super::stop::{Stop, of_heed};
+use super::writing::Writing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process;
 
@@ -30,6 +34,27 @@ pub(super) struct Tables {
     pub(super) rows: Table,
     pub(super) index: Table,
     pub(super) buckets: Table,
+}
+
+/// One of the databases, whichever environment it is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Meta,
+    Rows,
+    Index,
+    Buckets,
+}
+
+impl Tables {
+    /// The database of that name.
+    pub(super) fn part(&self, part: Part) -> &Table {
+        match part {
+            Part::Meta => &self.meta,
+            Part::Rows => &self.rows,
+            Part::Index => &self.index,
+            Part::Buckets => &self.buckets,
+        }
+    }
 }
 
 /// The open environment.
@@ -90,6 +115,18 @@ impl Lmdb {
             return Err(cut_off(&data));
         }
         env.clear_stale_readers().map_err(failed)?;
+        Self::with_databases(env, directory)
+    }
+
+    /// The same on a medium that takes nothing.
+    #[cfg(test)]
+    pub(super) fn open_read_only(directory: &Path, map_size: usize) -> Result<Self> {
+        let env = open_with(directory, map_size, EnvFlags::READ_ONLY);
+        Self::with_databases(env.map_err(|error| of_heed(&name(directory), error))?, directory)
+    }
+
+    fn with_databases(env: Env<WithoutTls>, directory: &Path) -> Result<Self> {
+        let failed = |error| of_heed(&name(directory), error);
         let txn = env.read_txn().map_err(failed)?;
         let opened = env.open_databases_and_commit(txn, |opener, txn| {
             let open = |name| opener.open_database::<Bytes, Bytes>(txn, Some(name));
@@ -156,7 +193,7 @@ impl Lmdb {
     /// What `work` says, and then nothing has changed; or where LMDB fails.
     pub(super) fn write<T>(
         &self,
-        work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<T, Stop>,
+        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         loop {
             let size = self.map_size();
@@ -172,17 +209,31 @@ impl Lmdb {
     /// `None` where another process has grown the map.
     fn try_write<T>(
         &self,
-        work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<T, Stop>,
+        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
     ) -> Result<Option<T>, Stop> {
         let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let mut txn = match self.env.write_txn() {
-            Ok(txn) => txn,
+            Ok(txn) => Writing::new(&self.tables, txn),
             Err(heed::Error::Mdb(MdbError::MapResized)) => return Ok(None),
             Err(error) => return Err(of_heed(&self.name, error).into()),
         };
         let done = work(&self.tables, &mut txn)?;
         txn.commit()?;
         Ok(Some(done))
+    }
+
+    /// Copies a snapshot to a file, durably, without what has been freed. What the file was is overwritten.
+    ///
+    /// # Errors
+    /// Where LMDB or the file system fails.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<()> {
+        let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let failed = |error| Error::io(format!("writing {}", name(path)), error);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let mut file = file.map_err(failed)?;
+        let copied = self.env.copy_to_file(&mut file, CompactionOption::Enabled);
+        copied.map_err(|error| of_heed(&format!("writing {}", name(path)), error))?;
+        file.sync_all().map_err(failed)
     }
 
     /// Doubles the map, unless somebody has done so since it had `size` bytes.

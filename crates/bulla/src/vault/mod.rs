@@ -1,10 +1,11 @@
 //! The vault: a number and a key for each data subject, which an erasure destroys.
 //!
-//! - A number is given once. What `resolve` returns is durable, number and key.
+//! - A number is given once. What `resolve` returns is durable, number and key, in every replica that is in use too.
 //! - Everything about a person, in every page of the database, lies under keys that lie under the root of a generation.
 //!   An erasure makes the next generation, with fresh keys for the buckets the person was in, and destroys the old root.
 //! - The database says which generation counts; until its transaction is committed nothing is erased, from then on it is.
 //! - No text of a subject, and no hash of one that needs no key, is ever written.
+//! - A replica is never ahead of the vault. While one is left out, because it failed, nobody is erased.
 //! - In the memory of a process a subject that is being erased is neither cached nor given out.
 //!
 //! One process writes, the one that holds the lock on the key directory; others may read meanwhile.
@@ -42,6 +43,8 @@ mod lmdb;
 mod open;
 mod record;
 mod registry;
+mod replica;
+mod replicas;
 mod resolve;
 mod root;
 mod roots;
@@ -51,11 +54,14 @@ mod snapshot;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod writing;
 
 pub use check::{Checked, Damage};
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
-pub use open::Settings;
+pub use open::{MAX_REPLICAS, Settings};
 pub(crate) use record::MAX_ERASED;
+pub use replica::ReplicaPlace;
+pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
 pub use secret::{Subject, SubjectKey};
 
@@ -66,11 +72,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use cache::{Cache, Tag};
 use keys::Keys;
 use lmdb::Lmdb;
+use replicas::Replicas;
 use roots::Roots;
 
 use crate::environment::Random;
 use crate::error::{Error, ErrorKind, Result};
 use bulla_proof::commitment::LogId;
+use zeroize::Zeroizing;
 
 /// What a handle may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +105,8 @@ struct Shared {
     state: RwLock<State>,
     /// Whether a handle may write.
     writing: AtomicBool,
+    /// Of that handle.
+    replicas: RwLock<Arc<Replicas>>,
 }
 
 /// What changes with a generation. Only who holds it may add to the cache, and who changes it takes from the cache what
@@ -124,6 +134,15 @@ impl Vault {
     pub fn generation(&self) -> Result<u64> {
         self.check_owner()?;
         Ok(self.shared.meta()?.generation)
+    }
+
+    /// The key that the pseudonyms of fields are made with: the same in every generation.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub(crate) fn field_pseudonym_key(&self) -> Result<Zeroizing<[u8; 32]>> {
+        self.check_owner()?;
+        Ok(self.shared.keys().field_pseudonyms())
     }
 
     /// That the vault is no older than a log that has given out the numbers before `next`.
@@ -178,7 +197,9 @@ fn foreign() -> Error {
 
 impl Drop for Vault {
     fn drop(&mut self) {
-        if self.access == Access::Write {
+        // In a forked child somebody who is not there may hold the lock.
+        if self.access == Access::Write && self.shared.lmdb.is_ours() {
+            self.shared.detach();
             self.shared.writing.store(false, Ordering::Release);
         }
     }

@@ -16,11 +16,15 @@ use super::record::Meta;
 use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
-use super::{Access, Shared, State, Vault, registry};
-use crate::environment::{Random, SystemRandom};
+use super::{Access, ReplicaPlace, Shared, State, Vault, registry};
+use crate::config::LogConfig;
+use crate::environment::{Environment, Random, SystemRandom};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{FileSystem, Store};
 use bulla_proof::commitment::LogId;
+
+/// The most replicas of a vault.
+pub const MAX_REPLICAS: usize = 4;
 
 /// How a vault is opened.
 #[derive(Clone)]
@@ -31,6 +35,8 @@ pub struct Settings {
     pub root: Arc<dyn Root>,
     /// Where keys come from.
     pub random: Arc<dyn Random>,
+    /// Where replicas are kept while the vault is open for writing, at most [`MAX_REPLICAS`] (default: none).
+    pub replicas: Vec<ReplicaPlace>,
     /// Bytes of address space for the database, which grows when it has to (default 16 GiB, of which what is in use
     /// takes memory and disk).
     pub map_size: usize,
@@ -42,6 +48,7 @@ impl Default for Settings {
             cache: 65_536,
             root: Arc::new(RootFile),
             random: Arc::new(SystemRandom),
+            replicas: Vec::new(),
             map_size: 16 << 30,
         }
     }
@@ -54,7 +61,7 @@ impl Debug for Settings {
 }
 
 /// The directory of the database, in the key directory.
-const DIRECTORY: &str = "vault";
+pub(super) const DIRECTORY: &str = "vault";
 
 impl Vault {
     /// Makes an empty vault in the key directory `keys`, which exists. What an attempt left that was cut short is replaced.
@@ -83,13 +90,13 @@ impl Vault {
         let roots = Roots::new(keys, settings);
         roots.create()?;
         let keys = Keys::generate(log, &*settings.random)?;
-        roots.write(&keys)?;
+        roots.put(&roots.seal(&keys)?)?;
         sync(directory)?;
         sync(directory.parent().unwrap_or(directory))?;
         // Last: from here on it is a vault.
-        let begun = lmdb.write(|tables, txn| {
-            Bucket { start: 0, id: 0, entries: 0 }.write(tables, txn)?;
-            Meta { log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(tables, txn)
+        let begun = lmdb.write(|_, txn| {
+            Bucket { start: 0, id: 0, entries: 0 }.write(txn)?;
+            Meta { log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn)
         });
         begun.map_err(|stop| stop.into_error(lmdb.name()))
     }
@@ -103,12 +110,41 @@ impl Vault {
     /// the settings of the first.
     ///
     /// Opened for writing, what a crash left of an erasure is tidied up; [`Vault::unconfirmed`] tells of one to go on with.
+    /// Replicas are brought up to date first, and made where their directories are empty.
     ///
     /// # Errors
     /// `Unavailable` where there is none, `NoKey` where its root is missing, `Refused` where it is another log's,
-    /// `Tampered` where it is damaged, `Locked` where this process has a handle that writes already.
+    /// `Tampered` where it is damaged, `Locked` where this process has a handle that writes already. Of replicas:
+    /// `Unavailable` where one is missing, damaged or cannot be written, `Refused` where it is another log's, or newer than
+    /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
         Self::open_in(Arc::new(FileSystem::new(keys)), &keys.join(DIRECTORY), log, access, settings)
+    }
+
+    /// Whether a log has a vault: one with erasure, unless its data subjects have their keys elsewhere.
+    pub(crate) fn is_of(config: &LogConfig, environment: &Environment) -> bool {
+        config.erasure && environment.subjects.is_none()
+    }
+
+    /// Opens the vault of a log whose key directory is `keys`, and, to write, its replicas; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Vault::open`]; `Unavailable` where `keys` is no directory.
+    pub(crate) fn open_of(
+        config: &LogConfig,
+        keys: &dyn Store,
+        environment: &Environment,
+        access: Access,
+        replicas: Vec<ReplicaPlace>,
+    ) -> Result<Option<Self>> {
+        if !Self::is_of(config, environment) {
+            return Ok(None);
+        }
+        let directory = keys.directory().ok_or_else(|| {
+            Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))
+        })?;
+        let settings = Settings { random: environment.random.clone(), replicas, ..Settings::default() };
+        Self::open(directory, config.id, access, &settings).map(Some)
     }
 
     /// Opens a vault: roots in the store `keys`, the database in `directory`.
@@ -137,7 +173,9 @@ impl Vault {
         }
         let vault = Vault { shared, access };
         if access == Access::Write {
+            vault.shared.attach(&settings.replicas)?;
             vault.shared.tidy()?;
+            vault.shared.replicas().require_all()?;
         }
         Ok(vault)
     }
@@ -162,6 +200,7 @@ impl Shared {
             cache: Cache::new(settings.cache, &*settings.random)?,
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
             writing: AtomicBool::new(false),
+            replicas: RwLock::default(),
         })
     }
 
@@ -179,12 +218,12 @@ impl Shared {
             let spare_rows = change.meta.next_number.div_ceil(1 << ROWS_LOG2);
             let (keys, next) =
                 change.keys.with_fresh_spares(spare_rows, |id| used.contains(&id), &*self.random)?;
-            self.roots.write_keys(&keys)?;
+            self.write_keys(&keys)?;
             change.meta.next_bucket = next;
             Ok(Arc::new(keys))
         })?;
         self.take(keys.clone());
-        self.roots.destroy_others(keys.generation)?;
+        self.destroy_others(keys.generation)?;
         self.hold_back()
     }
 
@@ -223,7 +262,7 @@ fn missing(directory: &Path, error: Error) -> Error {
     }
 }
 
-fn make_directory(directory: &Path) -> Result<()> {
+pub(super) fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(Error::io(format!("making {}", directory.display()), error))
@@ -232,7 +271,7 @@ fn make_directory(directory: &Path) -> Result<()> {
     }
 }
 
-fn sync(directory: &Path) -> Result<()> {
+pub(super) fn sync(directory: &Path) -> Result<()> {
     let synced = FileSystem::new(directory).sync_directory("");
     synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), error))
 }

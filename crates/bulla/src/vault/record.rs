@@ -4,14 +4,17 @@
 //! "vault":   "bullaVM1" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
 //! "erasing": "bullaVE1" ‖ state u8: 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
 //! "follows": "bullaVF1" ‖ frames u64 ‖ CRC-32C; absent is 0
+//! "changes": "bullaVC1" ‖ count u64 ‖ random (8) ‖ CRC-32C; absent is zeros
 //! ```
 //!
 //! Little-endian. LMDB's pages have no checksum of their own, and a number that is given twice would join two people.
 
-use heed::{RoTxn, RwTxn};
+use heed::RoTxn;
 
-use super::lmdb::Tables;
+use super::lmdb::{Part, Tables};
 use super::stop::Stop;
+use super::writing::Writing;
+use crate::environment::Random;
 use crate::error::{Error, Result};
 use bulla_proof::commitment::LogId;
 
@@ -30,6 +33,16 @@ pub(super) struct Meta {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Follows(pub(super) u64);
 
+/// Which transaction was the last: of two copies of one vault that say the same, neither has anything that the other one
+/// lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Changes {
+    /// How many there were.
+    pub(super) count: u64,
+    /// Drawn anew in each: copies that went on apart may have had equally many.
+    pub(super) tag: [u8; 8],
+}
+
 /// An erasure that nobody has confirmed yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Erasing {
@@ -45,6 +58,8 @@ const META_MAGIC: &[u8; 8] = b"bullaVM1";
 const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
 const FOLLOWS: &[u8] = b"follows";
 const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF1";
+const CHANGES: &[u8] = b"changes";
+const CHANGES_MAGIC: &[u8; 8] = b"bullaVC1";
 const ERASING: &[u8] = b"erasing";
 const ERASING_MAGIC: &[u8; 8] = b"bullaVE1";
 
@@ -83,8 +98,8 @@ impl Meta {
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        Ok(tables.meta.put(txn, META, &self.encode())?)
+    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.put(Part::Meta, META, &self.encode())
     }
 }
 
@@ -103,8 +118,38 @@ impl Follows {
         with_check([&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat())
     }
 
-    pub(super) fn write(self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        Ok(tables.meta.put(txn, FOLLOWS, &self.encode())?)
+    pub(super) fn write(self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.put(Part::Meta, FOLLOWS, &self.encode())
+    }
+}
+
+impl Changes {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, Stop> {
+        let Some(bytes) = tables.meta.get(txn, CHANGES)? else { return Ok(Changes::default()) };
+        Ok(Self::decode(bytes).ok_or_else(|| damaged("changes"))?)
+    }
+
+    /// The one after it.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub(super) fn next(self, random: &dyn Random) -> Result<Self> {
+        let mut tag = [0; 8];
+        random.fill(&mut tag)?;
+        Ok(Changes { count: self.count.saturating_add(1), tag })
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let ([magic, count, tag], []) = checked(bytes)?.as_chunks::<8>() else { return None };
+        (magic == CHANGES_MAGIC).then_some(Changes { count: u64::from_le_bytes(*count), tag: *tag })
+    }
+
+    pub(super) fn encode(self) -> Vec<u8> {
+        with_check([&CHANGES_MAGIC[..], &self.count.to_le_bytes(), &self.tag].concat())
+    }
+
+    pub(super) fn write(self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.put(Part::Meta, CHANGES, &self.encode())
     }
 }
 
@@ -138,13 +183,12 @@ impl Erasing {
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        Ok(tables.meta.put(txn, ERASING, &self.encode())?)
+    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.put(Part::Meta, ERASING, &self.encode())
     }
 
-    pub(super) fn clear(tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Stop> {
-        tables.meta.delete(txn, ERASING)?;
-        Ok(())
+    pub(super) fn clear(txn: &mut Writing<'_>) -> Result<(), Stop> {
+        txn.delete(Part::Meta, ERASING)
     }
 
     /// Whether `number` is on its way out.

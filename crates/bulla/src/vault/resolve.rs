@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::cache::Tag;
 use super::index::{self, Entry};
+use super::record::Changes;
 use super::rows::{self, Row};
 use super::secret::{Pseudonym, Secret, Subject, SubjectKey};
 use super::snapshot::{Change, Snapshot};
@@ -110,12 +111,13 @@ impl Shared {
     #[cold]
     fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
         loop {
-            let (mut generation, mut known) = self.snapshot(|snapshot| {
+            let (mut generation, mut known, changes) = self.snapshot(|snapshot| {
                 let known = subjects.iter().map(|subject| {
                     let pseudonym = Pseudonym::of(subject, self.log, &snapshot.keys.pseudonym);
                     snapshot.find(pseudonym)
                 });
-                Ok((snapshot.meta.generation, known.collect::<Result<Vec<_>, _>>()?))
+                let known = known.collect::<Result<Vec<_>, _>>()?;
+                Ok((snapshot.meta.generation, known, Changes::read(snapshot.tables, snapshot.txn)?))
             })?;
             if known.iter().any(Option::is_none) {
                 (generation, known) = self.change(|change| {
@@ -124,6 +126,8 @@ impl Shared {
                     let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
                     Ok((change.meta.generation, subjects))
                 })?;
+            } else {
+                self.replicas().wait_for(changes);
             }
             let known = known.into_iter().flatten();
             let tagged = subjects.iter().map(|subject| self.cache.tag(subject)).zip(known);
@@ -163,7 +167,7 @@ impl Change<'_, '_> {
         let number = self.meta.next_number;
         self.provide(number, 0)?;
         let row = Row { key: Secret::generate(&*self.shared.random)?, pseudonym };
-        rows::append(self.tables, self.txn, &self.keys, number, &row)?;
+        rows::append(self.txn, &self.keys, number, &row)?;
         self.meta.next_number += 1;
         let crowded = index::insert(self.tables, self.txn, &self.keys, Entry { pseudonym, number })?;
         if let Some(bucket) = crowded {

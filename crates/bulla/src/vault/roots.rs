@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 use super::keys::{Keys, MAX_FILE};
 use super::root::{Root, RootKey};
@@ -43,7 +44,7 @@ impl Roots {
     /// `NoKey` where one of them is missing, and else as `Root` and `Keys` say.
     pub(super) fn load(&self, log: LogId, generation: u64) -> Result<Keys> {
         let path = root_path(generation);
-        let file = zeroize::Zeroizing::new(self.read(&path, MAX_ROOT, generation)?);
+        let file = Zeroizing::new(self.read(&path, MAX_ROOT, generation)?);
         let root = self.root.unwrap(&file, log, generation).map_err(|error| self.about(&path, &error))?;
         self.load_beneath(&root, log, generation)
     }
@@ -88,27 +89,51 @@ impl Roots {
         Error::new(error.kind(), format!("{}: {error}", self.store.describe(path)))
     }
 
-    /// Writes root and keys of a new generation, durably.
+    /// The files of a new generation.
     ///
     /// # Errors
-    /// Where the store fails, or the root cannot be wrapped.
-    pub(super) fn write(&self, keys: &Keys) -> Result<()> {
-        let file = self.root.wrap(&keys.root, keys.log, keys.generation)?;
-        self.replace(&root_path(keys.generation), &file)?;
-        self.write_keys(keys)
+    /// Where the root cannot be wrapped, or there is no randomness.
+    pub(super) fn seal(&self, keys: &Keys) -> Result<[Content; 2]> {
+        let bytes = self.root.wrap(&keys.root, keys.log, keys.generation)?;
+        Ok([Content { path: root_path(keys.generation), bytes }, self.seal_keys(keys)?])
     }
 
-    /// Replaces the keys of a generation, durably.
+    /// The file of the keys of a generation.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub(super) fn seal_keys(&self, keys: &Keys) -> Result<Content> {
+        let bytes = Zeroizing::new(keys.seal(&*self.random)?);
+        Ok(Content { path: keys_path(keys.generation), bytes })
+    }
+
+    /// The files of a generation, as they are.
+    ///
+    /// # Errors
+    /// As `load`, where they cannot be read.
+    pub(super) fn files_of(&self, generation: u64) -> Result<[Content; 2]> {
+        let read = |path: String, limit| {
+            let bytes = Zeroizing::new(self.read(&path, limit, generation)?);
+            Ok::<_, Error>(Content { path, bytes })
+        };
+        Ok([read(root_path(generation), MAX_ROOT)?, read(keys_path(generation), MAX_FILE)?])
+    }
+
+    /// Writes files, each durable before the next, in place of those of the same names.
     ///
     /// # Errors
     /// Where the store fails.
-    pub(super) fn write_keys(&self, keys: &Keys) -> Result<()> {
-        self.replace(&keys_path(keys.generation), &keys.seal(&*self.random)?)
+    pub(super) fn put(&self, files: &[Content]) -> Result<()> {
+        files.iter().try_for_each(|Content { path, bytes }| {
+            let replaced = store::replace(&*self.store, path, bytes);
+            replaced.map_err(|error| Error::io(format!("writing {}", self.store.describe(path)), error))
+        })
     }
 
-    fn replace(&self, path: &str, content: &[u8]) -> Result<()> {
-        let replaced = store::replace(&*self.store, path, content);
-        replaced.map_err(|error| Error::io(format!("writing {}", self.store.describe(path)), error))
+    /// Whether this very file is there.
+    pub(super) fn has(&self, Content { path, bytes }: &Content) -> bool {
+        let found = read_small(&*self.store, path, bytes.len() as u64).map(Zeroizing::new);
+        found.is_ok_and(|found| found == *bytes)
     }
 
     /// Overwrites and removes what is not of `generation`; roots first, since they are what counts.
@@ -159,6 +184,12 @@ impl Roots {
             .filter_map(|item| RootsFile::parse(item.name))
             .collect())
     }
+}
+
+/// A file of the directory, to be written.
+pub(super) struct Content {
+    path: String,
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 /// A file of the directory, by its name.

@@ -12,14 +12,15 @@
 //! number is then given again under the same key: with plain GCM that would be one nonce for two texts.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
-use heed::{RoTxn, RwTxn};
+use heed::RoTxn;
 use std::ops::Bound;
 use zeroize::Zeroizing;
 
 use super::keys::{Keys, ROWS_LOG2, row_bucket};
-use super::lmdb::Tables;
+use super::lmdb::{Part, Tables};
 use super::secret::{Pseudonym, Secret};
 use super::stop::Stop;
+use super::writing::Writing;
 use crate::error::{Error, Result};
 use bulla_proof::commitment::LogId;
 
@@ -91,16 +92,9 @@ pub(super) fn get(tables: &Tables, txn: &RoTxn<'_>, keys: &Keys, number: u64) ->
 }
 
 /// Puts in a row whose number is above all others.
-pub(super) fn append(
-    tables: &Tables,
-    txn: &mut RwTxn<'_>,
-    keys: &Keys,
-    number: u64,
-    row: &Row,
-) -> Result<(), Stop> {
+pub(super) fn append(txn: &mut Writing<'_>, keys: &Keys, number: u64, row: &Row) -> Result<(), Stop> {
     let bytes = RowCipher::new(key(keys, number)?, keys.log)?.seal(number, row)?;
-    let put = tables.rows.put_with_flags(txn, heed::PutFlags::APPEND, &number.to_be_bytes(), &bytes);
-    match put {
+    match txn.append(Part::Rows, &number.to_be_bytes(), &bytes) {
         Err(heed::Error::Mdb(heed::MdbError::KeyExist)) => {
             let message =
                 format!("the vault has a row {number} already, or a later one: restore it from a backup");
@@ -116,7 +110,7 @@ pub(super) fn append(
 /// `Tampered` where a row of somebody else is damaged: under the new key it would be lost for good.
 pub(super) fn rewrite(
     tables: &Tables,
-    txn: &mut RwTxn<'_>,
+    txn: &mut Writing<'_>,
     bucket: u64,
     (old, new): (&Keys, &Keys),
     erased: &[u64],
@@ -136,10 +130,10 @@ pub(super) fn rewrite(
         }
     }
     for number in erased.iter().filter(|number| row_bucket(**number) == bucket) {
-        tables.rows.delete(txn, &number.to_be_bytes())?;
+        txn.delete(Part::Rows, &number.to_be_bytes())?;
     }
     for (number, bytes) in kept {
-        tables.rows.put(txn, &number.to_be_bytes(), &bytes)?;
+        txn.put(Part::Rows, &number.to_be_bytes(), &bytes)?;
     }
     Ok(())
 }

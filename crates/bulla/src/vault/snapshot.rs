@@ -1,14 +1,15 @@
 //! Work on one state of the database, with the keys that belong to it.
 
-use heed::{RoTxn, RwTxn};
+use heed::RoTxn;
 use std::sync::Arc;
 
 use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
 use super::lmdb::Tables;
-use super::record::{Erasing, Meta};
+use super::record::{Changes, Erasing, Meta};
 use super::stop::Stop;
+use super::writing::Writing;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Other processes' erasures that one look-up follows before it gives up.
@@ -27,7 +28,7 @@ pub(super) struct Snapshot<'s> {
 pub(super) struct Change<'s, 'e> {
     pub(super) shared: &'s Shared,
     pub(super) tables: &'s Tables,
-    pub(super) txn: &'s mut RwTxn<'e>,
+    pub(super) txn: &'s mut Writing<'e>,
     pub(super) meta: Meta,
     pub(super) keys: Arc<Keys>,
     pub(super) erasing: Option<Erasing>,
@@ -55,22 +56,31 @@ impl Shared {
         })
     }
 
-    /// Runs `work` and makes durable what it did.
+    /// Runs `work` and makes durable what it did, in the replicas too.
     ///
     /// # Errors
     /// What `work` says, and then nothing has changed; or where the vault cannot be written.
     pub(super) fn change<T>(&self, work: impl Fn(&mut Change<'_, '_>) -> Result<T, Stop>) -> Result<T> {
-        self.with_keys(|_| {
+        let replicas = self.replicas();
+        let _turn = replicas.turn();
+        let (done, changes, journal) = self.with_keys(|_| {
             self.lmdb.write(|tables, txn| {
+                if !replicas.is_empty() {
+                    txn.keep_journal();
+                }
                 // Not those from before: somebody else may have changed something until we had our turn.
                 let keys = self.keys();
                 let (meta, erasing) = self.records(tables, txn, &keys)?;
                 let mut change = Change { shared: self, tables, txn, meta, keys, erasing };
                 let done = work(&mut change)?;
-                change.meta.write(tables, change.txn)?;
-                Ok(done)
+                change.meta.write(change.txn)?;
+                let changes = Changes::read(tables, change.txn)?.next(&*self.random)?;
+                changes.write(change.txn)?;
+                Ok((done, changes, change.txn.take_journal()))
             })
-        })
+        })?;
+        replicas.follow(&self.lmdb, journal.as_ref(), changes);
+        Ok(done)
     }
 
     fn records(
@@ -151,7 +161,7 @@ impl Change<'_, '_> {
             return Ok(());
         }
         let keys = self.keys.extended(rows, buckets, &*self.shared.random)?;
-        self.shared.roots.write_keys(&keys)?;
+        self.shared.write_keys(&keys)?;
         self.keys = Arc::new(keys);
         self.shared.take(self.keys.clone());
         Ok(())

@@ -3,7 +3,8 @@
 use super::*;
 use check::Damage;
 use index::{Bucket, Entry};
-use record::{Erasing, Meta};
+use lmdb::Part;
+use record::{Changes, Erasing, Meta};
 use rows::{Row, RowCipher};
 use secret::{Pseudonym, Secret};
 use stop::Stop;
@@ -51,7 +52,7 @@ fn a_damaged_row_is_named_and_the_others_are_not_lost() {
         alter(&vault, |it| {
             let mut bytes = it.tables.rows.get(it.txn, &4_u64.to_be_bytes())?.unwrap().to_vec();
             bytes[5] ^= 1;
-            Ok(it.tables.rows.put(it.txn, &4_u64.to_be_bytes(), &bytes)?)
+            it.txn.put(Part::Rows, &4_u64.to_be_bytes(), &bytes)
         });
         for error in [vault.find("s4").err(), vault.key(4).err(), vault.resolve(&["s1", "s4"]).err()] {
             let error = error.unwrap();
@@ -103,11 +104,11 @@ fn an_entry_that_is_gone_or_foreign_is_found() {
     let two = pseudonym(&vault, "s2");
     alter(&vault, |it| {
         let cipher = index::cipher(&it.keys, 0)?;
-        it.tables.index.delete(it.txn, &cipher.key(two)?)?;
-        it.tables.index.put(it.txn, &[0, 0, 9, 9, 1], &[])?;
+        it.txn.delete(Part::Index, &cipher.key(two)?)?;
+        it.txn.put(Part::Index, &[0, 0, 9, 9, 1], &[])?;
         let mut foreign = [0; 20];
         foreign[5] = 1;
-        Ok(it.tables.index.put(it.txn, &foreign, &[0; 8])?)
+        it.txn.put(Part::Index, &foreign, &[0; 8])
     });
     let found = damage(&vault);
     assert!(found.contains(&Damage::Unindexed(2)), "{found:?}");
@@ -154,11 +155,15 @@ fn every_byte_of_a_record_counts() {
     let vault = world.open();
     fill(&vault, "s", 10);
     drop(vault.begin_erasure(&["s3"]).unwrap());
-    let records: [(&str, &[u8]); 3] = [("meta", b"vault"), ("meta", b"erasing"), ("buckets", &[0, 0])];
-    for (table, key) in records {
-        let table = |it: &lmdb::Tables| if table == "meta" { it.meta } else { it.buckets };
-        let sound =
-            vault.shared.snapshot(|it| Ok(table(it.tables).get(it.txn, key)?.unwrap().to_vec())).unwrap();
+    let records: [(Part, &[u8]); 4] = [
+        (Part::Meta, b"vault"),
+        (Part::Meta, b"erasing"),
+        (Part::Buckets, &[0, 0]),
+        (Part::Meta, b"changes"),
+    ];
+    for (part, key) in records {
+        let sound = vault.shared.snapshot(|it| Ok(it.tables.part(part).get(it.txn, key)?.unwrap().to_vec()));
+        let sound = sound.unwrap();
         let mut altered = Vec::new();
         for place in 0..sound.len() {
             let mut bytes = sound.clone();
@@ -169,11 +174,13 @@ fn every_byte_of_a_record_counts() {
         altered.push([&sound[..], &[0]].concat());
         for bytes in &altered {
             let put = |bytes: &[u8]| {
-                let put = vault.shared.lmdb.write(|tables, txn| Ok(table(tables).put(txn, key, bytes)?));
+                let put = vault.shared.lmdb.write(|_, txn| txn.put(part, key, bytes));
                 put.map_err(|stop| stop.into_error("test")).unwrap();
             };
             put(bytes);
-            let errors = [vault.find("s1").err(), vault.resolve(&["new"]).err()];
+            // Looking up needs no counter of changes.
+            let find = (key != b"changes").then(|| vault.find("s1").err());
+            let errors = find.into_iter().chain([vault.resolve(&["new"]).err()]).collect::<Vec<_>>();
             put(&sound);
             assert!(
                 errors.into_iter().all(|error| error.unwrap().kind() == ErrorKind::Tampered),
@@ -191,16 +198,19 @@ fn records_are_read_back() {
     let meta = Meta { log: LOG, generation: 0, next_number: 1 << 30, next_bucket: 77 };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true };
     let bucket = Bucket { start: 0x1234, id: 9, entries: 1 << 31 };
-    let written = vault.shared.lmdb.write(|tables, txn| {
-        meta.write(tables, txn)?;
-        erasing.write(tables, txn)?;
-        bucket.write(tables, txn)
+    let changes = Changes { count: 1 << 40, tag: *b"tagtagta" };
+    let written = vault.shared.lmdb.write(|_, txn| {
+        meta.write(txn)?;
+        changes.write(txn)?;
+        erasing.write(txn)?;
+        bucket.write(txn)
     });
     written.map_err(|stop| stop.into_error("test")).unwrap();
     vault
         .shared
         .snapshot(|it| {
             assert_eq!((it.meta, it.erasing.clone()), (meta, Some(erasing.clone())));
+            assert_eq!(Changes::read(it.tables, it.txn)?, changes);
             assert_eq!(Bucket::of(it.tables, it.txn, 0x1234)?, bucket);
             assert_eq!(Bucket::of(it.tables, it.txn, 0xffff)?, bucket);
             assert_eq!(Bucket::of(it.tables, it.txn, 0x1233)?.id, 0);

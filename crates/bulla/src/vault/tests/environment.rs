@@ -1,6 +1,6 @@
 //! The environment against maps in memory, while its own map grows under readers.
 
-use super::super::lmdb::{Lmdb, Table};
+use super::super::lmdb::{Lmdb, Part};
 use super::super::stop::Stop;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,16 +15,13 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-fn tables(lmdb: &Lmdb) -> [Table; 4] {
-    let tables = &lmdb.tables;
-    [tables.meta, tables.rows, tables.index, tables.buckets]
-}
+const PARTS: [Part; 4] = [Part::Meta, Part::Rows, Part::Index, Part::Buckets];
 
 fn content(lmdb: &Lmdb) -> Vec<Model> {
-    let read = lmdb.read(|_, txn| {
+    let read = lmdb.read(|tables, txn| {
         let mut content = Vec::new();
-        for table in tables(lmdb) {
-            let items = table.iter(txn)?.collect::<Result<Vec<_>, _>>()?;
+        for part in PARTS {
+            let items = tables.part(part).iter(txn)?.collect::<Result<Vec<_>, _>>()?;
             content.push(
                 items.into_iter().map(|(key, value)| (key.try_into().unwrap(), value.to_vec())).collect(),
             );
@@ -38,6 +35,8 @@ fn content(lmdb: &Lmdb) -> Vec<Model> {
 fn it_holds_what_a_map_holds_however_often_it_grows() {
     let place = tempfile::tempdir().unwrap();
     let mut lmdb = Lmdb::create(place.path(), 1 << 17).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let replica = Lmdb::create(other.path(), 1 << 17).unwrap();
     let first_size = lmdb.map_size();
     let mut models = vec![Model::new(); 4];
     let mut state = 1;
@@ -65,14 +64,17 @@ fn it_holds_what_a_map_holds_however_often_it_grows() {
                 })
                 .collect::<Vec<_>>();
             let written = lmdb.write(|_, txn| {
+                txn.keep_journal();
                 for (table, key, value) in &changes {
                     match value {
-                        Some(value) => tables(&lmdb)[*table].put(txn, key, value)?,
-                        None => drop(tables(&lmdb)[*table].delete(txn, key)?),
+                        Some(value) => txn.put(PARTS[*table], key, value)?,
+                        None => txn.delete(PARTS[*table], key)?,
                     }
                 }
-                Ok(())
+                Ok(txn.take_journal().unwrap())
             });
+            let journal = written.map_err(|stop| stop.into_error("model")).unwrap();
+            let written = replica.write(|_, txn| journal.write(txn));
             written.map_err(|stop| stop.into_error("model")).unwrap();
             for (table, key, value) in changes {
                 match value {
@@ -87,6 +89,7 @@ fn it_holds_what_a_map_holds_however_often_it_grows() {
             }
         });
         assert_eq!(content(&lmdb), models, "round {round}");
+        assert_eq!(content(&replica), models, "what was written again in round {round}");
         if round % 20 == 19 {
             drop(lmdb);
             lmdb = Lmdb::open(place.path(), 1 << 17).unwrap();

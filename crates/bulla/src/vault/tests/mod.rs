@@ -6,6 +6,8 @@ mod damage;
 mod environment;
 mod erase;
 mod files;
+mod replica;
+mod replica_crash;
 mod resolve;
 mod traces;
 mod vectors;
@@ -92,6 +94,31 @@ fn key(vault: &Vault, subject: &str) -> [u8; 32] {
 fn fill(vault: &Vault, prefix: &str, count: usize) -> Vec<Subject> {
     let names = (0..count).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
     vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
+}
+
+/// What a vault or a replica in a directory holds: its databases, and its roots.
+type Kept = (Vec<Vec<(Vec<u8>, Vec<u8>)>>, Vec<(String, Vec<u8>)>);
+
+fn kept(directory: &Path, roots: &dyn Store) -> Kept {
+    // A process can have it open once.
+    let place = tempfile::tempdir().unwrap();
+    copy(&directory.join("vault"), place.path());
+    let lmdb = Lmdb::open(place.path(), 1 << 20).unwrap();
+    let read = lmdb.read(|tables, txn| {
+        let tables = [&tables.meta, &tables.rows, &tables.index, &tables.buckets];
+        let items = |table: &lmdb::Table| {
+            let item =
+                |item: heed::Result<(&[u8], &[u8])>| item.map(|(key, value)| (key.into(), value.into()));
+            Ok(table.iter(txn)?.map(item).collect::<heed::Result<Vec<_>>>()?)
+        };
+        tables.into_iter().map(items).collect::<std::result::Result<_, _>>()
+    });
+    let items = roots.list("roots").unwrap().into_iter();
+    let file = |name: String| {
+        let bytes = crate::keys::read_small(roots, &format!("roots/{name}"), 1 << 20).unwrap();
+        (name, bytes)
+    };
+    (read.map_err(|stop| stop.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())
 }
 
 fn assert_sound(vault: &Vault) {

@@ -74,7 +74,9 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
     let pseudonyms =
         (0..500).map(|index| Pseudonym::of(&format!("s{index}"), LOG, &all_keys(&vault).pseudonym).0);
     let pseudonyms = pseudonyms.collect::<Vec<_>>();
+    let of_fields = vault.field_pseudonym_key().unwrap();
     vault.erase(&["s7"]).unwrap().unwrap();
+    assert!(*vault.field_pseudonym_key().unwrap() == *of_fields, "the same in every generation");
     drop(vault);
     let made = random.secrets();
     assert!(made.len() > 700);
@@ -85,6 +87,7 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
     assert!(windows.contains(&salts[..]));
     let clear = made.iter().filter(|key| windows.contains(&key[..]) && key[..] != salts[..]);
     assert_eq!(clear.count(), 0);
+    assert!(!windows.contains(&of_fields[..]));
     let windows = files.windows(16).collect::<std::collections::HashSet<_>>();
     assert!(pseudonyms.iter().all(|pseudonym| !windows.contains(&pseudonym[..])));
 }
@@ -94,6 +97,10 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
 #[test]
 fn free_pages_say_nothing_about_who_was_erased() {
     let world = World::new();
+    let replica = tempfile::tempdir().unwrap();
+    let settings = Settings { replicas: vec![ReplicaPlace::new(replica.path())], ..world.settings.clone() };
+    let world = World { settings, ..world };
+    let places = [world.path(), replica.path()];
     let vault = world.open();
     // So that there is more than one bucket of each, and pages that were freed.
     fill(&vault, "s", 9000);
@@ -105,9 +112,11 @@ fn free_pages_say_nothing_about_who_was_erased() {
     let bucket = |vault: &Vault| {
         vault.shared.snapshot(|it| Bucket::of(it.tables, it.txn, entry.pseudonym.prefix())).unwrap()
     };
-    let data = || std::fs::read(world.file("vault/data.mdb")).unwrap();
+    let data = |place: &Path| std::fs::read(place.join("vault/data.mdb")).unwrap();
     let old_row = std::slice::from_ref(old.row(alice.number).unwrap()).to_vec();
-    assert!(rows(&data(), alice.number, &old_row) > 0 && entries(&data(), entry, &old.index) > 0);
+    for data in places.map(data) {
+        assert!(rows(&data, alice.number, &old_row) > 0 && entries(&data, entry, &old.index) > 0);
+    }
     let before = bucket(&vault);
 
     let erased = vault.erase_numbers(&[alice.number]).unwrap().unwrap();
@@ -116,13 +125,15 @@ fn free_pages_say_nothing_about_who_was_erased() {
     assert_ne!(bucket(&vault).id, before.id);
     drop(vault);
 
-    // The search would find it: the free pages have it, under the old keys.
-    assert!(rows(&data(), alice.number, &old_row) > 0, "LMDB has not reused the pages");
-    assert!(entries(&data(), entry, &old.index) > 0);
-    // And under no key that is left: neither hers, nor those of her old buckets, nor spare ones.
-    let new_row = std::slice::from_ref(new.row(alice.number).unwrap()).to_vec();
-    assert_eq!(rows(&data(), alice.number, &new_row), 0);
-    assert_eq!(entries(&data(), entry, &new.index), 0);
+    for data in places.map(data) {
+        // The search would find it: the free pages have it, under the old keys.
+        assert!(rows(&data, alice.number, &old_row) > 0, "LMDB has not reused the pages");
+        assert!(entries(&data, entry, &old.index) > 0);
+        // And under no key that is left: neither hers, nor those of her old buckets, nor spare ones.
+        let new_row = std::slice::from_ref(new.row(alice.number).unwrap()).to_vec();
+        assert_eq!(rows(&data, alice.number, &new_row), 0);
+        assert_eq!(entries(&data, entry, &new.index), 0);
+    }
     let kept =
         |key: &Secret| new.rows.iter().chain(new.index.iter().map(|(_, key)| key)).any(|now| now.0 == key.0);
     assert!(!kept(old.row(alice.number).unwrap()) && !kept(old.index(before.id).unwrap()));
@@ -130,7 +141,7 @@ fn free_pages_say_nothing_about_who_was_erased() {
     let used = 9500_u64.div_ceil(1 << keys::ROWS_LOG2) as usize;
     assert!(old.rows[used..].iter().all(|spare| !kept(spare)), "spare keys are made anew");
     assert!(old.rows[..used].iter().filter(|key| kept(key)).count() == used - 1, "the others stay");
-    let files = bytes(world.path());
+    let files = places.map(bytes).concat();
     for gone in [alice.key.bytes(), &old.root.0.0, &old_row[0].0, &old.index(before.id).unwrap().0] {
         assert!(!has(&files, gone));
     }

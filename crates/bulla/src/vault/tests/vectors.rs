@@ -1,9 +1,11 @@
 //! `vectors/vault/`: files and entries that a second implementation made.
 
 use super::*;
+use crate::keys::pseudonym::PseudonymKey;
+use bulla_proof::entry::Field;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use record::{Erasing, Meta};
+use record::{Changes, Erasing, Meta};
 use rows::{Row, RowCipher};
 use secret::{Pseudonym, Secret};
 use serde_json::Value;
@@ -70,6 +72,21 @@ fn rows_and_entries_are_the_other_implementation_s() {
 }
 
 #[test]
+fn pseudonyms_of_fields_are_the_other_implementation_s() {
+    let vectors = vectors();
+    let keys = keys(&vectors);
+    let key = PseudonymKey::new(*keys.field_pseudonyms(), keys.log);
+    let fields = [Field::Controller, Field::Location, Field::Client, Field::Actor];
+    let made = vectors["field_pseudonyms"].as_array().unwrap();
+    assert_eq!(made.len(), fields.len());
+    for (field, made) in fields.into_iter().zip(made) {
+        assert_eq!(made["bit"], field as u64);
+        let pseudonym = key.of_field(field).unwrap().of(&unhex(&made["value"]));
+        assert_eq!(made["pseudonym"], pseudonym.to_string());
+    }
+}
+
+#[test]
 fn records_are_the_other_implementation_s() {
     let vectors = vectors();
     let world = World::new();
@@ -81,13 +98,15 @@ fn records_are_the_other_implementation_s() {
         next_bucket: 10,
     };
     let written = vault.shared.lmdb.write(|tables, txn| {
-        meta.write(tables, txn)?;
-        Erasing { numbers: vec![17, 1 << 40], erased: false }.write(tables, txn)?;
+        meta.write(txn)?;
+        Erasing { numbers: vec![17, 1 << 40], erased: false }.write(txn)?;
+        Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] }.write(txn)?;
+        assert_eq!(tables.meta.get(txn, b"changes")?, Some(&unhex(&vectors["changes"])[..]));
         assert_eq!(tables.meta.get(txn, b"vault")?, Some(&unhex(&vectors["meta"])[..]));
         assert_eq!(tables.meta.get(txn, b"erasing")?, Some(&unhex(&vectors["erasing"])[..]));
         for bucket in vectors["buckets"].as_array().unwrap() {
             let start = bucket["first"].as_u64().unwrap() as u16;
-            Bucket { start, id: bucket["id"].as_u64().unwrap() as u32, entries: 2 }.write(tables, txn)?;
+            Bucket { start, id: bucket["id"].as_u64().unwrap() as u32, entries: 2 }.write(txn)?;
             let value = tables.buckets.get(txn, &start.to_be_bytes())?;
             assert_eq!(value, Some(&unhex(&bucket["value"])[..]));
         }

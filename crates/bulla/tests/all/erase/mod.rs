@@ -3,6 +3,8 @@
 mod copies;
 mod holds;
 mod order;
+mod pseudonyms;
+mod replica;
 mod restored;
 mod states;
 mod stops;

@@ -5,7 +5,7 @@ use bulla::keys::recipients::IdentityFile;
 use bulla::keys::signing::SigningKey;
 use bulla::vault::{Access, Settings, Vault};
 use bulla::{
-    Entry, ErasureOrder, Init, Log, Options, Producer, Query, Reader, Report, VerifierKey, Verify,
+    Configure, Entry, ErasureOrder, Init, Log, Options, Producer, Query, Reader, Report, VerifierKey, Verify,
     default_keys,
 };
 use bulla_proof::LogId;
@@ -30,6 +30,15 @@ impl World {
 
     pub(crate) fn keys(&self) -> PathBuf {
         default_keys(&self.directory)
+    }
+
+    /// Gives the vault a replica, and says where.
+    pub(crate) fn with_replica(&self) -> PathBuf {
+        let replica = self.directory.with_file_name("replica");
+        std::fs::create_dir(&replica).unwrap();
+        let path = replica.to_str().unwrap();
+        Configure::default().set("vault_replicas", path).unwrap().apply(&self.directory).unwrap();
+        replica
     }
 
     /// Whose the entry with this number is: somebody's of fifty, and of every tenth somebody's else too.

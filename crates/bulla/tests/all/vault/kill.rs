@@ -1,8 +1,8 @@
 //! A process that gives numbers and erases people, killed again and again. `BULLA_TORTURE_ROUNDS` says how often.
 
-use super::{assert_sound, create, open};
+use super::{LOG, assert_sound, create, open, settings};
 use bulla::ErrorKind;
-use bulla::vault::{Access, Vault};
+use bulla::vault::{Access, ReplicaPlace, Settings, Vault};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ const ROUND: &str = "BULLA_VAULT_ROUND";
 fn child() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let round = std::env::var(ROUND).unwrap();
-    let vault = open(Path::new(&directory), Access::Write);
+    let vault = open_with_replica(Path::new(&directory));
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let (vault, round) = (&vault, &round);
@@ -43,6 +43,11 @@ fn child() {
     });
 }
 
+fn open_with_replica(directory: &Path) -> Vault {
+    let replicas = vec![ReplicaPlace::new(&directory.join("replica"))];
+    Vault::open(directory, LOG, Access::Write, &Settings { replicas, ..settings() }).unwrap()
+}
+
 fn give(vault: &Vault, names: &[String]) {
     let found = match vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()) {
         // One of them is being erased already: nobody was told a number.
@@ -65,7 +70,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// What children said.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Told {
     given: HashMap<u64, (String, String)>,
     begun: HashSet<u64>,
@@ -91,6 +96,19 @@ impl Told {
             }
             _ => {}
         }
+    }
+
+    /// Goes on with an erasure that was cut short.
+    fn settle(&mut self, vault: &Vault) -> bool {
+        let Some(left) = vault.unconfirmed().unwrap() else { return false };
+        if let Some(erasure) = vault.resume_erasure().unwrap() {
+            assert!(!left.erased);
+            erasure.commit().unwrap().destroy().unwrap();
+        }
+        vault.confirm(&left.numbers).unwrap();
+        self.begun.extend(&left.numbers);
+        self.erased.extend(left.numbers);
+        true
     }
 
     fn check(&self, vault: &Vault) {
@@ -124,30 +142,41 @@ fn run(directory: &Path, round: u64, after: Duration, told: &mut Told) {
     reader.join().unwrap().iter().for_each(|line| told.hear(line));
 }
 
+/// As if the disk of the vault were lost that moment: whoever was told of is in the replica.
+fn lose_the_vault(directory: &Path, mut told: Told) {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["vault", "roots"] {
+        std::fs::create_dir(place.path().join(name)).unwrap();
+        for file in std::fs::read_dir(directory.join("replica").join(name)).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), place.path().join(name).join(file.file_name())).unwrap();
+        }
+    }
+    let vault = open(place.path(), Access::Write);
+    told.settle(&vault);
+    told.check(&vault);
+    assert_sound(&vault);
+}
+
 #[test]
 fn what_was_told_holds_after_sigkill() {
     let rounds = std::env::var("BULLA_TORTURE_ROUNDS").map_or(8, |rounds| rounds.parse::<u64>().unwrap());
     let place = tempfile::tempdir().unwrap();
     create(place.path());
+    std::fs::create_dir(place.path().join("replica")).unwrap();
     let mut told = Told::default();
     let mut unfinished = 0;
     for round in 0..rounds {
         run(place.path(), round, Duration::from_millis(150 + round * 97 % 400), &mut told);
-        let vault = open(place.path(), Access::Write);
-        if let Some(left) = vault.unconfirmed().unwrap() {
-            unfinished += 1;
-            if let Some(erasure) = vault.resume_erasure().unwrap() {
-                assert!(!left.erased);
-                erasure.commit().unwrap().destroy().unwrap();
-            }
-            vault.confirm(&left.numbers).unwrap();
-            told.begun.extend(&left.numbers);
-            told.erased.extend(left.numbers);
-        }
+        lose_the_vault(place.path(), told.clone());
+        let vault = open_with_replica(place.path());
+        unfinished += usize::from(told.settle(&vault));
         told.check(&vault);
         assert_sound(&vault);
-        let files = std::fs::read_dir(place.path().join("roots")).unwrap().count();
-        assert_eq!(files, 2, "round {round}");
+        for roots in ["roots", "replica/roots"] {
+            let files = std::fs::read_dir(place.path().join(roots)).unwrap().count();
+            assert_eq!(files, 2, "round {round}");
+        }
     }
     println!("{} given, {} erased, {unfinished} unfinished", told.given.len(), told.erased.len());
     assert!(told.given.len() > 100 && !told.erased.is_empty());

@@ -1,0 +1,267 @@
+//! One replica: a directory that has `vault` and `roots`, as the key directory has.
+//!
+//! What it holds is good as soon as it is opened. It is made by copying the vault:
+//!
+//! 1. root and keys of the generation that counts are written;
+//! 2. the database is copied to a file beside, synced, renamed;
+//! 3. files of other generations are destroyed, as in the vault itself.
+//!
+//! Pages of a database that was there before need not be overwritten: they lie under roots, as those do that a database
+//! has freed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::lmdb::{self, Lmdb};
+use super::open::{DIRECTORY, make_directory, sync};
+use super::record::{Changes, Meta};
+use super::roots::{Content, Roots};
+use super::writing::Journal;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{FileSystem, Store};
+
+/// Where a replica lies.
+#[derive(Clone, Debug)]
+pub struct ReplicaPlace {
+    store: Arc<dyn Store>,
+    directory: PathBuf,
+}
+
+impl ReplicaPlace {
+    /// In the directory `path`, which exists.
+    pub fn new(path: &Path) -> Self {
+        Self::new_in(Arc::new(FileSystem::new(path)), path.join(DIRECTORY))
+    }
+
+    /// Roots in a store, the database in `directory`.
+    pub fn new_in(store: Arc<dyn Store>, directory: PathBuf) -> Self {
+        ReplicaPlace { store, directory }
+    }
+}
+
+/// The vault that replicas are of, before anything is changed.
+pub(super) struct Original<'o> {
+    pub(super) lmdb: &'o Lmdb,
+    pub(super) roots: &'o Roots,
+    pub(super) mark: Mark,
+}
+
+/// How far a vault has come. Two of one log with the same mark are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub(super) meta: Meta,
+    pub(super) changes: Changes,
+}
+
+impl Mark {
+    /// The mark of a vault; `None` where it was not made to its end.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(super) fn read(lmdb: &Lmdb) -> Result<Option<Self>> {
+        let read = lmdb.read(|tables, txn| {
+            let Some(meta) = Meta::read(tables, txn)? else { return Ok(None) };
+            Ok(Some(Mark { meta, changes: Changes::read(tables, txn)? }))
+        });
+        read.map_err(|stop| stop.into_error(lmdb.name()))
+    }
+
+    /// Whether it knows of something that the other one does not.
+    fn is_ahead_of(&self, other: &Mark) -> bool {
+        let Mark { meta, changes } = other;
+        self.meta.generation > meta.generation
+            || self.meta.next_number > meta.next_number
+            || self.changes.count > changes.count
+    }
+}
+
+/// A replica that was up to date when it was opened.
+pub(super) struct Replica {
+    name: String,
+    roots: Roots,
+    directory: PathBuf,
+    map_size: usize,
+    /// `None` once it is left out.
+    lmdb: Mutex<Option<Lmdb>>,
+    failure: OnceLock<String>,
+    /// The generation besides which there is none.
+    only: AtomicU64,
+}
+
+/// No generation.
+const NONE: u64 = u64::MAX;
+const DATA: &str = "data.mdb";
+const TEMPORARY: &str = "data.mdb.tmp";
+
+impl Replica {
+    /// Opens the replica in `place`, made anew where it is behind, and made where there is none.
+    ///
+    /// # Errors
+    /// `Unavailable` where its directory is missing, damaged or cannot be written, `Refused` where it is another log's,
+    /// the vault itself, or ahead of it.
+    pub(super) fn open(place: &ReplicaPlace, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
+        let name = place.store.describe("");
+        Self::open_named(&name, place, original, others).map_err(|error| match error.kind() {
+            // That a replica is damaged is no damage to the log.
+            ErrorKind::Tampered => Error::unavailable(format!(
+                "{name}, a replica of the vault, is damaged ({error}): remove `vault` in it, and it is made anew"
+            )),
+            kind => Error::new(kind, format!("{name}, a replica of the vault: {error}")),
+        })
+    }
+
+    fn open_named(
+        name: &str,
+        place: &ReplicaPlace,
+        original: &Original<'_>,
+        others: &[Replica],
+    ) -> Result<Self> {
+        place.store.list("").map_err(missing)?;
+        make_directory(&place.directory)?;
+        let directory = lmdb::canonical(&place.directory)?;
+        if directory.display().to_string() == original.lmdb.name() {
+            return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory"));
+        }
+        if others.iter().any(|other| other.directory == directory) {
+            return Err(Error::new(ErrorKind::Refused, "it is named twice"));
+        }
+        let Roots { root, random, .. } = original.roots;
+        let replica = Replica {
+            name: name.to_owned(),
+            roots: Roots { store: place.store.clone(), root: root.clone(), random: random.clone() },
+            directory,
+            map_size: original.lmdb.map_size(),
+            lmdb: Mutex::new(None),
+            failure: OnceLock::new(),
+            only: AtomicU64::new(NONE),
+        };
+        let generation = original.mark.meta.generation;
+        let found = replica.find(original)?;
+        replica.roots.create()?;
+        for file in original.roots.files_of(generation)? {
+            if !replica.roots.has(&file) {
+                replica.roots.put(&[file])?;
+            }
+        }
+        match found {
+            Some(lmdb) => *replica.lmdb() = Some(lmdb),
+            None => replica.copy(original.lmdb)?,
+        }
+        replica.destroy_others(generation)?;
+        Ok(replica)
+    }
+
+    /// The database that is there, if it is up to date.
+    fn find(&self, original: &Original<'_>) -> Result<Option<Lmdb>> {
+        let data = self.directory.join(DATA);
+        match fs::symlink_metadata(&data) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(|error| Error::io(data.display().to_string(), error))?,
+        };
+        let lmdb = Lmdb::open(&self.directory, self.map_size)?;
+        let mark = Mark::read(&lmdb)?.ok_or_else(|| Error::tampered("it holds no vault"))?;
+        let ours = &original.mark;
+        if mark.meta.log != ours.meta.log {
+            let message = format!("it is of another log, {}: name another directory", mark.meta.log);
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        if mark.is_ahead_of(ours) {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "it is newer than {}, which is from a backup: put `vault` and `roots` of the replica in the place of \
+                     those in the key directory",
+                    original.lmdb.name()
+                ),
+            ));
+        }
+        Ok((mark == *ours).then_some(lmdb))
+    }
+
+    /// Copies the vault's database.
+    fn copy(&self, vault: &Lmdb) -> Result<()> {
+        let mut lmdb = self.lmdb();
+        // Closed before its file is another one.
+        *lmdb = None;
+        let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
+        vault.copy_to(&temporary)?;
+        fs::rename(&temporary, &data).map_err(|error| Error::io(data.display().to_string(), error))?;
+        sync(&self.directory)?;
+        sync(self.directory.parent().unwrap_or(&self.directory))?;
+        *lmdb = Some(Lmdb::open(&self.directory, self.map_size)?);
+        Ok(())
+    }
+
+    /// Writes what a transaction of the vault wrote, or copies all of the vault after it.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn follow(&self, vault: &Lmdb, journal: Option<&Journal>) -> Result<()> {
+        let Some(journal) = journal else { return self.copy(vault) };
+        let lmdb = self.lmdb();
+        let Some(lmdb) = &*lmdb else { return Ok(()) };
+        lmdb.write(|_, txn| journal.write(txn)).map_err(|stop| stop.into_error(lmdb.name()))
+    }
+
+    /// Writes files of its roots.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub(super) fn put(&self, files: &[Content]) -> Result<()> {
+        self.only.store(NONE, Ordering::Relaxed);
+        self.roots.put(files)
+    }
+
+    /// Destroys files of other generations, also where it is left out.
+    ///
+    /// # Errors
+    /// Where one cannot be destroyed.
+    pub(super) fn destroy_others(&self, generation: u64) -> Result<()> {
+        if self.only.load(Ordering::Relaxed) != generation {
+            self.roots.destroy_others(generation)?;
+            self.only.store(generation, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// From now on it is no more than a directory in which the keys of the people of today may be.
+    pub(super) fn leave_out(&self, error: &Error) {
+        let _ = self.failure.set(error.to_string());
+        *self.lmdb() = None;
+    }
+
+    /// Why it was left out, if it was.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// The directory, as it was named.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// From now on its medium takes nothing.
+    #[cfg(test)]
+    pub(super) fn make_read_only(&self) {
+        let mut lmdb = self.lmdb();
+        *lmdb = None;
+        *lmdb = Some(Lmdb::open_read_only(&self.directory, self.map_size).unwrap());
+    }
+
+    fn lmdb(&self) -> MutexGuard<'_, Option<Lmdb>> {
+        self.lmdb.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn missing(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::unavailable(
+            "there is no such directory: mount it, make an empty one for a new replica, or take it out of \
+             `vault_replicas`",
+        ),
+        _ => Error::io("listing it", error),
+    }
+}

@@ -1,0 +1,169 @@
+//! Replicas, which have what the vault has, so that losing its disk loses nobody's key.
+//!
+//! - A replica takes a change after the vault: it is never ahead of it.
+//! - Whoever is given out is in all replicas that are in use, number and key.
+//! - One that fails is left out until the vault is opened again. Until then nobody is erased: they would stay there.
+//! - Nobody reads from a replica while there is the vault.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::keys::Keys;
+use super::lmdb::Lmdb;
+use super::open::MAX_REPLICAS;
+use super::record::Changes;
+use super::replica::{Mark, Original, Replica, ReplicaPlace};
+use super::roots::Content;
+use super::snapshot::unfinished;
+use super::writing::Journal;
+use super::{Shared, Vault};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// A replica of a vault that is open for writing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaState {
+    /// Its directory.
+    pub path: String,
+    /// Why it was left out; `None` while it has what the vault has.
+    pub failure: Option<String>,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Replicas {
+    all: Vec<Replica>,
+    /// Held from before a transaction of the vault until they have it, too.
+    turn: Mutex<()>,
+    /// The number of changes that they have.
+    reached: AtomicU64,
+}
+
+impl Vault {
+    /// The replicas, where the vault is open for writing.
+    pub fn replicas(&self) -> Vec<ReplicaState> {
+        let replicas = self.shared.replicas();
+        let state = |replica: &Replica| ReplicaState {
+            path: replica.name().to_owned(),
+            failure: replica.failure().map(str::to_owned),
+        };
+        replicas.all.iter().map(state).collect()
+    }
+}
+
+impl Replicas {
+    fn open(places: &[ReplicaPlace], original: &Original<'_>) -> Result<Self> {
+        if places.len() > MAX_REPLICAS {
+            return Err(Error::invalid(format!("a vault has at most {MAX_REPLICAS} replicas")));
+        }
+        let mut all = Vec::with_capacity(places.len());
+        for place in places {
+            all.push(Replica::open(place, original, &all)?);
+        }
+        let reached = AtomicU64::new(original.mark.changes.count);
+        Ok(Replicas { all, turn: Mutex::default(), reached })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has them take what the vault has committed. Whose turn it is calls it.
+    pub(super) fn follow(&self, vault: &Lmdb, journal: Option<&Journal>, changes: Changes) {
+        self.each_in_use(|replica| replica.follow(vault, journal));
+        self.reached.store(changes.count, Ordering::Release);
+    }
+
+    /// Waits until they have what a snapshot with these changes shows.
+    pub(super) fn wait_for(&self, changes: Changes) {
+        if !self.is_empty() && self.reached.load(Ordering::Acquire) < changes.count {
+            drop(self.turn());
+        }
+    }
+
+    /// That none is left out.
+    ///
+    /// # Errors
+    /// `Unavailable`, saying which one is, and why.
+    pub(super) fn require_all(&self) -> Result<()> {
+        let failed = self.all.iter().find_map(|replica| Some((replica.name(), replica.failure()?)));
+        let Some((name, why)) = failed else { return Ok(()) };
+        Err(Error::unavailable(format!(
+            "{name}, a replica of the vault, is left out, and whoever is erased now would stay in it ({why}): mend it and \
+             open the log again, or take it out of `vault_replicas` and destroy it"
+        )))
+    }
+
+    #[cfg(test)]
+    pub(super) fn make_read_only(&self, index: usize) {
+        self.all[index].make_read_only();
+    }
+
+    fn each_in_use(&self, work: impl Fn(&Replica) -> Result<()>) {
+        for replica in self.all.iter().filter(|replica| replica.failure().is_none()) {
+            if let Err(error) = work(replica) {
+                replica.leave_out(&error);
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn replicas(&self) -> Arc<Replicas> {
+        self.replicas.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Opens the replicas of a vault that is opened for writing.
+    ///
+    /// # Errors
+    /// As [`Replica::open`].
+    pub(super) fn attach(&self, places: &[ReplicaPlace]) -> Result<()> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let mark = Mark::read(&self.lmdb)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
+        let replicas = Replicas::open(places, &Original { lmdb: &self.lmdb, roots: &self.roots, mark })?;
+        *self.replicas.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(replicas);
+        Ok(())
+    }
+
+    /// Lets go of them.
+    pub(super) fn detach(&self) {
+        *self.replicas.write().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+    }
+
+    /// Writes root and keys of a new generation, durably.
+    ///
+    /// # Errors
+    /// Where the vault's cannot be written.
+    pub(super) fn write_root(&self, keys: &Keys) -> Result<()> {
+        self.put(&self.roots.seal(keys)?)
+    }
+
+    /// Replaces the keys of a generation, durably.
+    ///
+    /// # Errors
+    /// Where the vault's cannot be written.
+    pub(super) fn write_keys(&self, keys: &Keys) -> Result<()> {
+        self.put(&[self.roots.seal_keys(keys)?])
+    }
+
+    fn put(&self, files: &[Content]) -> Result<()> {
+        self.roots.put(files)?;
+        self.replicas().each_in_use(|replica| replica.put(files));
+        Ok(())
+    }
+
+    /// Destroys what is not of `generation`, in the vault and in every replica, those that were left out too.
+    ///
+    /// # Errors
+    /// Where something may be left. The same call goes on with it.
+    pub(super) fn destroy_others(&self, generation: u64) -> Result<()> {
+        self.roots.destroy_others(generation)?;
+        self.replicas().all.iter().try_for_each(|replica| replica.destroy_others(generation))
+    }
+}

@@ -1,0 +1,457 @@
+//! Replicas: what is in them, what becomes of one that is not as it should be, and a vault that is lost.
+
+use super::*;
+use lmdb::Part;
+use record::Changes;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A vault with a replica.
+struct Pair {
+    world: World,
+    replica: TempDir,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let replica = tempfile::tempdir().unwrap();
+        let replicas = vec![ReplicaPlace::new(replica.path())];
+        let world = World::with(Settings { map_size: 1 << 20, replicas, ..Settings::default() });
+        Pair { world, replica }
+    }
+
+    fn assert_same(&self) {
+        let kept = |path: &Path| kept(path, &FileSystem::new(path));
+        // Not assert_eq: it would print all of it.
+        assert!(kept(self.world.path()) == kept(self.replica.path()));
+    }
+
+    /// Which file the replica's database is.
+    fn database(&self) -> u64 {
+        fs::metadata(self.replica.path().join("vault/data.mdb")).unwrap().ino()
+    }
+
+    /// The replica, in the place of a vault that is lost.
+    fn taken_up(&self) -> World {
+        let place = tempfile::tempdir().unwrap();
+        copy(self.replica.path(), place.path());
+        World { place, settings: Settings { map_size: 1 << 20, ..Settings::default() } }
+    }
+
+    fn refusal(&self) -> (ErrorKind, String) {
+        let (kind, message) = self.world.refusal();
+        let name = self.replica.path().display().to_string();
+        assert!(message.starts_with(&format!("{name}, a replica of the vault")), "{message}");
+        (kind, message)
+    }
+}
+
+#[test]
+fn a_replica_has_what_the_vault_has() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    pair.assert_same();
+    let made = pair.database();
+    fill(&vault, "s", 100);
+    pair.assert_same();
+    vault.confirm(vault.erase(&["s7", "s42"]).unwrap().unwrap().numbers()).unwrap();
+    pair.assert_same();
+    vault.begin_erasure(&["s3"]).unwrap().unwrap().withdraw().unwrap();
+    vault.follow(12).unwrap();
+    pair.assert_same();
+    // New keys, a bucket that is halved, maps that grow.
+    vault.skip_to((u64::from(keys::AHEAD) << keys::ROWS_LOG2) - 2000).unwrap();
+    (0..18).for_each(|batch| drop(fill(&vault, &format!("b{batch}/"), 500)));
+    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.tables, it.txn)).unwrap();
+    assert!(buckets.len() > 1 && vault.shared.keys().rows.len() > keys::AHEAD as usize);
+    assert!(vault.shared.lmdb.map_size() > 1 << 20);
+    pair.assert_same();
+    assert_eq!(pair.database(), made, "nothing of this was worth a copy");
+    assert_eq!(vault.replicas()[0].failure, None);
+    drop(vault);
+    pair.assert_same();
+    drop(pair.world.open());
+    assert_eq!(pair.database(), made, "it was up to date");
+    pair.assert_same();
+}
+
+/// What is too much to be remembered is copied.
+#[test]
+fn a_large_transaction_is_followed_by_a_copy() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    let made = pair.database();
+    fill(&vault, "s", 20_000);
+    assert_ne!(pair.database(), made);
+    pair.assert_same();
+    fill(&vault, "t", 10);
+    pair.assert_same();
+    assert_eq!(vault.replicas()[0].failure, None);
+}
+
+#[test]
+fn a_lost_vault_is_taken_up_from_its_replica() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    let subjects = fill(&vault, "s", 300);
+    vault.confirm(vault.erase(&["s7"]).unwrap().unwrap().numbers()).unwrap();
+    let late = vault.resolve(&["late"]).unwrap().remove(0);
+    // As it is this moment: whoever was given out is there.
+    let world = pair.taken_up();
+    drop(vault);
+    let vault = world.open();
+    assert_sound(&vault);
+    for (index, subject) in subjects.iter().enumerate().filter(|(index, _)| *index != 7) {
+        let found = vault.find(&format!("s{index}")).unwrap().unwrap();
+        assert_eq!((found.number, found.key.bytes()), (subject.number, subject.key.bytes()));
+    }
+    assert_eq!(key(&vault, "late"), *late.key.bytes());
+    assert!(vault.find("s7").unwrap().is_none() && vault.key(7).unwrap().is_none());
+    assert_eq!(number(&vault, "new"), 301);
+}
+
+/// The thread that looks somebody up while another one's transaction is on its way to the replicas has to wait for it.
+#[test]
+fn nobody_is_given_out_who_is_not_in_the_replica() {
+    let pair = Pair::new();
+    let settings = Settings { cache: 0, ..pair.world.settings.clone() };
+    let vault = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap();
+    fill(&vault, "s", 3);
+    let replicas = vault.shared.replicas();
+    let turn = replicas.turn();
+    assert_eq!(number(&vault, "s1"), 1, "who is in the replica is not waited for");
+    let committed =
+        vault.shared.lmdb.write(|tables, txn| Changes::read(tables, txn)?.next(&SystemRandom)?.write(txn));
+    committed.map_err(|stop| stop.into_error("test")).unwrap();
+    let (done, wait) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| done.send(number(&vault, "s1")).unwrap());
+        wait.recv_timeout(Duration::from_millis(200)).unwrap_err();
+        drop(turn);
+        assert_eq!(wait.recv().unwrap(), 1);
+    });
+}
+
+/// Behind, by transactions and by an erasure, after which the keys of whoever was erased are destroyed in it.
+#[test]
+fn a_replica_that_is_behind_is_made_anew() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 100);
+    let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+    let vault = Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap();
+    vault.resolve(&["new"]).unwrap();
+    drop(vault);
+    drop(pair.world.open());
+    pair.assert_same();
+
+    let vault = Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap();
+    vault.confirm(vault.erase(&["s7"]).unwrap().unwrap().numbers()).unwrap();
+    drop(vault);
+    let root = pair.replica.path().join("roots/0.root");
+    let was = fs::read(&root).unwrap();
+    fs::hard_link(&root, pair.replica.path().join("witness")).unwrap();
+    drop(pair.world.open());
+    pair.assert_same();
+    let now = fs::read(pair.replica.path().join("witness")).unwrap();
+    assert!(!root.exists() && now.len() == was.len() && now[..32] != was[..32]);
+}
+
+/// Two copies that went on apart may have had equally many transactions.
+#[test]
+fn a_replica_that_went_its_own_way_is_made_anew() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    let other = pair.taken_up();
+    let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+    Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap().resolve(&["here"]).unwrap();
+    other.open().resolve(&["there"]).unwrap();
+    for name in ["vault", "roots"] {
+        fs::remove_dir_all(pair.replica.path().join(name)).unwrap();
+        copy(&other.file(name), &pair.replica.path().join(name));
+    }
+    let vault = pair.world.open();
+    pair.assert_same();
+    assert!(vault.find("here").unwrap().is_some() && vault.find("there").unwrap().is_none());
+}
+
+#[test]
+fn files_of_the_roots_that_are_missing_or_others_are_written_again() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    for name in ["roots/0.root", "roots/0.keys"] {
+        fs::remove_file(pair.replica.path().join(name)).unwrap();
+        drop(pair.world.open());
+        pair.assert_same();
+        fs::write(pair.replica.path().join(name), b"something else").unwrap();
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+    fs::write(pair.replica.path().join("roots/9.root"), b"of an erasure that never came to be").unwrap();
+    drop(pair.world.open());
+    pair.assert_same();
+}
+
+/// What is half made, in a directory with other things in it, is made to its end.
+#[test]
+fn an_attempt_that_was_cut_short_is_replaced() {
+    let pair = Pair::new();
+    fs::create_dir(pair.replica.path().join("vault")).unwrap();
+    fs::write(pair.replica.path().join("vault/data.mdb.tmp"), vec![1; 1 << 20]).unwrap();
+    fs::write(pair.replica.path().join("notes"), b"mine").unwrap();
+    fill(&pair.world.open(), "s", 10);
+    pair.assert_same();
+    assert!(!pair.replica.path().join("vault/data.mdb.tmp").exists());
+    assert_eq!(fs::read(pair.replica.path().join("notes")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_missing_directory_is_named() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let away = elsewhere.path().join("away");
+    fs::rename(pair.replica.path(), &away).unwrap();
+    let (kind, message) = pair.refusal();
+    assert_eq!((kind, message.contains("mount it")), (ErrorKind::Unavailable, true), "{message}");
+    assert!(!pair.replica.path().exists(), "nothing is made in the place of what is not mounted");
+    fs::rename(&away, pair.replica.path()).unwrap();
+    drop(pair.world.open());
+    pair.assert_same();
+}
+
+#[test]
+fn what_is_no_replica_of_this_vault_is_refused_and_left_alone() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    // Another log's.
+    let other = World { place: tempfile::tempdir().unwrap(), settings: Settings::default() };
+    Vault::create(other.path(), LogId([9; 16]), &other.settings).unwrap();
+    let refused = |path: &Path| {
+        let before = kept(path, &FileSystem::new(path));
+        let settings = Settings { replicas: vec![ReplicaPlace::new(path)], ..pair.world.settings.clone() };
+        let error = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap_err();
+        assert!(before == kept(path, &FileSystem::new(path)));
+        (error.kind(), error.to_string())
+    };
+    let (kind, message) = refused(other.path());
+    assert_eq!((kind, message.contains("of another log, 0909")), (ErrorKind::Refused, true), "{message}");
+    let (kind, message) = refused(pair.world.path());
+    assert_eq!((kind, message.contains("the vault itself")), (ErrorKind::Refused, true), "{message}");
+    let place = || ReplicaPlace::new(pair.replica.path());
+    let twice = Settings { replicas: vec![place(), place()], ..pair.world.settings.clone() };
+    let error = Vault::open(pair.world.path(), LOG, Access::Write, &twice).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("named twice")), (ErrorKind::Refused, true));
+    let many = Settings { replicas: (0..5).map(|_| place()).collect(), ..pair.world.settings.clone() };
+    let error = Vault::open(pair.world.path(), LOG, Access::Write, &many).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    drop(pair.world.open());
+}
+
+/// By a number, by an erasure, or by a transaction that is neither: the vault is from a backup.
+#[test]
+fn a_replica_that_is_newer_is_refused_and_left_alone() {
+    let changes: [fn(&Vault); 3] = [
+        |vault| drop(vault.resolve(&["new"]).unwrap()),
+        |vault| vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap(),
+        |vault| vault.follow(7).unwrap(),
+    ];
+    for change in changes {
+        let pair = Pair::new();
+        fill(&pair.world.open(), "s", 10);
+        let backup = tempfile::tempdir().unwrap();
+        copy(pair.world.path(), backup.path());
+        change(&pair.world.open());
+        for name in ["vault", "roots"] {
+            fs::remove_dir_all(pair.world.file(name)).unwrap();
+            copy(&backup.path().join(name), &pair.world.file(name));
+        }
+        let before = kept(pair.replica.path(), &FileSystem::new(pair.replica.path()));
+        let (kind, message) = pair.refusal();
+        assert_eq!((kind, message.contains("it is newer than")), (ErrorKind::Refused, true), "{message}");
+        assert!(before == kept(pair.replica.path(), &FileSystem::new(pair.replica.path())));
+        // As the message says.
+        for name in ["vault", "roots"] {
+            fs::remove_dir_all(pair.world.file(name)).unwrap();
+            copy(&pair.replica.path().join(name), &pair.world.file(name));
+        }
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+}
+
+/// The vault that took its place has had more transactions, but nobody's of the replica.
+#[test]
+fn a_replica_that_alone_knows_somebody_is_refused() {
+    let changes: [fn(&Vault); 2] = [
+        |vault| drop(fill(vault, "new", 5)),
+        |vault| vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap(),
+    ];
+    for change in changes {
+        let pair = Pair::new();
+        fill(&pair.world.open(), "s", 10);
+        let backup = World { place: tempfile::tempdir().unwrap(), settings: pair.world.settings.clone() };
+        copy(pair.world.path(), backup.path());
+        change(&pair.world.open());
+        let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+        let vault = Vault::open(backup.path(), LOG, Access::Write, &alone).unwrap();
+        (0..50).for_each(|frames| vault.follow(frames).unwrap());
+        drop(vault);
+        let (kind, message) = backup.refusal();
+        assert_eq!((kind, message.contains("it is newer than")), (ErrorKind::Refused, true), "{message}");
+    }
+}
+
+#[test]
+fn a_replica_that_is_damaged_is_named() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 3000);
+    let data = pair.replica.path().join("vault/data.mdb");
+    let whole = fs::read(&data).unwrap();
+    let noise = b"no database".repeat(1000);
+    for damaged in [&[], &whole[..4096], &whole[..whole.len() - 1], &noise] {
+        fs::write(&data, damaged).unwrap();
+        let (kind, message) = pair.refusal();
+        assert_eq!(kind, ErrorKind::Unavailable, "{message}");
+        assert!(message.ends_with("remove `vault` in it, and it is made anew"), "{message}");
+    }
+    fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
+    drop(pair.world.open());
+    pair.assert_same();
+}
+
+/// A replica whose medium fails in the middle: the log goes on, but nobody is erased.
+#[test]
+fn a_replica_that_fails_is_left_out_until_the_vault_is_opened_again() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 10);
+    vault.shared.replicas().make_read_only(0);
+    assert_eq!(number(&vault, "new"), 10);
+    let [state] = &vault.replicas()[..] else { panic!("one") };
+    assert_eq!(state.path, pair.replica.path().display().to_string());
+    assert!(state.failure.is_some());
+    let error = vault.begin_erasure(&["s3"]).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("whoever is erased now would stay in it"), "{error}");
+    assert_eq!(vault.unconfirmed().unwrap(), None);
+    assert_eq!(number(&vault, "s3"), 3, "nobody is held back");
+    drop(vault);
+    let vault = pair.world.open();
+    pair.assert_same();
+    vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap();
+    pair.assert_same();
+}
+
+/// One that fails at any step of an erasure: nobody is erased, or whoever is, is so in the replica too.
+#[test]
+fn a_replica_that_fails_while_somebody_is_erased() {
+    for step in 0..3 {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 10);
+        let fail = |at| {
+            if at == step {
+                vault.shared.replicas().make_read_only(0)
+            }
+        };
+        fail(0);
+        let Ok(erasure) = vault.begin_erasure(&["s3"]) else { panic!("nobody has noticed yet") };
+        fail(1);
+        match erasure.unwrap().commit() {
+            Err(error) => {
+                assert_eq!((step, error.kind()), (0, ErrorKind::Unavailable), "{error}");
+                vault.resume_erasure().unwrap().unwrap().withdraw().unwrap();
+                assert_eq!(number(&vault, "s3"), 3);
+            }
+            Ok(committed) => {
+                assert!(step > 0);
+                fail(2);
+                let erased = committed.destroy().unwrap();
+                let roots = FileSystem::new(pair.replica.path()).list("roots").unwrap();
+                assert!(roots.iter().all(|file| file.name.starts_with("1.")), "{roots:?}");
+                vault.confirm(erased.numbers()).unwrap();
+            }
+        }
+        assert!(vault.replicas()[0].failure.is_some());
+        drop(vault);
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+}
+
+/// The root of an erasure that failed, for a reason of the vault's own, is not merely written over by name.
+#[test]
+fn the_root_of_a_failed_attempt_is_overwritten_in_the_replica() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 10);
+    let row = 4_u64.to_be_bytes();
+    let sound = vault.shared.snapshot(|it| Ok(it.tables.rows.get(it.txn, &row)?.unwrap().to_vec())).unwrap();
+    let put = |bytes: &[u8]| vault.shared.change(|change| change.txn.put(Part::Rows, &row, bytes)).unwrap();
+    put(&[0; 64]);
+    let erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
+    assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Tampered);
+    put(&sound);
+    let (root, witness) = (pair.replica.path().join("roots/1.root"), pair.replica.path().join("witness"));
+    let was = fs::read(&root).unwrap();
+    fs::hard_link(&root, &witness).unwrap();
+    vault.resume_erasure().unwrap().unwrap().commit().unwrap().destroy().unwrap();
+    assert_ne!(fs::read(&witness).unwrap()[..32], was[..32]);
+    pair.assert_same();
+}
+
+/// What cannot be written at opening is refused then.
+#[test]
+fn a_replica_that_cannot_be_written_is_refused() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    for name in ["roots/0.keys.tmp", "vault/data.mdb.tmp"] {
+        let obstacle = pair.replica.path().join(name);
+        fs::create_dir(&obstacle).unwrap();
+        if name.starts_with("vault") {
+            // It has to be made anew.
+            fs::remove_file(pair.replica.path().join("vault/data.mdb")).unwrap();
+        }
+        let (kind, message) = pair.refusal();
+        let written = message.contains(&format!("writing {}", pair.replica.path().join("").display()));
+        assert_eq!((kind, written), (ErrorKind::Unavailable, true), "{message}");
+        fs::remove_dir(&obstacle).unwrap();
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+}
+
+/// Several: each is as good as the vault, and one that fails leaves the others.
+#[test]
+fn of_several_replicas_each_has_all() {
+    let pair = Pair::new();
+    let second = tempfile::tempdir().unwrap();
+    let places = [pair.replica.path(), second.path()].map(ReplicaPlace::new).to_vec();
+    let settings = Settings { replicas: places, ..pair.world.settings.clone() };
+    let vault = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap();
+    fill(&vault, "s", 10);
+    vault.shared.replicas().make_read_only(1);
+    fill(&vault, "t", 10);
+    pair.assert_same();
+    assert_eq!(vault.replicas().iter().map(|it| it.failure.is_some()).collect::<Vec<_>>(), [false, true]);
+    vault.begin_erasure(&["s3"]).err().unwrap();
+}
+
+#[test]
+fn who_only_reads_needs_no_replica_and_touches_none() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
+    let reader = Vault::open(pair.world.path(), LOG, Access::Read, &pair.world.settings).unwrap();
+    assert_eq!(reader.find("s3").unwrap().unwrap().number, 3);
+    assert!(reader.replicas().is_empty() && !pair.replica.path().join("vault").exists());
+    // A handle that writes beside it has them all the same.
+    let vault = pair.world.open();
+    assert_eq!(vault.replicas().len(), 1);
+    fill(&vault, "t", 5);
+    pair.assert_same();
+    drop(vault);
+    assert!(reader.replicas().is_empty());
+}

@@ -1,0 +1,116 @@
+//! A write transaction that can tell what it wrote, so that replicas are given the same.
+//!
+//! Whatever the vault writes goes through here: what runs in a transaction draws randomness, and so cannot be run a
+//! second time for another database.
+
+use heed::{PutFlags, RwTxn};
+use std::ops::{Bound, Deref};
+
+use super::lmdb::{Part, Tables};
+use super::stop::Stop;
+
+/// A transaction that writes.
+pub(super) struct Writing<'t> {
+    tables: &'t Tables,
+    txn: RwTxn<'t>,
+    journal: Option<Journal>,
+}
+
+/// What a transaction wrote, in that order.
+#[derive(Default)]
+pub(super) struct Journal {
+    steps: Vec<Step>,
+    bytes: usize,
+}
+
+enum Step {
+    Put(Part, Box<[u8]>, Box<[u8]>),
+    Delete(Part, Box<[u8]>),
+    /// From the first key to before the second.
+    DeleteRange(Part, Box<[u8]>, Box<[u8]>),
+}
+
+/// The longest journal, in bytes. A transaction that wrote more (an erasure of thousands in a vault of millions) is not
+/// kept in memory: replicas are copied after it.
+const LONGEST: usize = if cfg!(test) { 2 << 20 } else { 64 << 20 };
+/// What a step takes besides its bytes.
+const STEP: usize = size_of::<Step>();
+
+impl<'t> Writing<'t> {
+    pub(super) fn new(tables: &'t Tables, txn: RwTxn<'t>) -> Self {
+        Writing { tables, txn, journal: None }
+    }
+
+    /// Remembers from here on what is written.
+    pub(super) fn keep_journal(&mut self) {
+        self.journal = Some(Journal::default());
+    }
+
+    /// What was written since; `None` where nobody asked, or it is too much to be kept.
+    pub(super) fn take_journal(&mut self) -> Option<Journal> {
+        self.journal.take().filter(|journal| journal.bytes <= LONGEST)
+    }
+
+    pub(super) fn put(&mut self, part: Part, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.tables.part(part).put(&mut self.txn, key, value)?;
+        self.note(key.len() + value.len(), || Step::Put(part, key.into(), value.into()));
+        Ok(())
+    }
+
+    /// Puts in a key that is above all others.
+    ///
+    /// # Errors
+    /// `KeyExist` where it is not.
+    pub(super) fn append(&mut self, part: Part, key: &[u8], value: &[u8]) -> heed::Result<()> {
+        self.tables.part(part).put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)?;
+        self.note(key.len() + value.len(), || Step::Put(part, key.into(), value.into()));
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, part: Part, key: &[u8]) -> Result<(), Stop> {
+        self.tables.part(part).delete(&mut self.txn, key)?;
+        self.note(key.len(), || Step::Delete(part, key.into()));
+        Ok(())
+    }
+
+    /// Deletes the keys from `first` to before `end`.
+    pub(super) fn delete_range(&mut self, part: Part, first: &[u8], end: &[u8]) -> Result<(), Stop> {
+        let range = (Bound::Included(first), Bound::Excluded(end));
+        self.tables.part(part).delete_range(&mut self.txn, &range)?;
+        self.note(first.len() + end.len(), || Step::DeleteRange(part, first.into(), end.into()));
+        Ok(())
+    }
+
+    pub(super) fn commit(self) -> Result<(), Stop> {
+        Ok(self.txn.commit()?)
+    }
+
+    fn note(&mut self, bytes: usize, step: impl FnOnce() -> Step) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.bytes = journal.bytes.saturating_add(bytes + STEP);
+        match journal.bytes <= LONGEST {
+            true => journal.steps.push(step()),
+            false => journal.steps = Vec::new(),
+        }
+    }
+}
+
+/// For reading: writing by other means would not be remembered.
+impl<'t> Deref for Writing<'t> {
+    type Target = RwTxn<'t>;
+
+    fn deref(&self) -> &RwTxn<'t> {
+        &self.txn
+    }
+}
+
+impl Journal {
+    /// Writes the same once more.
+    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+        self.steps.iter().try_for_each(|step| match step {
+            Step::Put(part, key, value) => txn.put(*part, key, value),
+            Step::Delete(part, key) => txn.delete(*part, key),
+            Step::DeleteRange(part, first, end) => txn.delete_range(*part, first, end),
+        })
+    }
+}
