@@ -2,7 +2,7 @@
 
 use crate::baseline::sqlite::Scheme;
 use crate::contest::{Case, Contender};
-use crate::knobs::{Knobs, Mode, Switch};
+use crate::knobs::{Effort, Knobs, Mode, Switch};
 use crate::trial::{Load, Task, Trial};
 use bulla_workload::Workload;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 /// Names of contenders.
 pub(crate) const BULLA: &str = "bulla";
 pub(crate) const CONVENTIONAL: &str = "conventional";
+
+/// Names of contenders that are Bulla in a profile: the profile's.
+pub(crate) const BALANCED: &str = "balanced";
+pub(crate) const MAX: &str = "max";
 
 /// Names of the cases that claims are about; those of workloads are the workloads' own.
 pub(crate) mod name {
@@ -34,10 +38,18 @@ pub(crate) fn appends(name: &str, workload: Workload, knobs: &Knobs, baseline: b
     case(name, contenders)
 }
 
-/// The real log.
+/// The real log, in the profiles that are set against zstd, unless another one is asked for.
 pub(crate) fn access(file: &Path, knobs: &Knobs) -> Case {
-    let knobs = Knobs { erasure: Switch::Off, ..knobs.clone() };
-    case(name::ACCESS, vec![contender(BULLA, Task::Access(file.to_owned()), &knobs)])
+    let profiles = match knobs.profile {
+        Effort::Balanced => vec![(BALANCED, Effort::Balanced), (MAX, Effort::Max)],
+        Effort::Fast => vec![("fast", Effort::Fast)],
+        Effort::Max => vec![(MAX, Effort::Max)],
+    };
+    let contenders = profiles.into_iter().map(|(name, profile)| {
+        let knobs = Knobs { erasure: Switch::Off, profile, ..knobs.clone() };
+        contender(name, Task::Access(file.to_owned()), &knobs)
+    });
+    case(name::ACCESS, contenders.collect())
 }
 
 pub(crate) fn integrity(knobs: &Knobs, baseline: bool) -> Case {

@@ -107,10 +107,16 @@ fn options_reach_what_is_run() {
         "--writers",
         "1",
     ];
-    let (results, _) =
-        bench(&[&["web-subjects", "--in-flight", "--compression", "3", "--seed", "9"], &more[..]].concat());
+    let (results, _) = bench(
+        &[
+            &["web-subjects", "--in-flight", "--profile", "fast", "--compression", "3", "--seed", "9"],
+            &more[..],
+        ]
+        .concat(),
+    );
     let knobs = &results["cases"][0]["contenders"][0]["trial"]["knobs"];
-    for (name, value) in [("erasure", "off"), ("durability", "os"), ("hash", "sha3-256")] {
+    for (name, value) in [("erasure", "off"), ("durability", "os"), ("hash", "sha3-256"), ("profile", "fast")]
+    {
         assert_eq!(knobs[name], value);
     }
     assert_eq!((knobs["producers"].as_u64(), knobs["seed"].as_u64()), (Some(3), Some(9)));
@@ -184,6 +190,7 @@ fn an_access_log_is_set_against_zstd() {
     let (results, _) = bench_in(&place, &["access", file.to_str().unwrap()]);
     assert_eq!((median(&results, 0, 0, "entries"), median(&results, 0, 0, "refused")), (3000.0, 1.0));
     all_positive(&results, 0, &["exported_entries_per_second", "body_bytes_per_entry", "blocks"]);
+    assert_eq!(median(&results, 0, 1, "entries"), 3000.0, "in the profile `max`, too");
     let [three, nineteen] =
         [3, 19].map(|level| median(&results, 0, 0, &format!("zstd_{level}_bytes_per_entry")));
     let text = median(&results, 0, 0, "text_bytes_per_entry");
