@@ -27,9 +27,10 @@ deny:
 	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; cargo install --locked --debug cargo-deny; }
 	cargo deny check licenses bans sources
 
-## Entries a second, bytes on disk, verification and export, on this machine.
+## A short form of all measurements on this machine, in a table; benchmarks/README.md has the long one.
 bench:
-	cargo bench -p bulla --bench append
+	@mkdir -p target
+	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup

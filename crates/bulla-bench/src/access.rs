@@ -1,13 +1,16 @@
 //! A real access log, in one pass, against zstd on the same text cut at the same blocks: what one would have without
-//! encryption, seals or proofs.
+//! encryption, seals or proofs. Then it is exported, which verifies it first.
 
+use crate::append::identity;
 use crate::knobs::Knobs;
 use crate::layout::Layout;
 use crate::measure::{Watch, figure};
 use crate::trial::{Failure, Outcome};
-use bulla::Log;
 use bulla::text::combined;
+use bulla::{Export, Log};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
 const LEVELS: [i32; 2] = [3, 19];
 
@@ -50,6 +53,12 @@ pub(crate) fn run(file: &Path, knobs: &Knobs, place: &Path) -> Result<Outcome, F
     outcome.set("body_bytes_per_entry", layout.bodies as f64 / count);
     outcome.set(figure::TEXT, text / count);
     outcome.set(figure::BLOCKS, layout.blocks.len() as f64);
+    let start = Instant::now();
+    let exported = Export::open(&directory)?
+        .identity(Arc::new(identity(&directory)?))
+        .run(&mut std::io::sink())?
+        .entries;
+    outcome.set("exported_entries_per_second", exported as f64 / start.elapsed().as_secs_f64());
     for level in LEVELS {
         let bytes = compressed(&lines, &layout.blocks, level)?;
         outcome.set(format!("zstd_{level}_bytes_per_entry"), bytes as f64 / count);

@@ -8,7 +8,7 @@ use crate::process;
 use crate::trial::{Failure, Outcome};
 use bulla::keys::identities::IdentityFile;
 use bulla::vault::{Access, Settings, Vault};
-use bulla::{Created, Log, Verify, default_keys};
+use bulla::{Created, Log, Telemetry, Verify, default_keys};
 use bulla_workload::Workload;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,18 +22,41 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
     let log = Log::open(&directory, knobs.options())?;
     let (entries, producing) = append(&log, &source, knobs)?;
     log.flush()?;
+    let telemetry = log.telemetry();
     log.close()?;
     let passed = watch.stop();
 
     let layout = Layout::of(&directory)?;
     let mut outcome = measure::appended(&source, entries, &passed, layout.bytes());
     outcome.producers("stage", producing, entries, source.cost());
+    tell(&telemetry, entries, &mut outcome);
     outcome.set(figure::FILES, layout.segments as f64);
     outcome.set(figure::BLOCKS, layout.blocks.len() as f64);
     outcome.set(figure::UNITS, layout.units as f64);
     outcome.set(figure::INTEGRITY, layout.integrity_share());
     outcome.set(figure::VERIFIED, entries as f64 / verify(&directory, &created, entries)?.as_secs_f64());
     Ok(outcome)
+}
+
+/// What the log counted itself.
+fn tell(telemetry: &Telemetry, entries: u64, outcome: &mut Outcome) {
+    let stages = &telemetry.stages;
+    for (name, time) in [
+        ("group", stages.group),
+        ("encode", stages.encode),
+        ("compress", stages.compress),
+        ("hash", stages.hash),
+        ("encrypt", stages.encrypt),
+        ("commit", stages.commit),
+        ("checkpoint", stages.checkpoint),
+    ] {
+        outcome.stage(name, time, entries);
+    }
+    outcome.set("syncs", telemetry.syncs.count as f64);
+    outcome.set("sync_seconds", telemetry.syncs.time.as_secs_f64());
+    outcome.set("longest_sync_seconds", telemetry.syncs.longest.as_secs_f64());
+    outcome.set("backpressure_waits", telemetry.backpressure.count as f64);
+    outcome.set("backpressure_seconds", telemetry.backpressure.time.as_secs_f64());
 }
 
 /// Appends with every producer; how many entries, and what their threads took of the processors.

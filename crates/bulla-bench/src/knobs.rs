@@ -1,6 +1,6 @@
 //! What a run can be told: the same for Bulla and for what it is compared with, as far as it concerns them.
 
-use bulla::{Durability, Init, Options};
+use bulla::{Durability, Init, Options, Profile};
 use bulla_proof::hash::HashId;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,11 @@ pub(crate) struct Knobs {
     #[arg(long, value_name = "HASH", default_value = "sha256")]
     pub(crate) hash: Hash,
 
-    /// Bulla's compression level [default: Bulla's own]
+    /// What Bulla takes more care of: speed or size
+    #[arg(long, value_enum, default_value = "balanced")]
+    pub(crate) profile: Effort,
+
+    /// Bulla's compression level [default: the profile's]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) compression: Option<i32>,
 
@@ -128,6 +132,11 @@ impl Knobs {
         if let Some(writers) = self.writers {
             options = options.writers(writers);
         }
+        options = options.profile(match self.profile {
+            Effort::Fast => Profile::Fast,
+            Effort::Balanced => Profile::Balanced,
+            Effort::Max => Profile::Max,
+        });
         if let Some(level) = self.compression {
             options = options.compression(level);
         }
@@ -147,6 +156,14 @@ pub(crate) enum Mode {
     Interval,
     /// At rotation and at close
     Os,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Effort {
+    Fast,
+    Balanced,
+    Max,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

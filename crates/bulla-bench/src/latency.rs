@@ -21,7 +21,7 @@ const BUFFER: usize = 64 << 10;
 const LONGEST: u64 = 60_000_000_000;
 /// Entries that show how many a second there can be, at least, and the time for them.
 const TRIED: u64 = 50_000;
-const TRYING: Duration = Duration::from_secs(2);
+const TRYING: Duration = Duration::from_secs(1);
 const PERCENTILES: [f64; 12] = [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 
 pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {

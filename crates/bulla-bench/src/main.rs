@@ -24,6 +24,7 @@ mod suite;
 mod trial;
 
 use bulla_workload::Workload;
+use claims::Claim;
 use clap::{Parser, Subcommand};
 use contest::{Case, Results};
 use knobs::Knobs;
@@ -117,6 +118,10 @@ struct All {
     #[arg(long, value_name = "FILE")]
     access: Option<PathBuf>,
 
+    /// Only the cases whose names begin with this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
     /// Three rounds of two seconds, unless told otherwise: to see that all is well, not to quote
     #[arg(long)]
     short: bool,
@@ -200,13 +205,21 @@ impl All {
                 self.knobs.seconds.get_or_insert(2.0);
             }
         }
-        let cases = suite::all(&self.knobs, self.access.as_ref());
-        self.session.run(cases)
+        let mut cases = suite::all(&self.knobs, self.access.as_ref());
+        if let Some(only) = &self.only {
+            cases.retain(|case| case.name.starts_with(only));
+        }
+        self.session.run_and(cases, claims::check)
     }
 }
 
 impl Session {
-    fn run(self, mut cases: Vec<Case>) -> Result<(), Failure> {
+    fn run(self, cases: Vec<Case>) -> Result<(), Failure> {
+        self.run_and(cases, |_| Vec::new())
+    }
+
+    /// Runs cases and makes claims about them.
+    fn run_and(self, mut cases: Vec<Case>, claims: fn(&[Case]) -> Vec<Claim>) -> Result<(), Failure> {
         const ROUNDS: u16 = 5;
         // A file that cannot be written is found out before an hour of measuring, not after.
         if let Some(file) = &self.json {
@@ -226,7 +239,7 @@ impl Session {
             commit: machine::commit(),
             started,
             rounds,
-            claims: claims::check(&cases),
+            claims: claims(&cases),
             cases,
         };
         if let Some(file) = &self.json {

@@ -72,7 +72,7 @@ pub use grant::{Grant, Granted, MAX_GRANT};
 pub use info::{Info, info, info_of};
 pub use init::{Created, Init};
 pub use log::{BatchError, Log, Producer, Receipt, Step, default_keys};
-pub use options::{Durability, Options, Setting, SettingSource};
+pub use options::{Durability, Options, Profile, Setting, SettingSource};
 pub use prove::Proven;
 pub use query::Query;
 pub use reader::{Delivery, Matches, ReadReport, Reader};

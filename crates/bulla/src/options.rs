@@ -26,6 +26,47 @@ pub enum Durability {
     Os,
 }
 
+/// What counts more, speed or size: where nothing else says how hard to compress and how large a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Columns, dictionaries, packed numbers and words, no general compressor.
+    Fast,
+    /// Level 1.
+    #[default]
+    Balanced,
+    /// Level 19, blocks of 8 MiB, and so one writer within the default memory.
+    Max,
+}
+
+impl Profile {
+    /// All of them, by their names in settings.
+    pub const ALL: [(&str, Profile); 3] =
+        [("fast", Profile::Fast), ("balanced", Profile::Balanced), ("max", Profile::Max)];
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, profile)| *profile)
+    }
+
+    fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    fn compression(self) -> i32 {
+        match self {
+            Profile::Fast => 0,
+            Profile::Balanced => 1,
+            Profile::Max => 19,
+        }
+    }
+
+    fn block_size(self) -> usize {
+        match self {
+            Profile::Fast | Profile::Balanced => 1 << 20,
+            Profile::Max => 8 << 20,
+        }
+    }
+}
+
 /// What a caller may choose. Anything left out comes from `[settings]`, then from the defaults.
 ///
 /// ```
@@ -42,6 +83,8 @@ pub struct Options {
     #[serde(default, deserialize_with = "size")]
     segment_size: Option<usize>,
     writers: Option<usize>,
+    #[serde(default, deserialize_with = "profile")]
+    profile: Option<Profile>,
     compression: Option<i32>,
     #[serde(default, deserialize_with = "duration")]
     linger: Option<Duration>,
@@ -66,7 +109,8 @@ impl Options {
         self
     }
 
-    /// Bytes of rows that make a full block (default 1 MiB, 4 KiB to 16 MiB).
+    /// Bytes of rows that make a full block (4 KiB to 16 MiB; default 1 MiB, and more where larger blocks are stored
+    /// better). With small personal groups blocks grow all the same.
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = Some(bytes);
         self
@@ -84,7 +128,13 @@ impl Options {
         self
     }
 
-    /// Compression level: 0 none, 1 (default) to 19 as zstd's.
+    /// What compression level and block size are where they are not given (default [`Profile::Balanced`]).
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Compression level: 0 none, 1 to 19 as zstd's (default: the profile's).
     pub fn compression(mut self, level: i32) -> Self {
         self.compression = Some(level);
         self
@@ -152,6 +202,7 @@ impl Options {
             block_size: self.block_size.or(other.block_size),
             segment_size: self.segment_size.or(other.segment_size),
             writers: self.writers.or(other.writers),
+            profile: self.profile.or(other.profile),
             compression: self.compression.or(other.compression),
             linger: self.linger.or(other.linger),
             append_timeout: self.append_timeout.or(other.append_timeout),
@@ -178,6 +229,8 @@ pub(crate) struct Tuning {
     pub(crate) block_size: usize,
     /// What blocks may grow to where their personal groups are small.
     pub(crate) most_block_size: usize,
+    /// Whether somebody chose the size of a block: then only groups make it grow.
+    pub(crate) block_size_chosen: bool,
     pub(crate) segment_size: u64,
     pub(crate) writers: usize,
     pub(crate) compression: crate::seal::columns::Compression,
@@ -196,9 +249,7 @@ mod default {
     use std::time::Duration;
 
     pub(super) const MEMORY: usize = 256 << 20;
-    pub(super) const BLOCK_SIZE: usize = 1 << 20;
     pub(super) const SEGMENT_SIZE: usize = 1 << 30;
-    pub(super) const COMPRESSION: i32 = 1;
     pub(super) const LINGER: Duration = Duration::from_millis(5);
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
@@ -218,12 +269,9 @@ impl TryFrom<Options> for Tuning {
 
     fn try_from(options: Options) -> Result<Self> {
         let memory = within("memory", options.memory.unwrap_or(default::MEMORY), 64 << 20, 1 << 44)?;
-        let block_size = within(
-            "block_size",
-            options.block_size.unwrap_or(default::BLOCK_SIZE),
-            4 << 10,
-            MOST_BLOCK_SIZE,
-        )?;
+        let profile = options.profile.unwrap_or_default();
+        let block_size = options.block_size.unwrap_or(profile.block_size());
+        let block_size = within("block_size", block_size, 4 << 10, MOST_BLOCK_SIZE)?;
         let writers = within("writers", options.writers.unwrap_or_else(default::writers), 1, 256)?;
         // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
         // about four times the rows at hand.
@@ -237,7 +285,7 @@ impl TryFrom<Options> for Tuning {
         }
         let writers = writers.min(quarter / (4 * block_size)).max(1);
         let buffer_size = (64 << 10).min(block_size);
-        let level = within("compression", options.compression.unwrap_or(default::COMPRESSION), 0, 19)?;
+        let level = within("compression", options.compression.unwrap_or(profile.compression()), 0, 19)?;
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
         Ok(Tuning {
@@ -246,6 +294,7 @@ impl TryFrom<Options> for Tuning {
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
+            block_size_chosen: block_size != profile.block_size(),
             most_block_size: MOST_BLOCK_SIZE.min(quarter / (4 * writers)),
             segment_size: within(
                 "segment_size",
@@ -341,6 +390,14 @@ fn split_unit(text: &str, units: &[(&str, u64)]) -> Option<(u64, u64)> {
     let unit = text[digits..].trim();
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     Some((text[..digits].parse().ok()?, *factor))
+}
+
+fn profile<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Profile>, D::Error> {
+    let text = String::deserialize(source)?;
+    let profile = Profile::parse(&text);
+    profile
+        .map(Some)
+        .ok_or_else(|| de::Error::custom(format!("`{text}` is none of \"fast\", \"balanced\", \"max\"")))
 }
 
 #[derive(Deserialize)]

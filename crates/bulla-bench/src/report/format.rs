@@ -35,6 +35,14 @@ pub(super) fn time(nanoseconds: f64) -> String {
     }
 }
 
+/// Without zeros behind the point, and without the point where nothing is left.
+pub(super) fn trimmed(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, None), |(number, unit)| (number, Some(unit)));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    unit.map_or_else(|| number.to_owned(), |unit| format!("{number} {unit}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +61,11 @@ mod tests {
             (12_345_678.0, "12,345,678"),
         ] {
             assert_eq!(short(value), text);
+        }
+        for (text, plain) in
+            [("10.0", "10"), ("1.00 ms", "1 ms"), ("100", "100"), ("0.10", "0.1"), ("10 s", "10 s")]
+        {
+            assert_eq!(trimmed(text), plain);
         }
         assert_eq!(time(45.6), "45.6 ns");
         assert_eq!(time(1_500_000.0), "1.50 ms");

@@ -1,6 +1,6 @@
 //! Results as pictures.
 
-use super::format::{short, time, whole};
+use super::format::{short, time, trimmed, whole};
 use super::svg::{Anchor, COLOURS, Picture, Scale};
 use super::tables::{is_append, stages_of};
 use crate::contest::{Case, Results};
@@ -56,7 +56,7 @@ fn bars(cases: &[&Case], title: &str, figure: &str, mark: Option<(&str, &str)>) 
     picture.legend(LEFT, 46.0, &names);
     for tick in scale.ticks() {
         picture.stroke((scale.at(tick), TOP - 4.0), (scale.at(tick), height - 26.0), "grid");
-        picture.text(scale.at(tick), height - 10.0, &short(tick), Anchor::Middle);
+        picture.text(scale.at(tick), height - 10.0, &trimmed(&short(tick)), Anchor::Middle);
     }
     let mut y = TOP;
     for case in cases {
@@ -103,12 +103,9 @@ fn stages(cases: &[&Case]) -> Option<String> {
         .flat_map(|case| case.contenders.iter().map(move |run| (case, run, stages_of(run))))
         .filter(|(_, _, stages)| stages.iter().map(|(_, time)| time).sum::<f64>() > 0.0)
         .collect::<Vec<_>>();
-    let mut names = Vec::<&str>::new();
-    for &(name, _) in rows.iter().flat_map(|(_, _, stages)| stages) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = rows.iter().flat_map(|(_, _, stages)| stages).map(|(name, _)| *name).collect::<Vec<_>>();
+    names.sort_unstable();
+    names.dedup();
     let colour = |name: &str| {
         names
             .iter()
@@ -136,6 +133,7 @@ fn stages(cases: &[&Case]) -> Option<String> {
 fn latency(results: &Results) -> Option<String> {
     const HEIGHT: f64 = 300.0;
     const BOTTOM: f64 = TOP + HEIGHT;
+    const LINE: f64 = 13.0;
     let mut curves = Vec::new();
     for case in &results.cases {
         for run in &case.contenders {
@@ -156,7 +154,7 @@ fn latency(results: &Results) -> Option<String> {
     let mut picture = Picture::new(WIDTH, BOTTOM + 40.0, "Latency of an append at half load, by percentile");
     for tick in up.ticks() {
         picture.stroke((90.0, up.at(tick)), (610.0, up.at(tick)), "grid");
-        picture.text(82.0, up.at(tick) + 4.0, &time(tick), Anchor::End);
+        picture.text(82.0, up.at(tick) + 4.0, &trimmed(&time(tick)), Anchor::End);
     }
     for (percentile, name) in [
         (0.0, "0"),
@@ -171,6 +169,7 @@ fn latency(results: &Results) -> Option<String> {
         picture.text(place(percentile), BOTTOM + 16.0, name, Anchor::Middle);
     }
     picture.text(350.0, BOTTOM + 34.0, "percentile", Anchor::Middle);
+    let mut labels = Vec::new();
     for (index, (case, kind, points)) in curves.iter().enumerate() {
         let (colour, dashed) = (COLOURS[index / 2 % COLOURS.len()], *kind == "copy");
         picture.curve(
@@ -179,7 +178,13 @@ fn latency(results: &Results) -> Option<String> {
             dashed,
         );
         let last = points.last().map_or(BOTTOM, |(_, value)| up.at(*value));
-        picture.text(616.0, last + 4.0, &format!("{}: {kind}", case.name), Anchor::Start);
+        labels.push((last + 4.0, format!("{}: {kind}", case.name)));
+    }
+    labels.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut free = TOP;
+    for (wished, label) in labels {
+        picture.text(616.0, free.max(wished), &label, Anchor::Start);
+        free = free.max(wished) + LINE;
     }
     Some(picture.finish())
 }

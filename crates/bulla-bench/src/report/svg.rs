@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 /// Told apart by those who see few colours, too.
-pub(super) const COLOURS: [&str; 9] =
-    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7fd1", "#a6a200", "#999999"];
+pub(super) const COLOURS: [&str; 10] = [
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7fd1", "#a6a200", "#999999",
+    "#7a4b2a",
+];
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}\
 .small{font-size:11px}.axis{stroke:#888;stroke-width:1}.grid{stroke:#8884;stroke-width:1}\

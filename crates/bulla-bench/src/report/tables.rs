@@ -161,36 +161,31 @@ fn cell(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map(show).unwrap_or_default()
 }
 
+/// Stages in the order in which an entry meets them.
+const STAGES: [&str; 10] =
+    ["stage", "copy", "group", "encode", "compress", "hash", "encrypt", "commit", "write", "checkpoint"];
+
 /// Processor time of each stage.
-pub(super) fn stages_of(contender: &Contender) -> Vec<(&str, f64)> {
-    let stages = contender
-        .summary
-        .iter()
-        .filter_map(|(name, summary)| Some((name.strip_prefix(figure::STAGE_PREFIX)?, summary.median)));
-    stages.collect()
+pub(super) fn stages_of(contender: &Contender) -> Vec<(&'static str, f64)> {
+    let time = |stage: &str| contender.median(&format!("{}{stage}", figure::STAGE_PREFIX));
+    STAGES.into_iter().filter_map(|stage| Some((stage, time(stage)?))).collect()
 }
 
 fn stages(results: &Results, out: &mut String) {
-    let runs = || {
-        let cases = results.cases.iter().filter(|case| is_append(case));
-        cases.flat_map(|case| case.contenders.iter().map(move |contender| (case, contender)))
-    };
-    let names = runs().flat_map(|(_, run)| stages_of(run)).map(|(name, _)| name).collect::<BTreeSet<_>>();
-    let head = ["ns an entry", "program"].into_iter().chain(names.iter().copied()).collect::<Vec<_>>();
+    let head = ["CPU ns an entry", "program", "feed"].into_iter().chain(STAGES).collect::<Vec<_>>();
     let mut table = Table::new(&head, 2);
-    for (case, run) in runs() {
-        let stages = stages_of(run);
-        let mut row = vec![case.name.clone(), run.name.clone()];
-        row.extend(
-            names.iter().map(|name| {
-                cell(stages.iter().find(|(stage, _)| stage == name).map(|(_, time)| *time), short)
-            }),
-        );
-        table.row(row);
+    for case in results.cases.iter().filter(|case| is_append(case)) {
+        for run in &case.contenders {
+            let stages = stages_of(run);
+            let of = |name: &str| stages.iter().find(|(stage, _)| *stage == name).map(|(_, time)| *time);
+            let mut row = vec![case.name.clone(), run.name.clone(), cell(run.median(figure::FEED), short)];
+            row.extend(STAGES.map(|stage| cell(of(stage), short)));
+            table.row(row);
+        }
     }
     if !table.is_empty() {
         table.print(out);
-        out.push('\n');
+        out.push_str("feed: taking an entry from where it is held; stage, copy: the append itself\n\n");
     }
 }
 

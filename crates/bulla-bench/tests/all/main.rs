@@ -81,6 +81,11 @@ fn workloads_are_appended_by_bulla_and_by_the_conventional_pipeline() {
         );
         all_positive(
             &results,
+            0,
+            &["stage_ns.encode", "stage_ns.hash", "stage_ns.encrypt", "stage_ns.commit", "syncs"],
+        );
+        all_positive(
+            &results,
             1,
             &["stage_ns.compress", "stage_ns.encrypt", "stage_ns.encode", "stage_ns.write"],
         );
@@ -178,6 +183,7 @@ fn an_access_log_is_set_against_zstd() {
     std::fs::write(&file, (0..3000).map(line).collect::<String>() + "not a line of it\n").unwrap();
     let (results, _) = bench_in(&place, &["access", file.to_str().unwrap()]);
     assert_eq!((median(&results, 0, 0, "entries"), median(&results, 0, 0, "refused")), (3000.0, 1.0));
+    all_positive(&results, 0, &["exported_entries_per_second", "body_bytes_per_entry", "blocks"]);
     let [three, nineteen] =
         [3, 19].map(|level| median(&results, 0, 0, &format!("zstd_{level}_bytes_per_entry")));
     let text = median(&results, 0, 0, "text_bytes_per_entry");

@@ -301,7 +301,10 @@ impl Engine {
                 count(&self.meter.row_bytes, batch.bytes as u64);
                 let gathered = gather(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
-                let (body, dictionaries) = (frame.body.len(), account.dictionaries);
+                let (body, dictionaries) = match self.tuning.block_size_chosen {
+                    true => (usize::MAX, 0),
+                    false => (frame.body.len(), account.dictionaries),
+                };
                 self.handover.release(batch, Made { groups: frame.groups, body, dictionaries });
                 self.put(Waiting { frame, staged });
                 // Last: no block waits for the index.

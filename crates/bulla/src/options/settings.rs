@@ -1,6 +1,6 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
-use super::{Durability, Options, Tuning, default, parse_duration, parse_size};
+use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse_size};
 use crate::config::edit::quote;
 use crate::error::{Error, Result};
 use crate::keys::plugin;
@@ -34,14 +34,16 @@ enum Form {
     Number,
     Duration,
     Durability,
+    Profile,
     Places,
 }
 
-const FORMS: [(&str, Form); 13] = [
+const FORMS: [(&str, Form); 14] = [
     ("memory", Form::Size),
     ("block_size", Form::Size),
     ("segment_size", Form::Size),
     ("writers", Form::Number),
+    ("profile", Form::Profile),
     ("compression", Form::Number),
     ("linger", Form::Duration),
     ("append_timeout", Form::Duration),
@@ -63,12 +65,14 @@ impl Options {
     pub fn settings(&self) -> Vec<Setting> {
         // As many writers as the memory allows, where nobody says how many.
         let writers = || Tuning::try_from(self.clone()).map_or_else(|_| default::writers(), |it| it.writers);
+        let profile = self.profile.unwrap_or_default();
         let values = [
             value(self.memory, || default::MEMORY, size),
-            value(self.block_size, || default::BLOCK_SIZE, size),
+            value(self.block_size, || profile.block_size(), size),
             value(self.segment_size, || default::SEGMENT_SIZE, size),
             value(self.writers, writers, |number| number.to_string()),
-            value(self.compression, || default::COMPRESSION, |level| level.to_string()),
+            value(self.profile, Profile::default, |profile| profile.name().to_owned()),
+            value(self.compression, || profile.compression(), |level| level.to_string()),
             value(self.linger, || default::LINGER, duration),
             value(self.append_timeout, || default::APPEND_TIMEOUT, duration),
             value(self.checkpoint_interval, || default::CHECKPOINT_INTERVAL, duration),
@@ -141,6 +145,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
         Form::Size => (parse_size(text).is_some(), "a size such as \"64 MiB\""),
         Form::Number => (text.parse::<u32>().is_ok(), "a whole number"),
         Form::Duration => (parse_duration(text).is_some(), "a duration such as \"5 ms\""),
+        Form::Profile => (Profile::parse(text).is_some(), "one of \"fast\", \"balanced\", \"max\""),
         Form::Durability => {
             (super::parse_durability(text).is_some(), "one of \"group\", \"interval 100 ms\", \"os\"")
         }
@@ -182,6 +187,8 @@ mod tests {
                 .plugin_timeout(Duration::from_secs(90))
                 .durability(Durability::Interval(Duration::from_millis(100))),
             Options::default().durability(Durability::Os).memory(64 << 20),
+            Options::default().profile(Profile::Fast),
+            Options::default().profile(Profile::Max),
             Options::default().vault_replicas(["/mnt/a", "/mnt/b \"c\""]),
             Options::default().vault_replicas([""; 0]),
         ];
@@ -221,6 +228,7 @@ mod tests {
             ("linger", "5"),
             ("durability", "interval"),
             ("durability", "Group"),
+            ("profile", "Max"),
             ("memory", "1\" # \""),
             ("memories", "64 MiB"),
             ("vault_replicas", "replica"),

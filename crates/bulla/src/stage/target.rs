@@ -15,6 +15,9 @@ const LARGE: usize = 20;
 /// With less than this they shrink. Half a block may have twice the part, which must not be large again.
 const SMALL: usize = 3 * LARGE;
 
+/// A block costs some 600 bytes besides its body: with a body of less than this, blocks grow.
+const ENOUGH: usize = 64 << 10;
+
 /// What came of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Made {
@@ -49,9 +52,10 @@ impl Target {
     pub(crate) fn learn(&mut self, bytes: usize, entries: u64, made: Made) {
         let Made { groups, body, dictionaries } = made;
         let part = |of: usize| dictionaries.saturating_mul(of);
-        if bytes >= self.now && (entries < groups.saturating_mul(FEW) || part(LARGE) > body) {
+        let small = part(LARGE) > body || body < ENOUGH;
+        if bytes >= self.now && (small || entries < groups.saturating_mul(FEW)) {
             self.now = self.now.saturating_mul(2).min(self.most);
-        } else if entries >= groups.saturating_mul(MANY) && part(SMALL) <= body {
+        } else if entries >= groups.saturating_mul(MANY) && part(SMALL) <= body && body >= 3 * ENOUGH {
             self.now = (self.now / 2).max(self.least);
         }
     }

@@ -112,12 +112,12 @@ fn waiting_ends_in_time() {
 
 /// A block with so many groups.
 fn groups(groups: u64) -> Made {
-    Made { groups, body: 1000, dictionaries: 0 }
+    Made { groups, body: 1_000_000, dictionaries: 0 }
 }
 
-/// A block with so many bytes of dictionaries in a thousand.
+/// A block with so many thousandths of dictionaries.
 fn dictionaries(dictionaries: usize) -> Made {
-    Made { groups: 0, body: 1000, dictionaries }
+    Made { groups: 0, body: 1_000_000, dictionaries: 1000 * dictionaries }
 }
 
 #[test]
@@ -128,6 +128,16 @@ fn large_dictionaries_double_it_and_small_ones_halve_it() {
     {
         target.learn(target.bytes(), 100, dictionaries(part));
         assert_eq!(target.bytes(), expected, "{part}");
+    }
+}
+
+#[test]
+fn small_bodies_double_it_and_large_ones_halve_it() {
+    let mut target = Target::new(1000, 4000);
+    for (body, expected) in [(1 << 16, 1000), (65_535, 2000), (0, 4000), (3 * 65_535, 4000), (3 << 16, 2000)]
+    {
+        target.learn(target.bytes(), 100, Made { body, ..Made::default() });
+        assert_eq!(target.bytes(), expected, "{body}");
     }
 }
 

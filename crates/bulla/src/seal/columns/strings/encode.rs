@@ -10,6 +10,10 @@ use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
+/// When so many strings are all different, and longer than this, no dictionary is made of them.
+const HOPELESS: usize = 64;
+const LONG: usize = 256;
+
 /// Writes columns of strings. Holds only memory to be used again.
 #[derive(Default)]
 pub(in super::super) struct StringEncoder {
@@ -124,6 +128,7 @@ impl StringEncoder {
 
     fn number_all(&mut self, strings: &[&[u8]]) -> bool {
         const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
+        let long = strings.iter().take(HOPELESS).map(|string| string.len()).sum::<usize>() > HOPELESS * LONG;
         self.table.clear();
         self.firsts.clear();
         self.indexes.clear();
@@ -140,7 +145,10 @@ impl StringEncoder {
                 self.firsts.push(place);
             }
             self.indexes.push(index as u64);
-            if is_hopeless(place + 1, self.firsts.len()) {
+            let met = place + 1;
+            // Long strings cost much to look at, and a dictionary of them is worth little.
+            let all_new = met == HOPELESS && self.firsts.len() == met && long;
+            if all_new || is_hopeless(met, self.firsts.len()) {
                 return false;
             }
         }
