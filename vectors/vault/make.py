@@ -113,6 +113,15 @@ def make():
             "index_key": (struct.pack(">I", bucket) + aes(index_keys[bucket], pseudonym)).hex(),
             "index_value": bytes(a ^ b for a, b in zip(nonce[:8], mask)).hex(),
         })
+    field_key = hkdf(log, pseudonym_key, b"bulla vault field pseudonyms v1")
+    field_pseudonyms = []
+    for bit, value in [(0, b"Example Ltd"), (7, b"\xff\x00"), (8, b"192.0.2.17:443"), (9, "Zoë".encode())]:
+        key = hkdf(log, field_key, b"bulla pseudonym key v1" + bytes([bit]))
+        field_pseudonyms.append({
+            "bit": bit,
+            "value": value.hex(),
+            "pseudonym": "p-" + hmac.digest(key, value, "sha256")[:16].hex(),
+        })
     return {
         "log_id": log.hex(),
         "generation": generation,
@@ -128,6 +137,7 @@ def make():
             "value": struct.pack("<III", bucket, 2, crc32c(struct.pack("<III", first, bucket, 2))).hex(),
         } for first, bucket in [(0, 5), (0x8000, 9)]],
         "subjects": subjects,
+        "field_pseudonyms": field_pseudonyms,
     }
 
 

@@ -18,7 +18,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "OP")]
     operation: Option<String>,
 
-    /// Of this processor
+    /// Of this processor; where it is pseudonymised, its pseudonym
     #[arg(long, value_name = "P")]
     processor: Option<String>,
 

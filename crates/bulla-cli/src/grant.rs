@@ -15,7 +15,7 @@ use bulla::{Granted, Reader};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Hand somebody without the vault the keys to what is personal of some entries, and to nothing else.
+/// Hand somebody without the vault the keys to what is personal of some entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The file, for these recipients alone, opens the groups that the entries are in: all entries of the

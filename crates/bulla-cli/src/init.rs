@@ -125,7 +125,7 @@ struct Made {
     /// Absent where recipients were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<PathBuf>,
-    /// Absent where no rule makes pseudonyms.
+    /// Absent where no rule makes pseudonyms, and with erasure, where their key comes from the vault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pseudonym_key: Option<PathBuf>,
 }
@@ -180,8 +180,8 @@ impl Made {
         if self.erasure {
             let _ = write!(
                 text,
-                "\nThe vault in {keys} has the keys of data subjects. Keep a copy of it, with\n\
-                 roots beside it: what is personal nobody can read without.\n"
+                "\nThe vault in {keys} has the keys of data subjects, and the key of pseudonyms.\n\
+                 Keep a copy of it, with roots beside it: what is personal nobody can read without.\n"
             );
         }
         if let Some(key) = &self.erasure_key {

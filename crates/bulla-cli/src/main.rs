@@ -22,6 +22,7 @@ mod manual;
 mod order;
 mod place;
 mod prove;
+mod pseudonym;
 mod restore;
 mod tail;
 mod terminal;
@@ -52,6 +53,7 @@ enum Command {
     Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
+    Pseudonym(pseudonym::Pseudonym),
     Erase(erase::Erase),
     Order(order::Order),
     Hold(hold::Hold),
@@ -102,6 +104,7 @@ impl Command {
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            Command::Pseudonym(pseudonym) => pseudonym.run(),
             Command::Erase(erase) => erase.run(),
             Command::Order(order) => order.run(),
             Command::Hold(hold) => hold.run(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Time between two looks at the log.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Print entries as they are committed, until interrupted or past the end that was asked for.
+/// Print entries as they are committed, until interrupted or past the end asked for.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is

@@ -405,7 +405,7 @@ fn change_log(
     let (before, after) = (&plan.before, &plan.after);
     if after.fields.pseudonymise() && !before.fields.pseudonymise() {
         // Before there is a rule that needs it. One that is lost is not replaced in passing: that makes other pseudonyms.
-        PseudonymKey::make_where_missing(&*keys, after.id, &*environment.random)?;
+        PseudonymKey::make_where_missing(after, &*keys, environment)?;
     }
     let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
     // The epoch of the event holds nothing but that: it is for the new recipients already, so that one whose plugin is

@@ -52,7 +52,8 @@ pub struct Created {
     pub erasure_key: Option<VerifierKey>,
     /// Whether its secret half was made, because no key was given: it lies in the key directory.
     pub made_erasure_key: bool,
-    /// Whether there is a key for pseudonyms in the key directory, because a rule makes some.
+    /// Whether there is a file with the key of pseudonyms in the key directory: a rule makes some, and the log has no
+    /// vault that the key could come from.
     pub made_pseudonym_key: bool,
 }
 
@@ -175,7 +176,7 @@ impl Init {
         write(keys, files::SIGNING, signing.render().as_bytes())?;
         write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
         if fields.pseudonymise() {
-            PseudonymKey::make_where_missing(keys, id, &*environment.random)?;
+            PseudonymKey::make_where_missing(&config, keys, environment)?;
         }
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
@@ -189,11 +190,11 @@ impl Init {
         write(log, checkpoint::FILE, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
         // Last: a directory is a log once it has this file.
         write(log, config::FILE, text.as_bytes())?;
-        let (verifier_key, made_pseudonym_key) = (config.verifier_key, fields.pseudonymise());
+        let made_pseudonym_key = fields.pseudonymise() && vault.is_none();
         Ok(Created {
             id,
             origin,
-            verifier_key,
+            verifier_key: config.verifier_key,
             made_identity,
             erasure_key,
             made_erasure_key,

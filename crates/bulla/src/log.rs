@@ -139,7 +139,7 @@ impl Log {
         crate::configure::remove_leftover(&*log);
         // Before anything is written: a key that is missing is found out here.
         let (config, _) = crate::config::load(&*log)?;
-        let minimise = Minimise::load(&config, &*keys)?.map(Arc::new);
+        let minimise = Minimise::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
         if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));

@@ -134,16 +134,18 @@ fn rules_come_and_go_with_a_command_and_are_recorded() {
 }
 
 #[test]
-fn the_key_of_pseudonyms_is_made_told_of_and_missed() {
+fn the_key_of_pseudonyms_is_made_told_of_and_missed_where_there_is_no_vault() {
     let place = Place::empty();
-    let made = place.run("init", &["--field", "actor=pseudonymise", "--json"]).exits(exit::DONE).json();
+    let options = ["--erasure", "off", "--field", "actor=pseudonymise"];
+    let made = place.run("init", &[&options[..], &["--json"]].concat()).exits(exit::DONE).json();
     let key = place.keys("pseudonym.key");
     assert_eq!(made["pseudonym_key"], key.to_str().unwrap());
     let content = std::fs::read_to_string(&key).unwrap();
     assert!(content.starts_with("bulla-pseudonym-key-v1 "), "{content}");
     let secret = content.split_whitespace().nth(2).unwrap().to_owned();
-    let text =
-        bulla(arguments!["init", place.path("other"), "--field", "actor=pseudonymise"]).exits(exit::DONE).out;
+    let mut other = arguments!["init", place.path("other")];
+    other.extend(options.map(std::ffi::OsString::from));
+    let text = bulla(other).exits(exit::DONE).out;
     assert!(text.contains("pseudonym.key") && text.contains("guess"), "{text}");
 
     let line = b"{\"operation\":\"login\",\"actor\":\"alice\"}\n";
@@ -172,6 +174,19 @@ fn the_key_of_pseudonyms_is_made_told_of_and_missed() {
     std::fs::write(&key, content.replace(' ', "")).unwrap();
     let ran = place.append(&[], line).exits(exit::USAGE);
     assert!(ran.err.contains("is not a pseudonym key") && !ran.err.contains(&secret), "{ran:?}");
+}
+
+#[test]
+fn with_a_vault_the_key_of_pseudonyms_comes_from_that() {
+    let place = Place::empty();
+    let made = place.run("init", &["--field", "actor=pseudonymise", "--json"]).exits(exit::DONE).json();
+    assert_eq!(made.get("pseudonym_key"), None);
+    config(&place, &["set", "log.fields.actor", "keep"]).exits(exit::DONE);
+    config(&place, &["set", "log.fields.actor", "pseudonymise"]).exits(exit::DONE);
+    place.append(&[], b"{\"operation\":\"login\",\"actor\":\"alice\"}\n").exits(exit::DONE);
+    assert!(!place.keys("pseudonym.key").exists());
+    let text = bulla(arguments!["init", place.path("other"), "--field", "actor=pseudonymise"]).out;
+    assert!(text.contains("the key of pseudonyms") && !text.contains("pseudonym.key"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod keys;
 mod manual;
 mod memory;
 mod prove;
+mod pseudonym;
 mod support;
 mod tail;
 mod verify;

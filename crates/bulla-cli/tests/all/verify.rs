@@ -137,6 +137,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "grant",
         "check",
         "tail",
+        "pseudonym",
         "generate",
         "config",
         "keys",

@@ -190,6 +190,21 @@ impl FieldRules {
         self.0.contains(&Some(Rule::Pseudonymise))
     }
 
+    /// The place of a field that the log has pseudonyms of.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such field, or its rule is another one.
+    pub(crate) fn pseudonymised(&self, field: &str) -> Result<Field> {
+        let Some((place, ..)) = find(field)? else { return Err(always_kept(field)) };
+        match self.of(place) {
+            Some(Rule::Pseudonymise) => Ok(place),
+            None => Err(Error::invalid(format!("`{field}` is kept: no rule makes pseudonyms of it"))),
+            Some(rule) => Err(Error::invalid(format!(
+                "`{field}` has the rule `{rule}`, which makes no pseudonyms of it"
+            ))),
+        }
+    }
+
     /// The names of the fields whose rules differ.
     pub(crate) fn differing(self, other: Self) -> impl Iterator<Item = &'static str> {
         let differ = move |place| self.of(place) != other.of(place);

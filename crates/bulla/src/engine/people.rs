@@ -7,7 +7,7 @@ use crate::keys;
 use crate::keys::group::Subjects;
 use crate::keys::seal_chain::SealState;
 use crate::store::Store;
-use crate::vault::{self, ReplicaPlace, ReplicaState, Vault};
+use crate::vault::{Access, ReplicaPlace, ReplicaState, Vault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,21 +59,12 @@ impl People {
         if !config.erasure {
             return Ok(None);
         }
-        let people = match (&environment.subjects, keys.directory()) {
-            (Some(subjects), _) => People { subjects: subjects.clone(), vault: None },
-            (None, Some(directory)) => {
-                let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
-                let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
-                let random = environment.random.clone();
-                let settings = vault::Settings { random, replicas, ..Default::default() };
-                let vault = Arc::new(Vault::open(directory, config.id, vault::Access::Write, &settings)?);
-                People { subjects: vault.clone(), vault: Some(vault) }
-            }
-            (None, None) => {
-                let message = format!("{} is no directory that can hold a vault", keys.describe(""));
-                return Err(Error::unavailable(message));
-            }
-        };
+        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
+        let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
+        let vault = Vault::open_of(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
+        let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
+        let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
+        let people = People { subjects, vault };
         if vaults == Vaults::Newest {
             // One that is older would give numbers away a second time.
             people.subjects.require_at_least(SealState::load(keys)?.subjects)?;

@@ -4,12 +4,15 @@
 //! in a row), RFC 5869 over SHA-256; a value's pseudonym is `p-` and the first 16 bytes of its HMAC-SHA-256 under that
 //! key, in hexadecimal. So the same name in another field, or in another log, has another one.
 //!
-//! Who has the key can test guesses, and names are easily guessed. Nothing but [`PseudonymKey`] knows where it lies.
+//! Who has the key can test guesses, and names are easily guessed. It comes from the vault; of a log that has none it lies in
+//! a file. Nothing but [`PseudonymKey`] knows which.
 
-use crate::environment::Random;
+use crate::config::LogConfig;
+use crate::environment::{Environment, Random};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{files, read_small};
 use crate::store::{self, Store};
+use crate::vault::{Access, Vault};
 use aws_lc_rs::hmac;
 use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
@@ -27,11 +30,19 @@ pub(crate) struct PseudonymKey {
 }
 
 impl PseudonymKey {
-    /// Reads the key of `log`.
+    /// The key of the log whose key directory is `keys`.
     ///
     /// # Errors
-    /// `Unavailable` where it is missing or cannot be read, `Invalid` where it is not one, or is another log's.
-    pub(crate) fn load(keys: &dyn Store, log: LogId) -> Result<Self> {
+    /// As [`Vault::open`] for a log that has one. Else `Unavailable` where the file is missing or cannot be read, `Invalid`
+    /// where it is none, `Refused` where it is another log's.
+    pub(crate) fn load(config: &LogConfig, keys: &dyn Store, environment: &Environment) -> Result<Self> {
+        match Vault::open_of(config, keys, environment, Access::Read, Vec::new())? {
+            Some(vault) => Ok(PseudonymKey { key: vault.field_pseudonym_key()?, log: config.id }),
+            None => Self::read(keys, config.id),
+        }
+    }
+
+    fn read(keys: &dyn Store, log: LogId) -> Result<Self> {
         let name = keys.describe(files::PSEUDONYM);
         if !exists(keys)? {
             return Err(Error::unavailable(format!(
@@ -43,19 +54,35 @@ impl PseudonymKey {
         Self::parse(&text, log).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
     }
 
-    /// Sees to it that there is a key: one that is there stays, so that a rule that comes back makes the same
-    /// pseudonyms as before.
+    /// Sees to it that a log without a vault has a key: one that is there stays, so that a rule that comes back makes the
+    /// same pseudonyms as before.
     ///
     /// # Errors
     /// As [`PseudonymKey::load`], and where it cannot be written.
-    pub(crate) fn make_where_missing(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<()> {
+    pub(crate) fn make_where_missing(
+        config: &LogConfig,
+        keys: &dyn Store,
+        environment: &Environment,
+    ) -> Result<()> {
+        match Vault::is_of(config, environment) {
+            true => Ok(()),
+            false => Self::make_file(keys, config.id, &*environment.random),
+        }
+    }
+
+    fn make_file(keys: &dyn Store, log: LogId, random: &dyn Random) -> Result<()> {
         if exists(keys)? {
-            return Self::load(keys, log).map(|_| ());
+            return Self::read(keys, log).map(|_| ());
         }
         let mut key = Zeroizing::new([0; 32]);
         random.fill(&mut *key)?;
         let written = store::write_new(keys, files::PSEUDONYM, Self { key, log }.render().as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::PSEUDONYM)), error))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn new(key: [u8; 32], log: LogId) -> Self {
+        PseudonymKey { key: Zeroizing::new(key), log }
     }
 
     fn parse(text: &[u8], log: LogId) -> Result<Self> {
@@ -119,7 +146,21 @@ impl FieldPseudonyms {
 }
 
 /// `p-` and 32 hexadecimal digits: the same for the same value of the same field of the same log.
-pub(crate) struct Pseudonym([u8; 34]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pseudonym([u8; 34]);
+
+impl Pseudonym {
+    /// The pseudonym that is written so.
+    ///
+    /// # Errors
+    /// `Invalid` where the text is none.
+    pub fn parse(text: &str) -> Result<Self> {
+        let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let parsed = text.as_bytes().try_into().ok().map(Pseudonym);
+        let parsed = parsed.filter(|it| it.0.starts_with(b"p-") && it.0[2..].iter().all(digit));
+        parsed.ok_or_else(|| Error::invalid("a pseudonym is `p-` and 32 lower-case hexadecimal digits"))
+    }
+}
 
 impl Display for Pseudonym {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,7 +178,7 @@ mod tests {
     const LOG: LogId = LogId([9; 16]);
 
     fn key(log: LogId) -> PseudonymKey {
-        PseudonymKey { key: Zeroizing::new([7; 32]), log }
+        PseudonymKey::new([7; 32], log)
     }
 
     fn pseudonym(log: LogId, field: Field, value: &[u8]) -> String {
@@ -170,18 +211,18 @@ mod tests {
     #[test]
     fn a_key_is_made_once_and_is_of_one_log() {
         let keys = Memory::new();
-        let error = PseudonymKey::load(&keys, LOG).err().unwrap();
+        let error = PseudonymKey::read(&keys, LOG).err().unwrap();
         assert!(
             error.kind() == ErrorKind::Unavailable && error.to_string().contains("is missing"),
             "{error}"
         );
-        PseudonymKey::make_where_missing(&keys, LOG, &SystemRandom).unwrap();
-        let first = PseudonymKey::load(&keys, LOG).unwrap();
-        PseudonymKey::make_where_missing(&keys, LOG, &SystemRandom).unwrap();
-        assert!(*first.key == *PseudonymKey::load(&keys, LOG).unwrap().key && *first.key != [0; 32]);
+        PseudonymKey::make_file(&keys, LOG, &SystemRandom).unwrap();
+        let first = PseudonymKey::read(&keys, LOG).unwrap();
+        PseudonymKey::make_file(&keys, LOG, &SystemRandom).unwrap();
+        assert!(*first.key == *PseudonymKey::read(&keys, LOG).unwrap().key && *first.key != [0; 32]);
         for outcome in [
-            PseudonymKey::load(&keys, LogId([1; 16])).map(|_| ()),
-            PseudonymKey::make_where_missing(&keys, LogId([1; 16]), &SystemRandom),
+            PseudonymKey::read(&keys, LogId([1; 16])).map(|_| ()),
+            PseudonymKey::make_file(&keys, LogId([1; 16]), &SystemRandom),
         ] {
             assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Refused);
         }

@@ -13,6 +13,7 @@ mod cut;
 mod tests;
 
 use crate::config::{FieldRules, LogConfig, Rule};
+use crate::environment::Environment;
 use crate::error::Result;
 use crate::keys::pseudonym::{FieldPseudonyms, PseudonymKey};
 use crate::store::Store;
@@ -48,12 +49,16 @@ impl Minimise {
     ///
     /// # Errors
     /// As [`PseudonymKey::load`], where there are pseudonyms to make.
-    pub(crate) fn load(config: &LogConfig, keys: &dyn Store) -> Result<Option<Self>> {
+    pub(crate) fn load(
+        config: &LogConfig,
+        keys: &dyn Store,
+        environment: &Environment,
+    ) -> Result<Option<Self>> {
         if config.fields.is_empty() {
             return Ok(None);
         }
         let key = match config.fields.pseudonymise() {
-            true => Some(PseudonymKey::load(keys, config.id)?),
+            true => Some(PseudonymKey::load(config, keys, environment)?),
             false => None,
         };
         Self::new(&config.fields, key.as_ref()).map(Some)

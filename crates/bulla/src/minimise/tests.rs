@@ -1,6 +1,4 @@
 use super::*;
-use crate::environment::SystemRandom;
-use crate::store::Memory;
 use bulla_proof::commitment::LogId;
 use proptest::prelude::*;
 
@@ -9,9 +7,7 @@ const LOG: LogId = LogId([3; 16]);
 fn minimise(rules: &[(&str, &str)]) -> Minimise {
     let mut fields = FieldRules::default();
     rules.iter().try_for_each(|(field, rule)| fields.set(field, rule)).unwrap();
-    let keys = Memory::new();
-    PseudonymKey::make_where_missing(&keys, LOG, &SystemRandom).unwrap();
-    Minimise::new(&fields, Some(&PseudonymKey::load(&keys, LOG).unwrap())).unwrap()
+    Minimise::new(&fields, Some(&PseudonymKey::new([7; 32], LOG))).unwrap()
 }
 
 /// The row of what is left, and whether an address was none.

@@ -78,6 +78,18 @@ impl Keys {
         })
     }
 
+    /// What pseudonyms of fields are made with: it follows from the pseudonym key, and so stays as long as that does.
+    ///
+    /// HKDF-SHA-256 with the log id as salt, the pseudonym key as key and "bulla vault field pseudonyms v1" as
+    /// information.
+    pub(super) fn field_pseudonyms(&self) -> Zeroizing<[u8; 32]> {
+        let mut key = Zeroizing::new([0; 32]);
+        Hkdf::<Sha256>::new(Some(&self.log.0), &self.pseudonym.0)
+            .expand(b"bulla vault field pseudonyms v1", &mut *key)
+            .expect("32 bytes are a length that HKDF takes");
+        key
+    }
+
     /// Whether these are the same keys.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let rows = || self.rows.iter().zip(&other.rows).all(|(left, right)| left.0 == right.0);

@@ -78,6 +78,7 @@ use roots::Roots;
 use crate::environment::Random;
 use crate::error::{Error, ErrorKind, Result};
 use bulla_proof::commitment::LogId;
+use zeroize::Zeroizing;
 
 /// What a handle may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,6 +134,15 @@ impl Vault {
     pub fn generation(&self) -> Result<u64> {
         self.check_owner()?;
         Ok(self.shared.meta()?.generation)
+    }
+
+    /// The key that the pseudonyms of fields are made with: the same in every generation.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub(crate) fn field_pseudonym_key(&self) -> Result<Zeroizing<[u8; 32]>> {
+        self.check_owner()?;
+        Ok(self.shared.keys().field_pseudonyms())
     }
 
     /// That the vault is no older than a log that has given out the numbers before `next`.

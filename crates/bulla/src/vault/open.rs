@@ -17,7 +17,8 @@ use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
 use super::{Access, ReplicaPlace, Shared, State, Vault, registry};
-use crate::environment::{Random, SystemRandom};
+use crate::config::LogConfig;
+use crate::environment::{Environment, Random, SystemRandom};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{FileSystem, Store};
 use bulla_proof::commitment::LogId;
@@ -118,6 +119,32 @@ impl Vault {
     /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
         Self::open_in(Arc::new(FileSystem::new(keys)), &keys.join(DIRECTORY), log, access, settings)
+    }
+
+    /// Whether a log has a vault: one with erasure, unless its data subjects have their keys elsewhere.
+    pub(crate) fn is_of(config: &LogConfig, environment: &Environment) -> bool {
+        config.erasure && environment.subjects.is_none()
+    }
+
+    /// Opens the vault of a log whose key directory is `keys`, and, to write, its replicas; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Vault::open`]; `Unavailable` where `keys` is no directory.
+    pub(crate) fn open_of(
+        config: &LogConfig,
+        keys: &dyn Store,
+        environment: &Environment,
+        access: Access,
+        replicas: Vec<ReplicaPlace>,
+    ) -> Result<Option<Self>> {
+        if !Self::is_of(config, environment) {
+            return Ok(None);
+        }
+        let directory = keys.directory().ok_or_else(|| {
+            Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))
+        })?;
+        let settings = Settings { random: environment.random.clone(), replicas, ..Settings::default() };
+        Self::open(directory, config.id, access, &settings).map(Some)
     }
 
     /// Opens a vault: roots in the store `keys`, the database in `directory`.

@@ -74,7 +74,9 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
     let pseudonyms =
         (0..500).map(|index| Pseudonym::of(&format!("s{index}"), LOG, &all_keys(&vault).pseudonym).0);
     let pseudonyms = pseudonyms.collect::<Vec<_>>();
+    let of_fields = vault.field_pseudonym_key().unwrap();
     vault.erase(&["s7"]).unwrap().unwrap();
+    assert!(*vault.field_pseudonym_key().unwrap() == *of_fields, "the same in every generation");
     drop(vault);
     let made = random.secrets();
     assert!(made.len() > 700);
@@ -85,6 +87,7 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
     assert!(windows.contains(&salts[..]));
     let clear = made.iter().filter(|key| windows.contains(&key[..]) && key[..] != salts[..]);
     assert_eq!(clear.count(), 0);
+    assert!(!windows.contains(&of_fields[..]));
     let windows = files.windows(16).collect::<std::collections::HashSet<_>>();
     assert!(pseudonyms.iter().all(|pseudonym| !windows.contains(&pseudonym[..])));
 }

@@ -1,6 +1,8 @@
 //! `vectors/vault/`: files and entries that a second implementation made.
 
 use super::*;
+use crate::keys::pseudonym::PseudonymKey;
+use bulla_proof::entry::Field;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
 use record::{Changes, Erasing, Meta};
@@ -66,6 +68,21 @@ fn rows_and_entries_are_the_other_implementation_s() {
         assert_eq!((key, value), (bytes(&subject["index_key"]), bytes(&subject["index_value"])));
         let entry = cipher.open(&key, &value).ok().unwrap();
         assert!(entry.number == number && entry.pseudonym == pseudonym);
+    }
+}
+
+#[test]
+fn pseudonyms_of_fields_are_the_other_implementation_s() {
+    let vectors = vectors();
+    let keys = keys(&vectors);
+    let key = PseudonymKey::new(*keys.field_pseudonyms(), keys.log);
+    let fields = [Field::Controller, Field::Location, Field::Client, Field::Actor];
+    let made = vectors["field_pseudonyms"].as_array().unwrap();
+    assert_eq!(made.len(), fields.len());
+    for (field, made) in fields.into_iter().zip(made) {
+        assert_eq!(made["bit"], field as u64);
+        let pseudonym = key.of_field(field).unwrap().of(&unhex(&made["value"]));
+        assert_eq!(made["pseudonym"], pseudonym.to_string());
     }
 }
 

@@ -2,7 +2,7 @@
 //! the log is opened for the change, and where it is at work before and after.
 
 use super::for_each;
-use super::points::Image;
+use super::points::{Examined, Image};
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
 use crate::helpers::strikes;
@@ -10,15 +10,28 @@ use bulla::store::fault::{Fault, Faults};
 use bulla::{Configure, Configured, Durability};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const OTHER: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
 /// Steps of the sessions before the change and after it.
 const STEPS: u64 = 12;
 
-/// A log that was written to, and whose file says how: a change of it goes by that.
+/// A log that was written to, on a machine of its own.
 fn log(scenario: &Scenario) -> (Faults, History) {
+    static MADE: Mutex<Vec<(String, Faults, History)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().expect("nothing panics here");
+    let name = format!("{scenario:?}");
+    if !made.iter().any(|(of, ..)| *of == name) {
+        let (machine, history) = make(scenario);
+        made.push((name.clone(), machine, history));
+    }
+    let (_, machine, history) = made.iter().find(|(of, ..)| *of == name).expect("it was made");
+    (machine.kill(), history.fork(history.seed))
+}
+
+/// The same, whose file says how it is written to: a change of it goes by that.
+fn make(scenario: &Scenario) -> (Faults, History) {
     let (machine, mut history) = (Faults::new(), scenario.history());
     scenario.init(&machine, &history).expect("nothing goes wrong");
     let durability = match scenario.mode {
@@ -102,6 +115,9 @@ fn told(machine: &Faults) -> usize {
 
 /// What is left is sound, goes on with one `[log]` or the other, and can be changed then.
 fn check(image: Image, scenario: &Scenario, outcomes: &Outcomes) -> Outcome {
+    if !outcomes.examined.is_new(scenario, &image) {
+        return Ok(());
+    }
     let Image { machine, mut history, .. } = image;
     history.check_unopened(&machine)?;
     let new = is_new(&machine)?;
@@ -124,7 +140,10 @@ fn check(image: Image, scenario: &Scenario, outcomes: &Outcomes) -> Outcome {
 
 /// What was left how often: whether the file was new, and how many events told of a change.
 #[derive(Default)]
-struct Outcomes([AtomicU64; 3]);
+struct Outcomes {
+    counts: [AtomicU64; 3],
+    examined: Examined,
+}
 
 impl Outcomes {
     fn count(&self, new: bool, told: usize) {
@@ -133,12 +152,12 @@ impl Outcomes {
             (false, _) => 1,
             (true, _) => 2,
         };
-        self.0[which].fetch_add(1, Ordering::Relaxed);
+        self.counts[which].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Old, told of and not carried out, and new.
     fn all(&self) -> [u64; 3] {
-        [0, 1, 2].map(|which| self.0[which].load(Ordering::Relaxed))
+        [0, 1, 2].map(|which| self.counts[which].load(Ordering::Relaxed))
     }
 }
 
@@ -151,7 +170,8 @@ fn operations(scenario: &Scenario, way: Way) -> BTreeMap<u64, String> {
     let (machine, mut history) = log(scenario);
     let first = way.change(scenario, &machine, &mut history).expect("nothing goes wrong");
     history.check_closed(&machine).expect("nothing goes wrong");
-    let trace = machine.trace();
+    // Before the operations it says that the process before this one died.
+    let trace = machine.trace().split_off(1);
     (first..machine.operations()).map(|number| (number, trace[number as usize].clone())).collect()
 }
 

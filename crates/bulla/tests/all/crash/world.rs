@@ -152,6 +152,14 @@ impl History {
         History { seed, recorder: self.recorder.fork(), ..self.clone() }
     }
 
+    /// All that a log's files are examined against.
+    pub(super) fn state(&self) -> String {
+        let History { appended, written, published, sessions, .. } = self;
+        let used = self.recorder.used.lock().expect("nothing panics here");
+        let used = used.iter().collect::<BTreeSet<_>>();
+        format!("{appended:?} {written:?} {published:?} {sessions} {used:?}")
+    }
+
     /// The power was cut.
     pub(super) fn power_cut(&mut self) {
         self.written = self.synced.clone();

@@ -119,6 +119,32 @@ impl Layout {
         self.counted().find(|frame| frame.number == number).unwrap()
     }
 
+    /// The blocks that are like the frames before and after them, in one segment and one tile: those differ from them in
+    /// number, time and secrets alone.
+    pub(crate) fn alike(&self) -> BTreeSet<u64> {
+        let frames = self.counted().collect::<Vec<_>>();
+        let like = |one: &Frame, other: &Frame| {
+            let of = |frame: &Frame| (frame.kind, frame.length, frame.entries, frame.number / 256);
+            one.segment == other.segment && of(one) == of(other)
+        };
+        let between = frames.windows(3).filter(|three| like(three[0], three[1]) && like(three[1], three[2]));
+        between.map(|three| three[1]).filter(|frame| frame.kind == BLOCK).map(|frame| frame.number).collect()
+    }
+
+    /// The frame that a byte is of, in a segment or of the tree's files in what stands there for a frame, and its place in that.
+    pub(crate) fn place(&self, path: &str, at: usize) -> Option<(u64, usize)> {
+        if let Some(segment) = path.strip_prefix("segments/") {
+            let inside =
+                |frame: &&Frame| frame.segment == segment && (frame.offset..frame.end()).contains(&at);
+            return self.counted().find(inside).map(|frame| (frame.number, at - frame.offset));
+        }
+        match parse_path(path)? {
+            TilePath::Hashes(tile) if tile.level == 0 => Some((tile.index * 256 + at as u64 / 32, at % 32)),
+            TilePath::Hashes(_) => None,
+            TilePath::Entries { index, .. } => Some((index * 256 + at as u64 / 154, at % 154)),
+        }
+    }
+
     /// All entries of blocks.
     pub(crate) fn entries(&self) -> BTreeSet<u64> {
         self.counted().filter(|frame| frame.kind == BLOCK).flat_map(range).collect()

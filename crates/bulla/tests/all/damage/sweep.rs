@@ -154,15 +154,40 @@ fn at_levels(made: &Made, levels: &[Level]) {
 /// How many bytes of the whole log share one that is verified at all levels.
 const SHARE: usize = 32;
 
-/// Every byte of the log that has everything: at the lowest level that finds it, where there is a level below also at
+/// How many frames that are alike share the changes of their bytes.
+const ALIKE: u64 = 8;
+
+/// The bytes of a log that are changed: all, but of frames that are like their neighbours a share, in segments and in the
+/// tree. Such frames differ in number, time and secrets alone, and the same code looks at each: so each place in them is
+/// changed in every eighth, and in each frame every eighth place.
+fn shared_out(made: &Made, layout: &Layout) -> Vec<(String, usize, Vec<u8>)> {
+    let alike = layout.alike();
+    let mut places = BTreeSet::new();
+    let mut swept = Vec::new();
+    for (path, at, changes) in bytes(made) {
+        if let Some((frame, place)) = layout.place(&path, at).filter(|(frame, _)| alike.contains(frame)) {
+            if !(frame + place as u64).is_multiple_of(ALIKE) {
+                continue;
+            }
+            places.insert((path.split('/').next().map(str::to_owned), place));
+        }
+        swept.push((path, at, changes));
+    }
+    // Each place of a frame, and of a commitment in a bundle.
+    let length = layout.frame(*alike.first().unwrap()).length;
+    assert!(alike.len() > 200 && places.len() == length + 154, "{} places", places.len());
+    swept
+}
+
+/// The bytes of the log that has everything: at the lowest level that finds it, where there is a level below also at
 /// that one, which does not, and every so often at all levels.
 #[test]
-fn every_byte_of_the_whole_log_at_the_level_that_finds_it() {
+fn bytes_of_the_whole_log_at_the_level_that_finds_them() {
     let made = whole();
     let layout = Layout::of(&made.image);
     let mut flips = Vec::new();
     let mut unfound = 0;
-    for (path, at, changes) in bytes(&made) {
+    for (path, at, changes) in shared_out(&made, &layout) {
         let several = path == "checkpoint";
         let changes = if SMALL_FILES.contains(&path.as_str()) { changes } else { changes[..1].to_vec() };
         for to in changes {
@@ -185,5 +210,5 @@ fn every_byte_of_the_whole_log_at_the_level_that_finds_it() {
     let found = sweep(&made, &layout, &flips);
     println!("{} bytes, {unfound} changes that nothing finds", made.image.bytes());
     println!("{} verifications: {found:#?}", flips.len());
-    assert!(flips.len() > made.image.bytes());
+    assert!(flips.len() > 30_000);
 }

@@ -3,6 +3,7 @@
 mod copies;
 mod holds;
 mod order;
+mod pseudonyms;
 mod replica;
 mod restored;
 mod states;

@@ -5,7 +5,7 @@ use bulla::vault::Access;
 use bulla::{Durability, ErrorKind, FindingKind, Log, Options, Restore};
 use std::path::Path;
 
-fn put_back(from: &Path, to: &Path, names: &[&str]) {
+pub(super) fn put_back(from: &Path, to: &Path, names: &[&str]) {
     for name in names {
         let (from, to) = (from.join(name), to.join(name));
         if from.is_dir() {
