@@ -23,7 +23,7 @@ const BLOB: &str = "blob";
 
 /// All that there are.
 pub(crate) fn every() -> BTreeSet<Encoding> {
-    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 2), (BLOB, 2)];
+    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 3), (BLOB, 2)];
     kinds.into_iter().flat_map(|(kind, last)| (0..=last).map(move |tag| (kind, tag))).collect()
 }
 
@@ -38,6 +38,9 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
     let location = format!("{subject}/folder/{number}/{}", "x".repeat(usize::from(noise[1] % 4)));
     // Nothing but repeats: LZ4.
     let repeats = [sha256(&[b"repeated"]).0, sha256(&[b"once more"]).0].concat().repeat(6);
+    // A text of two words.
+    let words = (0..64).map(|at| if noise[at / 8] >> (at % 8) & 1 == 0 { "the" } else { "data" });
+    let words = words.collect::<Vec<_>>().join(" ");
     let mut entry = Entry::new("read", &location).subject(&subject).processor("shop");
     // A few wide values in no order: a dictionary.
     entry = entry.status([200, 404, 1 << 30][usize::from(noise[2] % 3)]);
@@ -52,7 +55,7 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
         entry = entry.client("192.0.2.7");
     }
     if number.is_multiple_of(ENTRIES) {
-        entry = entry.payload(&repeats);
+        entry = entry.payload(&repeats).actor(&words);
     }
     producer.append(&entry).unwrap();
 }
@@ -237,6 +240,16 @@ impl Columns<'_> {
                 let distinct = self.varint() as usize;
                 self.plain(distinct);
                 self.integers(count);
+            }
+            3 => {
+                let words = self.varint() as usize;
+                self.plain(words);
+                let numbers = self.integers(count).iter().sum::<u64>() as usize;
+                self.plain(count);
+                match self.bytes(1)[0] {
+                    9 => drop(self.blob(numbers)),
+                    width => drop(self.bytes((numbers * usize::from(width)).div_ceil(8))),
+                }
             }
             _ => self.plain(count),
         }

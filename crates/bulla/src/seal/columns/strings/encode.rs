@@ -49,7 +49,11 @@ impl StringEncoder {
     ) {
         self.met = Met::Unknown;
         let Some(&first) = strings.first() else { return };
-        if strings.iter().all(|&string| string == first) {
+        if strings.len() == 1 && self.split(strings, blobs) {
+            self.met = Met::One;
+            out.push(WORDS);
+            self.write_words(numbers, blobs, out);
+        } else if strings.iter().all(|&string| string == first) {
             self.met = Met::One;
             out.push(CONSTANT);
             varint::push(first.len() as u64, out);
@@ -63,7 +67,7 @@ impl StringEncoder {
             self.firsts = firsts;
             blobs.account.dictionaries += out.len() - start;
             numbers.encode_indexes(&self.indexes, blobs, out);
-        } else if self.words.split_all(strings, |sample| blobs.try_on(sample)) {
+        } else if self.split(strings, blobs) {
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
         } else {
@@ -96,6 +100,11 @@ impl StringEncoder {
         }
         numbers.encode(&self.lengths, blobs, out);
         blobs.encode(&self.bytes, out);
+    }
+
+    /// Whether the strings are texts of few words, and were split.
+    fn split(&mut self, strings: &[&[u8]], blobs: &mut BlobEncoder) -> bool {
+        self.words.split_all(strings, |sample| blobs.try_on(sample))
     }
 
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {

@@ -11,6 +11,8 @@ use std::hash::{BuildHasher, Hasher};
 pub(super) const MOST_WORDS: usize = 256;
 /// Texts together shorter than this are not worth a vocabulary.
 const SHORTEST: usize = 256;
+/// Words longer than this, on average, are for compressors.
+const LONGEST: usize = 64;
 /// How much of the texts is tried first.
 const SAMPLE: usize = 8 * 1024;
 /// Slots of the table: twice the words.
@@ -60,7 +62,7 @@ impl Words {
         }
         let middle = strings[strings.len() / 2];
         let middle = &middle[..middle.len().min(SAMPLE)];
-        if !self.split([middle]) {
+        if !self.split([middle]) || self.indexes.len() < middle.len() / LONGEST {
             return false;
         }
         // The vocabulary is all the strings'.
