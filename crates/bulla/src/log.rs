@@ -1,8 +1,11 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
 
+mod receipt;
+
+pub use receipt::Receipt;
+
 use crate::configure::{Configure, Configured};
 use crate::control;
-use crate::engine::progress::Stage;
 use crate::engine::{self, Engine, Wish};
 use crate::environment::Environment;
 use crate::erase::{Erasure, ErasureOrder};
@@ -627,59 +630,6 @@ impl Drop for Producer {
 impl Debug for Producer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Producer({:?})", self.id)
-    }
-}
-
-/// What [`Producer::flush`] covered, and how far it has come.
-#[derive(Clone)]
-#[must_use = "a receipt says nothing until it is asked"]
-pub struct Receipt {
-    engine: Arc<Engine>,
-    from: Sequence,
-    to: Sequence,
-    owner: u32,
-}
-
-impl Receipt {
-    /// Waits until the entries are as durable as the log's durability mode makes them: `group` and `interval`,
-    /// synced to the medium; `os`, written to the operating system, which a power cut can still lose.
-    ///
-    /// # Errors
-    /// The failure that keeps them from being committed.
-    pub fn durable(&self) -> Result<()> {
-        self.wait(Stage::Durable, None).map(|_| ())
-    }
-
-    /// As [`Receipt::durable`], for `timeout` at most; false when that was too short.
-    ///
-    /// # Errors
-    /// As [`Receipt::durable`].
-    pub fn durable_within(&self, timeout: Duration) -> Result<bool> {
-        self.wait(Stage::Durable, Some(timeout))
-    }
-
-    /// Waits until a signed checkpoint covers the entries, and asks for one now.
-    ///
-    /// # Errors
-    /// The failure that keeps them from being committed or signed.
-    pub fn checkpointed(&self) -> Result<()> {
-        self.durable()?;
-        if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
-            self.engine.wish_checkpoint();
-            self.wait(Stage::Checkpointed, None)?;
-        }
-        Ok(())
-    }
-
-    fn wait(&self, stage: Stage, timeout: Option<Duration>) -> Result<bool> {
-        check_owner(self.owner)?;
-        self.engine.progress.wait(self.from, self.to, stage, timeout)
-    }
-}
-
-impl Debug for Receipt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Receipt({}..={})", self.from + 1, self.to)
     }
 }
 

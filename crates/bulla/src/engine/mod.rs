@@ -4,6 +4,7 @@
 //! them from a seed.
 
 pub(crate) mod change;
+mod directories;
 mod erasing;
 pub(crate) mod grouping;
 pub(crate) mod numbering;
@@ -17,7 +18,7 @@ use crate::config::{self, LogConfig};
 use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::index::{self, Gathered, Indexer};
+use crate::index::{Gathered, Indexer};
 use crate::keys::group::Place;
 use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
@@ -27,13 +28,13 @@ use crate::seal::block::BlockSealer;
 use crate::seal::epoch::seal_epoch;
 use crate::seal::groups::Grouping;
 use crate::seal::{Identity, Sealed};
-use crate::segment;
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::stage::target::Made;
 use crate::store::Store;
 use crate::telemetry::{Meter, Waits, count, timed};
 use crate::vault::ReplicaState;
 use bulla_proof::commitment::FrameKind;
+pub(crate) use directories::{DIRECTORIES, LOCK, take_locks};
 use numbering::{Control, Counter, Ticket};
 pub(crate) use people::Vaults;
 use people::{People, older, refuse_unfinished};
@@ -676,31 +677,3 @@ fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> 
     }
     Ok(key)
 }
-
-/// Takes the locks of both directories.
-///
-/// # Errors
-/// `Locked` where another writer holds one.
-pub(crate) fn take_locks(
-    log: &dyn Store,
-    keys: &dyn Store,
-) -> Result<Vec<Box<dyn std::fmt::Debug + Send + Sync>>> {
-    [(log, LOCK), (keys, keys::files::LOCK)]
-        .into_iter()
-        .map(|(store, path)| {
-            store.lock(path).map_err(|error| match error.kind() {
-                std::io::ErrorKind::WouldBlock => Error::new(
-                    ErrorKind::Locked,
-                    format!("another writer has {} open: stop it first", store.describe("")),
-                ),
-                _ => Error::io(format!("locking {}", store.describe(path)), error),
-            })
-        })
-        .collect()
-}
-
-/// The writer's lock in the log's directory.
-pub(crate) const LOCK: &str = "LOCK";
-
-/// The directories of a log.
-pub(crate) const DIRECTORIES: [&str; 3] = [segment::DIRECTORY, "tile", index::DIRECTORY];

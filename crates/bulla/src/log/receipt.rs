@@ -1,0 +1,63 @@
+//! [`Receipt`].
+
+use super::check_owner;
+use crate::engine::Engine;
+use crate::engine::progress::Stage;
+use crate::error::Result;
+use crate::stage::handover::Sequence;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`Producer::flush`](super::Producer::flush) covered, and how far it has come.
+#[derive(Clone)]
+#[must_use = "a receipt says nothing until it is asked"]
+pub struct Receipt {
+    pub(super) engine: Arc<Engine>,
+    pub(super) from: Sequence,
+    pub(super) to: Sequence,
+    pub(super) owner: u32,
+}
+
+impl Receipt {
+    /// Waits until the entries are as durable as the log's durability mode makes them: `group` and `interval`,
+    /// synced to the medium; `os`, written to the operating system, which a power cut can still lose.
+    ///
+    /// # Errors
+    /// The failure that keeps them from being committed.
+    pub fn durable(&self) -> Result<()> {
+        self.wait(Stage::Durable, None).map(|_| ())
+    }
+
+    /// As [`Receipt::durable`], for `timeout` at most; false when that was too short.
+    ///
+    /// # Errors
+    /// As [`Receipt::durable`].
+    pub fn durable_within(&self, timeout: Duration) -> Result<bool> {
+        self.wait(Stage::Durable, Some(timeout))
+    }
+
+    /// Waits until a signed checkpoint covers the entries, and asks for one now.
+    ///
+    /// # Errors
+    /// The failure that keeps them from being committed or signed.
+    pub fn checkpointed(&self) -> Result<()> {
+        self.durable()?;
+        if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
+            self.engine.wish_checkpoint();
+            self.wait(Stage::Checkpointed, None)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self, stage: Stage, timeout: Option<Duration>) -> Result<bool> {
+        check_owner(self.owner)?;
+        self.engine.progress.wait(self.from, self.to, stage, timeout)
+    }
+}
+
+impl Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receipt({}..={})", self.from + 1, self.to)
+    }
+}
