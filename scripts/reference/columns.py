@@ -118,9 +118,9 @@ def strings(data, count, limit):
 def words(data, count, limit):
     size = data.varint()
     require(1 <= size <= 256, "a vocabulary has no or too many words")
-    known = plain(data, size, limit)
+    known = plain(data, size, MAX_PAYLOAD)
     require(all(known), "a vocabulary has an empty word")
-    counts, tails = integers(data, count), plain(data, count, limit)
+    counts, tails = integers(data, count), plain(data, count, MAX_PAYLOAD)
     width, total = data.byte(), sum(counts)
     if width == 9:
         numbers = blob(data, total)
@@ -130,6 +130,7 @@ def words(data, count, limit):
         require(bits >> total * width == 0, "unused bits are set")
         numbers = [bits >> at * width & (1 << width) - 1 for at in range(total)]
     require(all(number < size for number in numbers), "a word is past its vocabulary")
+    require(len(set(numbers)) == size, "a word does not occur")
     numbers = iter(numbers)
     found = [b"".join(known[next(numbers)] for _ in range(many)) + tail for many, tail in zip(counts, tails)]
     for one in found:

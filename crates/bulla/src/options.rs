@@ -34,7 +34,7 @@ pub enum Profile {
     /// Level 1.
     #[default]
     Balanced,
-    /// Level 19, blocks of 8 MiB, and so one writer within the default memory.
+    /// Level 19, blocks of 8 MiB. zstd's own memory, some 80 MiB a writer, comes on top of [`Options::memory`].
     Max,
 }
 
@@ -185,7 +185,8 @@ impl Options {
 
     /// Directories that each hold a replica of the vault (default: none): absolute paths without a comma, at most
     /// [`MAX_REPLICAS`]. Opening the log makes a replica in a directory that is empty; a directory that is missing it
-    /// refuses.
+    /// refuses. A log that the command works on, too, has them in `[settings]`: `bulla erase` knows of no others, and an
+    /// erasure does not reach what it does not know of.
     pub fn vault_replicas(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.vault_replicas = Some(paths.into_iter().map(Into::into).collect());
         self

@@ -66,7 +66,7 @@ pub struct Waits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stages {
-    /// Who is in which personal group, and their keys.
+    /// Finding a block's rows, who is in which personal group, and their keys.
     #[serde(serialize_with = "nanoseconds")]
     pub group: Duration,
     /// Rows to columns.
@@ -129,7 +129,8 @@ pub(crate) struct Meter {
     found: AtomicU64,
     spent: [AtomicU64; Task::COUNT],
     /// Processor time of what `spent` is the time of.
-    sealing: AtomicU64,
+    pub(crate) sealing: AtomicU64,
+    pub(crate) grouping: AtomicU64,
     pub(crate) committing: AtomicU64,
     pub(crate) publishing: AtomicU64,
 }
@@ -140,12 +141,11 @@ pub(crate) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl Meter {
-    /// What sealing a block took, which took so much processor time.
-    pub(crate) fn sealed(&self, account: &Account, processor: u64) {
+    /// What sealing a block took.
+    pub(crate) fn sealed(&self, account: &Account) {
         for (sum, spent) in self.spent.iter().zip(account.spent) {
             count(sum, spent);
         }
-        count(&self.sealing, processor);
         count(&self.looked_up, account.looked_up);
         count(&self.found, account.found);
     }
@@ -170,7 +170,7 @@ impl Meter {
             dictionary_lookups: read(&self.looked_up),
             dictionary_hits: read(&self.found),
             stages: Stages {
-                group: share(Task::Group),
+                group: Duration::from_nanos(read(&self.grouping)),
                 encode: share(Task::Encode),
                 compress: share(Task::Compress),
                 hash: share(Task::Hash),

@@ -16,6 +16,7 @@ pub(super) struct Meter {
     begun: Instant,
     told: Instant,
     told_entries: u64,
+    ticks: u64,
     bytes: u64,
 }
 
@@ -24,7 +25,7 @@ impl Meter {
         let total = inputs.iter().map(Input::length).sum::<Option<u64>>().unwrap_or_default();
         let now = Instant::now();
         let bar = (!stats).then(|| progress_bar(total)).filter(|bar| !bar.is_hidden());
-        Meter { bar, stats, begun: now, told: now, told_entries: 0, bytes: 0 }
+        Meter { bar, stats, begun: now, told: now, told_entries: 0, ticks: 0, bytes: 0 }
     }
 
     /// So many bytes of input were read.
@@ -41,7 +42,8 @@ impl Meter {
             }
         }
         // The time is asked for now and then.
-        if self.stats && entries.is_multiple_of(64) && self.told.elapsed() >= SECOND {
+        self.ticks += 1;
+        if self.stats && self.ticks.is_multiple_of(64) && self.told.elapsed() >= SECOND {
             let rate = rate(entries - self.told_entries, self.told.elapsed());
             note!("{entries} entries, {refused} refused, {rate} entries/s; {}", line(&log.telemetry()));
             (self.told, self.told_entries) = (Instant::now(), entries);

@@ -23,7 +23,7 @@ use crate::keys::group::Place;
 use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
-use crate::seal::account::{Account, Task};
+use crate::seal::account::Account;
 use crate::seal::block::BlockSealer;
 use crate::seal::epoch::seal_epoch;
 use crate::seal::groups::Grouping;
@@ -292,14 +292,14 @@ impl Engine {
                 true
             }
             Some(Work::Block(ticket, batch)) => {
-                let start = self.environment.clock.processor();
                 let mut frame = self.seal_block(sealer, &ticket, &batch);
-                let took = self.environment.clock.processor().saturating_sub(start);
                 let account = sealer.account().settle();
-                self.meter.sealed(&account, took);
-                count(&self.meter.blocks, 1);
-                count(&self.meter.groups, frame.groups);
-                count(&self.meter.row_bytes, batch.bytes as u64);
+                if frame.commitment.kind == FrameKind::Block {
+                    self.meter.sealed(&account);
+                    count(&self.meter.blocks, 1);
+                    count(&self.meter.groups, frame.groups);
+                    count(&self.meter.row_bytes, batch.bytes as u64);
+                }
                 let gathered = gather(&mut frame, &ticket);
                 let staged = Some((batch.bytes, batch.last));
                 let (body, dictionaries) = match self.tuning.block_size_chosen {
@@ -320,10 +320,10 @@ impl Engine {
         let cipher = &*self.environment.cipher;
         let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
-            sealer.account().turn_to(Some(Task::Group));
-            let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
-            let grouping = self.group(&rows, ticket)?;
-            sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &grouping)
+            let (rows, grouping) = self.group(batch, ticket)?;
+            let clock = &*self.environment.clock;
+            let seal = || sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &grouping);
+            timed(clock, &self.meter.sealing, seal)
         }));
         if let Ok(Ok(frame)) = sealed {
             return frame;
@@ -335,12 +335,16 @@ impl Engine {
         Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
     }
 
-    /// Which of a block's rows are in which group.
-    fn group(&self, rows: &[&[u8]], ticket: &Ticket) -> Result<Grouping> {
-        let Some(People { subjects, .. }) = &self.people else { return Ok(Grouping::NONE) };
-        let (log, frame) = (self.identity.log, ticket.numbers.frame);
-        let place = Place { log, epoch_random: ticket.keys.random(), frame };
-        self.with_retries(is_passing, || grouping::group(rows, place, &**subjects))
+    /// A block's rows, and which of them are in which group.
+    fn group<'b>(&self, batch: &'b Batch, ticket: &Ticket) -> Result<(Vec<&'b [u8]>, Grouping)> {
+        timed(&*self.environment.clock, &self.meter.grouping, || {
+            let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
+            let Some(People { subjects, .. }) = &self.people else { return Ok((rows, Grouping::NONE)) };
+            let (log, frame) = (self.identity.log, ticket.numbers.frame);
+            let place = Place { log, epoch_random: ticket.keys.random(), frame };
+            let grouping = self.with_retries(is_passing, || grouping::group(&rows, place, &**subjects))?;
+            Ok((rows, grouping))
+        })
     }
 
     fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {

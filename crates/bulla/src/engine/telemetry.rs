@@ -1,5 +1,6 @@
 //! What an engine tells of itself.
 
+use super::numbering::Counter;
 use super::{Engine, lock};
 use crate::stage::handover::Depth;
 use crate::telemetry::{Queues, Telemetry, Waits};
@@ -11,7 +12,7 @@ impl Engine {
         let queues = Queues {
             staged_bytes: staged as u64,
             buffers: buffers as u64,
-            in_flight_bytes: self.handover.with_numbering(|counter| counter.in_flight()) as u64,
+            in_flight_bytes: self.handover.look(Counter::in_flight) as u64,
             sealed_frames: lock(&self.reorder).frames.len() as u64,
         };
         let counts = *lock(&self.committed);

@@ -6,8 +6,6 @@ use std::sync::Arc;
 /// What a thread that seals is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Who is in which group, and their keys.
-    Group,
     Encode,
     Compress,
     Hash,
@@ -15,7 +13,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 4;
 }
 
 /// See the module. Without a clock it counts and does not time.

@@ -310,6 +310,11 @@ impl<N: Numbering> Handover<N> {
         self.freed.notify_all();
     }
 
+    /// Looks at the numbering.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&N) -> T) -> T {
+        look(&self.lock().numbering)
+    }
+
     /// Changes the numbering, then lets the writers look again.
     pub(crate) fn with_numbering<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
         let mut state = self.lock();

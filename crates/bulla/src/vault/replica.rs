@@ -141,7 +141,11 @@ impl Replica {
         let generation = original.mark.meta.generation;
         let found = replica.find(original)?;
         replica.roots.create()?;
-        for file in original.roots.files_of(generation)? {
+        let files = original.roots.files_of(generation)?;
+        if found.is_none() && !replica.has_database() {
+            replica.roots.require_own(original.mark.meta.log, &files)?;
+        }
+        for file in files {
             if !replica.roots.has(&file) {
                 replica.roots.put(&[file])?;
             }
@@ -152,6 +156,10 @@ impl Replica {
         }
         replica.destroy_others(generation)?;
         Ok(replica)
+    }
+
+    fn has_database(&self) -> bool {
+        self.directory.join(DATA).symlink_metadata().is_ok()
     }
 
     /// The database that is there, if it is up to date.

@@ -136,6 +136,28 @@ impl Roots {
         found.is_ok_and(|found| found == *bytes)
     }
 
+    /// That nothing here is of another log than `log`, where no database says so: what is not one of `known` has to
+    /// lie beside keys that name this log.
+    ///
+    /// # Errors
+    /// `Refused` where it is not so, and where a file cannot be read.
+    pub(super) fn require_own(&self, log: LogId, known: &[Content]) -> Result<()> {
+        for file in self.files()?.into_iter().filter(|file| !file.temporary) {
+            let path = format!("{DIRECTORY}/{}", file.name);
+            if known.iter().any(|known| known.path == path && self.has(known)) {
+                continue;
+            }
+            let keys = read_small(&*self.store, &keys_path(file.generation), MAX_FILE);
+            if !keys.is_ok_and(|keys| keys.get(8..24) == Some(&log.0[..])) {
+                let message = format!(
+                    "it holds {path}, which is not known to be of this log, and no vault: name an empty directory"
+                );
+                return Err(Error::new(ErrorKind::Refused, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Overwrites and removes what is not of `generation`; roots first, since they are what counts.
     ///
     /// # Errors

@@ -249,6 +249,30 @@ fn what_is_no_replica_of_this_vault_is_refused_and_left_alone() {
     drop(pair.world.open());
 }
 
+/// The roots of another log, whose database is lost or not mounted: they are destroyed nowhere but there.
+#[test]
+fn roots_of_another_log_are_refused_and_left_alone() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    let other = World { place: tempfile::tempdir().unwrap(), settings: Settings::default() };
+    Vault::create(other.path(), LogId([9; 16]), &other.settings).unwrap();
+    fs::remove_dir_all(other.path().join("vault")).unwrap();
+    let read = |name: &str| fs::read(other.path().join("roots").join(name)).unwrap();
+    let (root, keys) = (read("0.root"), read("0.keys"));
+    let settings =
+        Settings { replicas: vec![ReplicaPlace::new(other.path())], ..pair.world.settings.clone() };
+    let refuses = || {
+        let error = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("not known to be of this log"), "{error}");
+    };
+    refuses();
+    assert!(read("0.root") == root && read("0.keys") == keys);
+    fs::remove_file(other.path().join("roots/0.keys")).unwrap();
+    refuses();
+    assert!(read("0.root") == root);
+}
+
 /// By a number, by an erasure, or by a transaction that is neither: the vault is from a backup.
 #[test]
 fn a_replica_that_is_newer_is_refused_and_left_alone() {

@@ -139,6 +139,7 @@ impl StringDecoder {
         self.read_words(input, distinct, count, budget)?;
         let StringDecoder { integers, words, .. } = self;
         integers.clear();
+        let mut occurs = [false; MOST_WORDS];
         let mut numbers = &words.indexes[..];
         for (&count, &tail) in words.counts.iter().zip(&words.tail_lengths) {
             // Their sum is the number of indexes.
@@ -147,11 +148,16 @@ impl StringDecoder {
             let mut length = tail;
             for &index in own {
                 length += u64::from(words.words.get(usize::from(index)).ok_or(Fault::Range)?.length);
+                occurs[usize::from(index)] = true;
             }
             if length < limits.shortest as u64 || length > limits.longest as u64 {
                 return Err(Fault::Range);
             }
             integers.push(length);
+        }
+        // What does not occur nobody pays for.
+        if occurs[..distinct].contains(&false) {
+            return Err(Fault::Range);
         }
         let total = sum(integers).ok_or(Fault::TooLarge)?;
         let begin = grow(pool, total, budget)?;

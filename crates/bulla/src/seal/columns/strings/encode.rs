@@ -109,13 +109,19 @@ impl StringEncoder {
 
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
         let Words { text, lengths, indexes, counts, tails, tail_lengths, .. } = &self.words;
+        let start = out.len();
         varint::push(lengths.len() as u64, out);
         numbers.encode(lengths, blobs, out);
         blobs.encode(text, out);
+        blobs.account.dictionaries += out.len() - start;
         numbers.encode(counts, blobs, out);
         numbers.encode(tail_lengths, blobs, out);
         blobs.encode(tails, out);
-        match self.words.width(blobs.is_patient()) {
+        let width = match blobs.compresses() {
+            true => self.words.width(blobs.is_patient()),
+            false => self.words.packed(),
+        };
+        match width {
             Width::Bits(width) => {
                 out.push(u8::try_from(width).unwrap_or(BYTES));
                 words::pack(indexes, width, out);

@@ -17,6 +17,10 @@ const LONGEST: usize = 64;
 const SAMPLE: usize = 8 * 1024;
 /// Slots of the table: twice the words.
 const SLOTS: usize = 2 * MOST_WORDS;
+/// The most steps of a look-up: hostile words cost a vocabulary, not time.
+const MAX_PROBES: usize = 64;
+/// With fewer numbers of words no compressor is asked.
+const COMPRESSIBLE: usize = 64;
 const SEPARATOR: u8 = b' ';
 
 /// Splits texts into words. Holds only memory to be used again.
@@ -26,6 +30,8 @@ pub(super) struct Words {
     /// The vocabulary, in the order of first occurrence: its text, and each word's length.
     pub(super) text: Vec<u8>,
     pub(super) lengths: Vec<u64>,
+    /// Where each word ends in the text.
+    ends: Vec<usize>,
     /// The numbers of all strings' words.
     pub(super) indexes: Vec<u8>,
     /// By string, how many words it has.
@@ -62,7 +68,7 @@ impl Words {
         }
         let middle = strings[strings.len() / 2];
         let middle = &middle[..middle.len().min(SAMPLE)];
-        if !self.split([middle]) || self.indexes.len() < middle.len() / LONGEST {
+        if !self.split([middle]) || self.indexes.len() * LONGEST <= middle.len() {
             return false;
         }
         // The vocabulary is all the strings'.
@@ -79,7 +85,7 @@ impl Words {
         self.indexes.len() * width as usize / 8 + self.tails.len()
     }
 
-    fn packed(&self) -> Width {
+    pub(super) fn packed(&self) -> Width {
         Width::Bits(width_of(self.lengths.len().saturating_sub(1) as u64))
     }
 
@@ -94,7 +100,7 @@ impl Words {
         let entropy = (u64::from(total) * log2_sixteenths(total)).saturating_sub(own);
         let bits = u64::from(total) * 16 * u64::from(width);
         let worth = if patient { entropy * 16 < bits * 15 } else { entropy * 4 < bits * 3 };
-        if width > 2 && worth { Width::Bytes } else { packed }
+        if width > 2 && worth && self.indexes.len() >= COMPRESSIBLE { Width::Bytes } else { packed }
     }
 
     /// Splits; false where there are too many words.
@@ -103,6 +109,7 @@ impl Words {
         self.slots.resize(SLOTS, Slot::default());
         [&mut self.text, &mut self.indexes, &mut self.tails].into_iter().for_each(Vec::clear);
         [&mut self.lengths, &mut self.counts, &mut self.tail_lengths].into_iter().for_each(Vec::clear);
+        self.ends.clear();
         strings.into_iter().all(|string| self.split_one(string).is_some())
     }
 
@@ -145,10 +152,10 @@ impl Words {
         }
     }
 
-    /// Looks further than at home, and adds a word that is new.
+    /// Looks further than at home, and adds a word that is new; `None` where that takes too long, too.
     fn find(&mut self, home: usize, key: u64, word: &[u8]) -> Option<u8> {
         let length = u32::try_from(word.len()).ok()?;
-        for step in 0..SLOTS {
+        for step in 0..MAX_PROBES {
             let at = (home + step) % SLOTS;
             let slot = self.slots[at];
             if slot.length == 0 {
@@ -156,6 +163,7 @@ impl Words {
                 self.slots[at] = Slot { key, length, index };
                 self.text.extend_from_slice(word);
                 self.lengths.push(word.len() as u64);
+                self.ends.push(self.text.len());
                 return Some(index);
             }
             if slot.key == key && slot.length == length && (length <= 8 || self.word(slot.index) == word) {
@@ -167,11 +175,9 @@ impl Words {
 
     /// The word of a number.
     fn word(&self, index: u8) -> &[u8] {
-        let lengths = &self.lengths[..=usize::from(index)];
-        let end: u64 = lengths.iter().sum();
-        let end = usize::try_from(end).unwrap_or(usize::MAX);
-        let length = lengths.last().map_or(0, |&length| usize::try_from(length).unwrap_or(0));
-        &self.text[end - length..end]
+        let index = usize::from(index);
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
     }
 }
 

@@ -370,6 +370,7 @@ fn malformed() -> Vec<Value> {
             "payload",
             "Range",
         ),
+        ("a word that does not occur", words(|at| at[18] = 0b1111), 2, 1000, "payload", "Range"),
         ("a bit of no word", words(|at| at[18] |= 0x10), 2, 1000, "payload", "Unused"),
         ("an unknown width of words", words(|at| at[17] = 10), 2, 1000, "payload", "Form"),
         ("an unknown presence", Parts::field(STATUS, &[3]), 2, 1000, "status", "Form"),
