@@ -3,12 +3,14 @@
 PROFILE ?= release
 BIN = target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/bulla
 INPUT ?=
+# All of them have what tests built already; one alone is built anew with fewer features.
+PACKAGES ?= --package bulla-cli
 
 .PHONY: demo test lint deny doc bench torture fuzz vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
-	cargo build --quiet --profile $(PROFILE) -p bulla-cli
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo.sh $(BIN) $(INPUT)
 
 ## All tests.
