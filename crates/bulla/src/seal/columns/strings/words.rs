@@ -67,7 +67,8 @@ impl Words {
             return false;
         }
         let middle = strings[strings.len() / 2];
-        let middle = &middle[..middle.len().min(SAMPLE)];
+        // Of little a small part: what is tried is split twice.
+        let middle = &middle[..middle.len().min(SAMPLE).min(SHORTEST.max(total / 8))];
         if !self.split([middle]) || self.indexes.len() * LONGEST <= middle.len() {
             return false;
         }
