@@ -41,15 +41,7 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
 /// What the log counted itself.
 fn tell(telemetry: &Telemetry, entries: u64, outcome: &mut Outcome) {
     let stages = &telemetry.stages;
-    for (name, time) in [
-        ("group", stages.group),
-        ("encode", stages.encode),
-        ("compress", stages.compress),
-        ("hash", stages.hash),
-        ("encrypt", stages.encrypt),
-        ("commit", stages.commit),
-        ("checkpoint", stages.checkpoint),
-    ] {
+    for (name, time) in stages.each() {
         outcome.stage(name, time, entries);
     }
     outcome.set("syncs", telemetry.syncs.count as f64);

@@ -89,6 +89,22 @@ pub struct Stages {
     pub checkpoint: Duration,
 }
 
+impl Stages {
+    /// Each with its name, in the order in which a block meets them.
+    pub fn each(&self) -> [(&'static str, Duration); 7] {
+        let Stages { group, encode, compress, hash, encrypt, commit, checkpoint } = *self;
+        [
+            ("group", group),
+            ("encode", encode),
+            ("compress", compress),
+            ("hash", hash),
+            ("encrypt", encrypt),
+            ("commit", commit),
+            ("checkpoint", checkpoint),
+        ]
+    }
+}
+
 /// How much is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

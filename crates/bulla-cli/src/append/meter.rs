@@ -129,15 +129,7 @@ fn table(telemetry: &Telemetry) -> String {
         ("syncs", waits(&telemetry.syncs)),
         ("checkpoints", waits(&telemetry.checkpoints)),
     ];
-    for (name, time) in [
-        ("group", stages.group),
-        ("encode", stages.encode),
-        ("compress", stages.compress),
-        ("hash", stages.hash),
-        ("encrypt", stages.encrypt),
-        ("commit", stages.commit),
-        ("checkpoint", stages.checkpoint),
-    ] {
+    for (name, time) in stages.each() {
         lines.push((name, format!("{:.0} ns an entry", stage(time))));
     }
     lines.iter().map(|(name, value)| format!("  {name:<26}{value}\n")).collect()

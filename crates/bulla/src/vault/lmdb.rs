@@ -250,7 +250,7 @@ impl Lmdb {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         let Some(size) = choose(self.map_size()) else { return Ok(()) };
         // SAFETY: every transaction of this process runs inside `gate`, which is ours alone now, and none outlives
-        // it: `read` and `write` hand them out by reference.
+        // it: `read` and `write` hand them out by reference, `copy_to` ends its own.
         let resized = unsafe { self.env.resize(size) };
         resized.map_err(|error| of_heed(&format!("making room in {}", self.name), error))
     }
