@@ -3,8 +3,8 @@
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
 use super::super::table::{Table, is_hopeless};
-use super::words::{self, Width, Words};
-use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS};
+use super::words::Words;
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 use crate::seal::account::Account;
 use bulla_proof::varint;
 use foldhash::fast::FixedState;
@@ -49,7 +49,7 @@ impl StringEncoder {
     ) {
         self.met = Met::Unknown;
         let Some(&first) = strings.first() else { return };
-        if strings.len() == 1 && self.split(strings, blobs) {
+        if strings.len() == 1 && self.words.split_all(strings) {
             self.met = Met::One;
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
@@ -67,7 +67,7 @@ impl StringEncoder {
             self.firsts = firsts;
             blobs.account.dictionaries += out.len() - start;
             numbers.encode_indexes(&self.indexes, blobs, out);
-        } else if self.split(strings, blobs) {
+        } else if self.words.split_all(strings) {
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
         } else {
@@ -102,35 +102,28 @@ impl StringEncoder {
         blobs.encode(&self.bytes, out);
     }
 
-    /// Whether the strings are texts of few words, and were split.
-    fn split(&mut self, strings: &[&[u8]], blobs: &mut BlobEncoder) -> bool {
-        self.words.split_all(strings, |sample| blobs.try_on(sample))
-    }
-
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
-        let Words { text, lengths, indexes, counts, tails, tail_lengths, .. } = &self.words;
+        let Words { vocabulary, indexes, counts, tails, tail_lengths } = &self.words;
         let start = out.len();
-        varint::push(lengths.len() as u64, out);
-        numbers.encode(lengths, blobs, out);
-        blobs.encode(text, out);
+        varint::push(vocabulary.lengths.len() as u64, out);
+        numbers.encode(&vocabulary.lengths, blobs, out);
+        blobs.encode(&vocabulary.text, out);
         blobs.account.dictionaries += out.len() - start;
         numbers.encode(counts, blobs, out);
         numbers.encode(tail_lengths, blobs, out);
         blobs.encode(tails, out);
-        let width = match blobs.compresses() {
-            true => self.words.width(blobs.is_patient()),
-            false => self.words.packed(),
-        };
-        match width {
-            Width::Bits(width) => {
-                out.push(u8::try_from(width).unwrap_or(BYTES));
-                words::pack(indexes, width, out);
+        let start = out.len();
+        if blobs.compresses() && self.words.are_compressible(blobs.is_patient()) {
+            out.push(BYTES);
+            blobs.encode(indexes, out);
+            if out.len() - start <= self.words.packed_length() {
+                return;
             }
-            Width::Bytes => {
-                out.push(BYTES);
-                blobs.encode(indexes, out);
-            }
+            out.truncate(start);
         }
+        let width = self.words.width();
+        out.push(u8::try_from(width).unwrap_or(BYTES));
+        packed::pack(indexes, width, out);
     }
 
     /// Numbers the distinct strings; false where there are too many.
