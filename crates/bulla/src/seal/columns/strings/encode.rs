@@ -10,6 +10,8 @@ use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
+/// So few strings are compared with each other, not hashed.
+const FEW: usize = 8;
 /// When so many strings are all different, and longer than this, no dictionary is made of them.
 const HOPELESS: usize = 64;
 const LONG: usize = 256;
@@ -135,20 +137,14 @@ impl StringEncoder {
     }
 
     fn number_all(&mut self, strings: &[&[u8]]) -> bool {
-        const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
         let long = strings.iter().take(HOPELESS).map(|string| string.len()).sum::<usize>() > HOPELESS * LONG;
-        self.table.clear();
+        if strings.len() > FEW {
+            self.table.clear();
+        }
         self.firsts.clear();
         self.indexes.clear();
         for (place, &string) in strings.iter().enumerate() {
-            let mut hasher = HASH.build_hasher();
-            hasher.write(string);
-            // The table wants its high bits as good as its low ones.
-            let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let firsts = &self.firsts;
-            let Some(index) = self.table.number(hash, |index| strings[firsts[index]] == string) else {
-                return false;
-            };
+            let Some(index) = self.index(strings, string) else { return false };
             if index == self.firsts.len() {
                 self.firsts.push(place);
             }
@@ -162,6 +158,21 @@ impl StringEncoder {
         }
         self.met = Met::Firsts;
         true
+    }
+
+    /// The number of a string, that of the next new one if it is new.
+    fn index(&mut self, strings: &[&[u8]], string: &[u8]) -> Option<usize> {
+        const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
+        let firsts = &self.firsts;
+        if strings.len() <= FEW {
+            let known = firsts.iter().position(|&first| strings[first] == string);
+            return Some(known.unwrap_or(firsts.len()));
+        }
+        let mut hasher = HASH.build_hasher();
+        hasher.write(string);
+        // The table wants its high bits as good as its low ones.
+        let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.table.number(hash, |index| strings[firsts[index]] == string)
     }
 
     /// Whether the distinct strings and the indexes are well below all strings, before compression. Repeats cost a
