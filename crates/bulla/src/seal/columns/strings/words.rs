@@ -15,11 +15,13 @@ const FREE: usize = 4 * 1024;
 /// With fewer numbers of words no compressor is asked.
 const COMPRESSIBLE: usize = 64;
 /// How many numbers stand for all when a compressor's gain is estimated.
-const SAMPLE: usize = 1024;
+const SAMPLE: usize = 512;
 pub(super) const SEPARATOR: u8 = b' ';
 /// How many bytes are looked at together, and how many before them with them.
 const CHUNK: usize = 64;
 const BEFORE: usize = 8;
+/// For how many numbers there is room made at a time.
+const ROOM: usize = 16 * CHUNK;
 
 /// Splits texts into words. Holds only memory to be used again.
 #[derive(Default)]
@@ -84,13 +86,15 @@ impl Words {
 
     fn split_one(&mut self, string: &[u8]) -> Option<()> {
         let before = self.indexes.len();
-        self.indexes.resize(before + string.len(), 0);
         let (mut start, mut filled) = (0, before);
         let mut edge = [0; BEFORE + CHUNK];
         for at in (0..string.len()).step_by(CHUNK) {
             let window = window(string, at, &mut edge);
             let mut mask = separators(window);
             let words = mask.count_ones() as usize;
+            if self.indexes.len() < filled + CHUNK {
+                self.indexes.resize(filled + ROOM, 0);
+            }
             for index in &mut self.indexes[filled..filled + words] {
                 let place = mask.trailing_zeros() as usize % CHUNK;
                 mask &= mask - 1;
