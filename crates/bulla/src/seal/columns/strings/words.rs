@@ -211,4 +211,17 @@ mod tests {
         assert!(words.split(&strings, usize::MAX));
         assert_eq!(joined(&words), strings);
     }
+
+    #[test]
+    fn what_is_not_of_few_words_is_given_up_early() {
+        let mut words = Words::default();
+        let text = "some words ".repeat(500);
+        assert!(words.split_all(&[text.as_bytes()]));
+        let with_a_gap = [&text, &"x".repeat(2 * LONGEST)[..], " ", &text].concat();
+        assert!(!words.split_all(&[with_a_gap.as_bytes()]));
+        let without_words = vec![&b"x".repeat(100)[..]; 1000].concat();
+        let without_words = without_words.chunks(100).collect::<Vec<_>>();
+        assert!(!words.split_all(&without_words));
+        assert!(words.counts.len() <= FREE / 100 + 1, "{} were split", words.counts.len());
+    }
 }
