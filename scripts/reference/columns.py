@@ -8,6 +8,15 @@ from .rows import FIELDS, MAX_PAYLOAD, MAX_STRING, MAX_SUBJECTS, NUMBERS, Cursor
 MASK = 2**64 - 1
 BYTES = ("location", "payload")
 
+# The dictionary of codec 3.
+TABLES = bytes.fromhex("""
+    37a430ec010000003b10a832e31c3033333333333333333313a936c5475b4a615b6437aa44eb
+    44294fe0a0e119ecc5761ee3d84657fb8793efd2d32661d803663333833393012020487436b6
+    1a00000420411824a09290cd06b2681cc9711c47411004410c631021c0206410420cd9cc0000
+    00f4e52463c202c2e1a1a1214191502416108722518960ac4d2e000000010000000400000008
+    0000000000000000000000
+""")
+
 
 def lz4(data, length):
     """An LZ4 block without a frame."""
@@ -33,22 +42,27 @@ def lz4(data, length):
     return out
 
 
-def zstd(data, length):
+def zstd(data, length, tables=None):
     try:
-        from compression.zstd import decompress
+        from compression.zstd import ZstdDict, decompress
     except ImportError:
         require(False, "this Python cannot decompress zstd: 3.14 can")
-    return decompress(data)
+    return decompress(data, zstd_dict=tables and ZstdDict(tables))
+
+
+def zstd_with_tables(data, length):
+    require(len(data) <= length, "a blob with tables is longer than what it holds")
+    return zstd(b"\x28\xb5\x2f\xfd" + data, length, TABLES)
 
 
 def blob(data, length):
     if not length:
         return b""
     codec = data.byte()
-    require(codec < 3, "a blob has an unknown codec")
+    require(codec < 4, "a blob has an unknown codec")
     if codec == 0:
         return data.take(length)
-    found = (lz4 if codec == 1 else zstd)(data.take(data.varint()), length)
+    found = (lz4, zstd, zstd_with_tables)[codec - 1](data.take(data.varint()), length)
     require(len(found) == length, "a blob has another length")
     return found
 

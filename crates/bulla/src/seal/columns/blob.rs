@@ -5,10 +5,11 @@
 //! | 0 | raw | as they are |
 //! | 1 | LZ4 block | varint length, then that many bytes |
 //! | 2 | one zstd frame | varint length, then that many bytes |
+//! | 3 | one zstd frame with [`TABLES`], without its magic number | varint length, not above what it holds, then that many bytes |
 //!
-//! An empty string takes no bytes at all, not even a tag. What is chosen depends on a sample of at most
-//! [`SAMPLE`] bytes from the middle: raw unless zstd saves 3 %; LZ4 in place of zstd up to level
-//! [`LZ4_LEVELS`] when at most 8 % larger.
+//! An empty string takes no bytes at all, not even a tag. Up to [`SMALL`] bytes go with the tables, up to [`SAMPLE`] to
+//! zstd. Of more a sample of that length, from the middle, decides: raw unless zstd saves 3 %; LZ4 in place of zstd up to
+//! level [`LZ4_LEVELS`] when at most 8 % larger.
 
 use super::Compression;
 use super::error::Fault;
@@ -22,15 +23,23 @@ use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size};
 pub(super) const RAW: u8 = 0;
 pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
+pub(super) const TABLED: u8 = 3;
 
 const SMALLEST: usize = 64;
+/// In blobs up to this length there is too little to learn from: tables that are there already do as well.
+const SMALL: usize = 1024;
 const SAMPLE: usize = 8 * 1024;
 const LZ4_LEVELS: i32 = 3;
+/// A zstd dictionary of entropy tables, and of eight zeros.
+const TABLES: &[u8] = include_bytes!("tables.zdict");
+/// How a zstd frame begins: what is tabled goes without.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 pub(super) struct BlobEncoder {
     level: i32,
     /// `None` at level 0, and where zstd has no memory.
     zstd: Option<Compressor<'static>>,
+    tabled: Option<Compressor<'static>>,
     /// One table for each size class: what LZ4 makes of a blob must not depend on the blobs before it.
     small: CompressTable,
     large: CompressTable,
@@ -42,17 +51,23 @@ pub(super) struct BlobEncoder {
 
 impl BlobEncoder {
     pub(super) fn new(compression: Compression) -> Self {
-        let zstd = || {
-            let mut zstd = Compressor::new(compression.level()).ok()?;
-            // The seal authenticates, the lengths are ours, and there are no dictionaries.
-            for parameter in [CParameter::ChecksumFlag(false), CParameter::ContentSizeFlag(false)] {
+        let zstd = |dictionary| {
+            let mut zstd = Compressor::with_dictionary(compression.level(), dictionary).ok()?;
+            // The seal authenticates, the lengths are ours, and there is one dictionary.
+            for parameter in [
+                CParameter::ChecksumFlag(false),
+                CParameter::ContentSizeFlag(false),
+                CParameter::DictIdFlag(false),
+            ] {
                 zstd.set_parameter(parameter).ok()?;
             }
             Some(zstd)
         };
+        let compresses = compression.level() > 0;
         BlobEncoder {
             level: compression.level(),
-            zstd: if compression.level() == 0 { None } else { zstd() },
+            zstd: compresses.then(|| zstd(&[])).flatten(),
+            tabled: compresses.then(|| zstd(TABLES)).flatten(),
             small: CompressTable::small(),
             large: CompressTable::large(),
             lz4_made: Vec::new(),
@@ -64,17 +79,6 @@ impl BlobEncoder {
     /// Whether size counts for more than time.
     pub(super) fn is_patient(&self) -> bool {
         self.level > LZ4_LEVELS
-    }
-
-    /// How long a compressor leaves `sample`.
-    pub(super) fn try_on(&mut self, sample: &[u8]) -> usize {
-        if self.zstd.is_none() {
-            return sample.len();
-        }
-        let before = self.account.turn_to(Some(Task::Compress));
-        let length = self.compress(ZSTD, sample).unwrap_or(sample.len());
-        self.account.turn_to(before);
-        length
     }
 
     /// Whether blobs are compressed at all.
@@ -97,15 +101,15 @@ impl BlobEncoder {
     }
 
     fn encode_smaller(&mut self, blob: &[u8], out: &mut Vec<u8>) {
-        let tag = self.choose(blob);
-        let saves = |stored: usize| stored + stored / 32 < blob.len();
-        // A sample of all of it was all of it.
-        let length = match tag {
-            RAW => None,
-            _ if blob.len() <= SAMPLE => Some(self.made(tag).len()),
-            _ => self.compress(tag, blob),
+        let tag = if blob.len() <= SMALL {
+            TABLED
+        } else if blob.len() <= SAMPLE {
+            ZSTD
+        } else {
+            self.choose(blob)
         };
-        if length.is_some_and(saves) {
+        let saves = |stored: usize| stored + stored / 32 < blob.len();
+        if tag != RAW && self.compress(tag, blob).is_some_and(saves) {
             let made = self.made(tag);
             out.push(tag);
             varint::push(made.len() as u64, out);
@@ -116,10 +120,10 @@ impl BlobEncoder {
         }
     }
 
-    /// The codec that does best on a sample.
+    /// The codec that does best on a sample from the middle.
     fn choose(&mut self, blob: &[u8]) -> u8 {
-        let start = blob.len().saturating_sub(SAMPLE) / 2;
-        let sample = &blob[start..blob.len().min(start + SAMPLE)];
+        let start = (blob.len() - SAMPLE) / 2;
+        let sample = &blob[start..start + SAMPLE];
         let Some(zstd) = self.compress(ZSTD, sample) else { return RAW };
         if zstd + zstd / 32 >= sample.len() {
             return RAW;
@@ -129,7 +133,11 @@ impl BlobEncoder {
     }
 
     fn made(&self, tag: u8) -> &[u8] {
-        if tag == LZ4 { &self.lz4_made } else { &self.zstd_made }
+        match tag {
+            LZ4 => &self.lz4_made,
+            TABLED => &self.zstd_made[MAGIC.len()..],
+            _ => &self.zstd_made,
+        }
     }
 
     /// Compresses; the length, or `None` when it cannot.
@@ -139,19 +147,22 @@ impl BlobEncoder {
             let table = if bytes.len() < usize::from(u16::MAX) { &mut self.small } else { &mut self.large };
             let length = compress_into_with_table(bytes, &mut self.lz4_made, table).ok()?;
             self.lz4_made.truncate(length);
-            Some(length)
         } else {
+            let zstd = if tag == TABLED { &mut self.tabled } else { &mut self.zstd };
             self.zstd_made.resize(compress_bound(bytes.len()), 0);
-            let length = self.zstd.as_mut()?.compress_to_buffer(bytes, self.zstd_made.as_mut_slice()).ok()?;
+            let length = zstd.as_mut()?.compress_to_buffer(bytes, self.zstd_made.as_mut_slice()).ok()?;
             self.zstd_made.truncate(length);
-            Some(length)
         }
+        Some(self.made(tag).len())
     }
 }
 
 #[derive(Default)]
 pub(super) struct BlobDecoder {
     zstd: Option<Decompressor<'static>>,
+    tabled: Option<Decompressor<'static>>,
+    /// A frame with its magic number: no longer than what it holds, which has been paid for.
+    frame: Vec<u8>,
 }
 
 impl BlobDecoder {
@@ -166,27 +177,40 @@ impl BlobDecoder {
                 return Ok(());
             }
             LZ4 => {
-                let stored = Self::stored(input)?;
+                let stored = Self::stored(input, usize::MAX)?;
                 decompress_into(stored, target).map_err(|_| Fault::Codec)?
             }
-            ZSTD => {
-                let stored = Self::stored(input)?;
-                if find_frame_compressed_size(stored) != Ok(stored.len()) {
-                    return Err(Fault::Codec);
-                }
-                if self.zstd.is_none() {
-                    self.zstd = Decompressor::new().ok();
-                }
-                let zstd = self.zstd.as_mut().ok_or(Fault::Codec)?;
-                zstd.decompress_to_buffer(stored, target).map_err(|_| Fault::Codec)?
+            ZSTD => decompress(&mut self.zstd, &[], Self::stored(input, usize::MAX)?, target)?,
+            TABLED => {
+                self.frame.clear();
+                self.frame.extend_from_slice(&MAGIC);
+                self.frame.extend_from_slice(Self::stored(input, target.len())?);
+                decompress(&mut self.tabled, TABLES, &self.frame, target)?
             }
             _ => return Err(Fault::Form),
         };
         if length == target.len() { Ok(()) } else { Err(Fault::Codec) }
     }
 
-    fn stored<'a>(input: &mut Input<'a>) -> Result<&'a [u8], Fault> {
-        let length = input.count(1, usize::MAX)?;
+    fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
+        let length = input.count(1, most)?;
         input.bytes(length)
     }
+}
+
+/// Decompresses exactly one frame; the length.
+fn decompress(
+    zstd: &mut Option<Decompressor<'static>>,
+    dictionary: &[u8],
+    frame: &[u8],
+    target: &mut [u8],
+) -> Result<usize, Fault> {
+    if find_frame_compressed_size(frame) != Ok(frame.len()) {
+        return Err(Fault::Codec);
+    }
+    if zstd.is_none() {
+        *zstd = Decompressor::with_dictionary(dictionary).ok();
+    }
+    let zstd = zstd.as_mut().ok_or(Fault::Codec)?;
+    zstd.decompress_to_buffer(frame, target).map_err(|_| Fault::Codec)
 }

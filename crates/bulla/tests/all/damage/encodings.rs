@@ -23,7 +23,7 @@ const BLOB: &str = "blob";
 
 /// All that there are.
 pub(crate) fn every() -> BTreeSet<Encoding> {
-    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 3), (BLOB, 2)];
+    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 3), (BLOB, 3)];
     kinds.into_iter().flat_map(|(kind, last)| (0..=last).map(move |tag| (kind, tag))).collect()
 }
 
@@ -34,10 +34,13 @@ pub(crate) const ENTRIES: u64 = 128;
 pub(crate) fn append(producer: &mut Producer, number: u64) {
     let noise = sha256(&[b"noise", &number.to_le_bytes()]).0;
     let subject = format!("subject {}", noise[0] % 5);
-    // Lengths and bytes of what differs each time: text, for zstd.
+    // Lengths and bytes of what differs each time: text, for zstd, in a group for its tables.
     let location = format!("{subject}/folder/{number}/{}", "x".repeat(usize::from(noise[1] % 4)));
     // Nothing but repeats: LZ4.
-    let repeats = [sha256(&[b"repeated"]).0, sha256(&[b"once more"]).0].concat().repeat(6);
+    let repeated = (0..16_u8).flat_map(|part| sha256(&[b"repeated", &[part]]).0).collect::<Vec<_>>();
+    let repeats = repeated.repeat(18);
+    // One long run: zstd.
+    let run = "x".repeat(1200);
     // A text of two words.
     let words = (0..64).map(|at| if noise[at / 8] >> (at % 8) & 1 == 0 { "the" } else { "data" });
     let words = words.collect::<Vec<_>>().join(" ");
@@ -55,7 +58,7 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
         entry = entry.client("192.0.2.7");
     }
     if number.is_multiple_of(ENTRIES) {
-        entry = entry.payload(&repeats).actor(&words);
+        entry = entry.payload(&repeats).actor(&words).client(&run);
     }
     producer.append(&entry).unwrap();
 }
@@ -83,6 +86,15 @@ pub(crate) fn reached(image: &Image, layout: &Layout) -> (BTreeSet<Encoding>, BT
         }
     }
     (reached, in_groups)
+}
+
+/// The dictionary of the codec with tables, as the document has it.
+fn tables() -> Vec<u8> {
+    let document = include_str!("../../../../../docs/format-columns.md");
+    let (_, blobs) = document.split_once("\n## Blob\n").unwrap();
+    let digits = blobs.split("```").nth(1).unwrap().split_whitespace().collect::<String>();
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 /// The plaintext of a block, by `docs/format.md`, "Epochs" and "Bodies".
@@ -269,6 +281,11 @@ impl Columns<'_> {
         let stored = self.bytes(stored);
         let content = match tag {
             0 => stored,
+            3 => {
+                let frame = [&[0x28, 0xb5, 0x2f, 0xfd], &stored[..]].concat();
+                let mut zstd = zstd::bulk::Decompressor::with_dictionary(&tables()).unwrap();
+                zstd.decompress(&frame, length).unwrap()
+            }
             1 => lz4_flex::block::decompress(&stored, length).unwrap(),
             _ => zstd::bulk::decompress(&stored, length).unwrap(),
         };

@@ -6,8 +6,8 @@ use super::super::blob::BlobDecoder;
 use super::super::error::Fault;
 use super::super::input::{Budget, Input};
 use super::super::numbers::NumberDecoder;
-use super::words::{self, MOST_WORDS};
-use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS};
+use super::vocabulary::MOST_WORDS;
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 
 /// Where a string lies in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,16 @@ pub(in super::super) struct StringDecoder {
 
 /// How many bytes a short word is copied as.
 const STRIDE: usize = 8;
+
+/// How a word begins, all of it if it is short.
+#[derive(Clone, Copy, Default)]
+struct Head {
+    bytes: [u8; STRIDE],
+    length: u32,
+}
+
+/// By number; those of no word are empty.
+type Heads = [Head; MOST_WORDS];
 
 /// The parts of a column of words.
 #[derive(Default)]
@@ -138,6 +148,7 @@ impl StringDecoder {
         let distinct = input.count(1, MOST_WORDS)?;
         self.read_words(input, distinct, count, budget)?;
         let StringDecoder { integers, words, .. } = self;
+        let heads = words.heads();
         integers.clear();
         let mut occurs = [false; MOST_WORDS];
         let mut numbers = &words.indexes[..];
@@ -147,7 +158,7 @@ impl StringDecoder {
             numbers = rest;
             let mut length = tail;
             for &index in own {
-                length += u64::from(words.words.get(usize::from(index)).ok_or(Fault::Range)?.length);
+                length += u64::from(heads[usize::from(index)].length);
                 occurs[usize::from(index)] = true;
             }
             if length < limits.shortest as u64 || length > limits.longest as u64 {
@@ -156,12 +167,12 @@ impl StringDecoder {
             integers.push(length);
         }
         // What does not occur nobody pays for.
-        if occurs[..distinct].contains(&false) {
+        if occurs[..distinct].contains(&false) || occurs[distinct..].contains(&true) {
             return Err(Fault::Range);
         }
         let total = sum(integers).ok_or(Fault::TooLarge)?;
         let begin = grow(pool, total, budget)?;
-        words.write(begin as usize, pool);
+        words.write(&heads, begin as usize, pool);
         let text = check_text(&pool[begin as usize..], limits)?;
         push_spans(integers, begin, text, spans)
     }
@@ -198,7 +209,7 @@ impl StringDecoder {
             BYTES => blobs.decode(input, &mut words.indexes),
             width @ 0..=8 => {
                 let packed = input.bytes(packed_length(total, u32::from(width)))?;
-                words::unpack(packed, u32::from(width), &mut words.indexes).ok_or(Fault::Unused)
+                packed::unpack(packed, u32::from(width), &mut words.indexes).ok_or(Fault::Unused)
             }
             _ => Err(Fault::Form),
         }
@@ -206,21 +217,30 @@ impl StringDecoder {
 }
 
 impl WordDecoder {
+    fn heads(&self) -> Heads {
+        let mut heads = [Head::default(); MOST_WORDS];
+        for (head, &Span { start, length }) in heads.iter_mut().zip(&self.words) {
+            head.bytes.copy_from_slice(&self.text[start as usize..][..STRIDE]);
+            head.length = length;
+        }
+        heads
+    }
+
     /// Writes the texts, for which there is just the room from `end` on.
-    fn write(&self, mut end: usize, pool: &mut Vec<u8>) {
+    fn write(&self, heads: &Heads, mut end: usize, pool: &mut Vec<u8>) {
         let length = pool.len();
-        // What is short is copied as a fixed number of bytes, and what is too much overwritten by what follows.
+        // A head is copied whole, and what is too much overwritten by what follows.
         pool.resize(length + STRIDE, 0);
         let (mut numbers, mut tails) = (&self.indexes[..], &self.tails[..]);
         for (&count, &tail) in self.counts.iter().zip(&self.tail_lengths) {
             let own;
             (own, numbers) = numbers.split_at(usize::try_from(count).unwrap_or(0));
             for &index in own {
-                let Span { start, length } = self.words[usize::from(index)];
-                let (start, length) = (start as usize, length as usize);
-                if length <= STRIDE {
-                    pool[end..end + STRIDE].copy_from_slice(&self.text[start..start + STRIDE]);
-                } else {
+                let Head { bytes, length } = heads[usize::from(index)];
+                pool[end..end + STRIDE].copy_from_slice(&bytes);
+                let length = length as usize;
+                if length > STRIDE {
+                    let start = self.words[usize::from(index)].start as usize;
                     pool[end..end + length].copy_from_slice(&self.text[start..start + length]);
                 }
                 end += length;

@@ -3,13 +3,15 @@
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
 use super::super::table::{Table, is_hopeless};
-use super::words::{self, Width, Words};
-use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS};
+use super::words::Words;
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 use crate::seal::account::Account;
 use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
+/// So few strings are compared with each other, not hashed.
+const FEW: usize = 8;
 /// When so many strings are all different, and longer than this, no dictionary is made of them.
 const HOPELESS: usize = 64;
 const LONG: usize = 256;
@@ -49,7 +51,7 @@ impl StringEncoder {
     ) {
         self.met = Met::Unknown;
         let Some(&first) = strings.first() else { return };
-        if strings.len() == 1 && self.split(strings, blobs) {
+        if strings.len() == 1 && self.words.split_all(strings) {
             self.met = Met::One;
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
@@ -67,7 +69,7 @@ impl StringEncoder {
             self.firsts = firsts;
             blobs.account.dictionaries += out.len() - start;
             numbers.encode_indexes(&self.indexes, blobs, out);
-        } else if self.split(strings, blobs) {
+        } else if self.words.split_all(strings) {
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
         } else {
@@ -102,35 +104,28 @@ impl StringEncoder {
         blobs.encode(&self.bytes, out);
     }
 
-    /// Whether the strings are texts of few words, and were split.
-    fn split(&mut self, strings: &[&[u8]], blobs: &mut BlobEncoder) -> bool {
-        self.words.split_all(strings, |sample| blobs.try_on(sample))
-    }
-
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
-        let Words { text, lengths, indexes, counts, tails, tail_lengths, .. } = &self.words;
+        let Words { vocabulary, indexes, counts, tails, tail_lengths } = &self.words;
         let start = out.len();
-        varint::push(lengths.len() as u64, out);
-        numbers.encode(lengths, blobs, out);
-        blobs.encode(text, out);
+        varint::push(vocabulary.lengths.len() as u64, out);
+        numbers.encode(&vocabulary.lengths, blobs, out);
+        blobs.encode(&vocabulary.text, out);
         blobs.account.dictionaries += out.len() - start;
         numbers.encode(counts, blobs, out);
         numbers.encode(tail_lengths, blobs, out);
         blobs.encode(tails, out);
-        let width = match blobs.compresses() {
-            true => self.words.width(blobs.is_patient()),
-            false => self.words.packed(),
-        };
-        match width {
-            Width::Bits(width) => {
-                out.push(u8::try_from(width).unwrap_or(BYTES));
-                words::pack(indexes, width, out);
+        let start = out.len();
+        if blobs.compresses() && self.words.are_compressible(blobs.is_patient()) {
+            out.push(BYTES);
+            blobs.encode(indexes, out);
+            if out.len() - start <= self.words.packed_length() {
+                return;
             }
-            Width::Bytes => {
-                out.push(BYTES);
-                blobs.encode(indexes, out);
-            }
+            out.truncate(start);
         }
+        let width = self.words.width();
+        out.push(u8::try_from(width).unwrap_or(BYTES));
+        packed::pack(indexes, width, out);
     }
 
     /// Numbers the distinct strings; false where there are too many.
@@ -142,20 +137,14 @@ impl StringEncoder {
     }
 
     fn number_all(&mut self, strings: &[&[u8]]) -> bool {
-        const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
         let long = strings.iter().take(HOPELESS).map(|string| string.len()).sum::<usize>() > HOPELESS * LONG;
-        self.table.clear();
+        if strings.len() > FEW {
+            self.table.clear();
+        }
         self.firsts.clear();
         self.indexes.clear();
         for (place, &string) in strings.iter().enumerate() {
-            let mut hasher = HASH.build_hasher();
-            hasher.write(string);
-            // The table wants its high bits as good as its low ones.
-            let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let firsts = &self.firsts;
-            let Some(index) = self.table.number(hash, |index| strings[firsts[index]] == string) else {
-                return false;
-            };
+            let Some(index) = self.index(strings, string) else { return false };
             if index == self.firsts.len() {
                 self.firsts.push(place);
             }
@@ -169,6 +158,21 @@ impl StringEncoder {
         }
         self.met = Met::Firsts;
         true
+    }
+
+    /// The number of a string, that of the next new one if it is new.
+    fn index(&mut self, strings: &[&[u8]], string: &[u8]) -> Option<usize> {
+        const HASH: FixedState = FixedState::with_seed(0x6275_6c6c_6121);
+        let firsts = &self.firsts;
+        if strings.len() <= FEW {
+            let known = firsts.iter().position(|&first| strings[first] == string);
+            return Some(known.unwrap_or(firsts.len()));
+        }
+        let mut hasher = HASH.build_hasher();
+        hasher.write(string);
+        // The table wants its high bits as good as its low ones.
+        let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.table.number(hash, |index| strings[firsts[index]] == string)
     }
 
     /// Whether the distinct strings and the indexes are well below all strings, before compression. Repeats cost a

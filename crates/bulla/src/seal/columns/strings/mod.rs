@@ -11,6 +11,8 @@
 
 mod decode;
 mod encode;
+mod packed;
+mod vocabulary;
 mod words;
 
 pub(super) use decode::{Span, StringDecoder, StringLimits};

@@ -6,6 +6,7 @@
 
 use super::*;
 use crate::seal::columns::PERSONAL;
+use crate::seal::columns::blob::{BlobEncoder, TABLED};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -231,6 +232,10 @@ fn made_by_hand() -> Vec<Value> {
     let lz4 = [&lz4[..1], &[11], &lz4[2..]].concat();
     let mut lz4_payload = vec![1, 0, 100];
     lz4_payload.extend(lz4);
+    let object = br#"{"order":"A-1009","placed":"2025-11-03T08:15:00Z","state":"paid","total":129.9}"#;
+    let mut tabled_payload = vec![1, 0, u8::try_from(object.len()).unwrap()];
+    BlobEncoder::new(Compression::FAST).encode(object, &mut tabled_payload);
+    assert_eq!(tabled_payload[3], TABLED);
     [
         (
             "packed with a base, a scale, an offset",
@@ -263,6 +268,12 @@ fn made_by_hand() -> Vec<Value> {
         ),
         ("zstd", Parts::field(PAYLOAD, &zstd_payload), all(base(5).payload(&[0; 100]))),
         ("LZ4", Parts::field(PAYLOAD, &lz4_payload), all(base(5).payload(&[b'a'; 100]))),
+        ("zstd with tables", Parts::field(PAYLOAD, &tabled_payload), all(base(5).payload(object))),
+        (
+            "zstd with tables that are not used",
+            Parts::field(PAYLOAD, &[1, 0, 100, 3, 6, 0, 0, 0x23, 3, 0, 0]),
+            all(base(5).payload(&[0; 100])),
+        ),
         (
             "bytes that are not text",
             Parts::field(LOCATION, &[1, 0, 1, 0, 0xff]),
@@ -434,7 +445,7 @@ fn malformed() -> Vec<Value> {
             "block",
             "TooLarge",
         ),
-        ("an unknown codec", Parts::field(PAYLOAD, &[1, 0, 1, 3, 1, 7]), 2, 1000, "payload", "Form"),
+        ("an unknown codec", Parts::field(PAYLOAD, &[1, 0, 1, 4, 1, 7]), 2, 1000, "payload", "Form"),
         ("compressed to nothing", Parts::field(PAYLOAD, &[1, 0, 1, 2, 0]), 2, 1000, "payload", "Range"),
         (
             "compressed bytes missing",
@@ -468,6 +479,30 @@ fn malformed() -> Vec<Value> {
         (
             "zstd with bytes after its frame",
             Parts::field(PAYLOAD, &zstd(100, &[&hundred_zeros[..], &[0]].concat())),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with tables and its magic",
+            Parts::field(PAYLOAD, &[&[1, 0, 100, 3, 10], &hundred_zeros[..]].concat()),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with tables longer than what it holds",
+            Parts::field(PAYLOAD, &[1, 0, 5, 3, 6, 0, 0, 0x2b, 0, 0, 0]),
+            2,
+            1000,
+            "payload",
+            "Range",
+        ),
+        (
+            "zstd with tables too short",
+            Parts::field(PAYLOAD, &[1, 0, 101, 3, 6, 0, 0, 0x23, 3, 0, 0]),
             2,
             1000,
             "payload",
