@@ -7,6 +7,7 @@ pub use settings::{Setting, SettingSource};
 use crate::error::{Error, Result};
 use crate::keys::plugin;
 use crate::vault::MAX_REPLICAS;
+use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
@@ -264,6 +265,12 @@ mod default {
 
 /// The most bytes of rows that make a full block.
 const MOST_BLOCK_SIZE: usize = 16 << 20;
+/// The size of a buffer where blocks are no smaller.
+const BUFFER_SIZE: usize = 64 << 10;
+
+// A block is at most a buffer more than full, or one row.
+const _: () = assert!(MOST_BLOCK_SIZE + BUFFER_SIZE <= 1 << MAX_CONTENT_LOG2);
+const _: () = assert!(MAX_ROW + 4 <= 1 << MAX_CONTENT_LOG2);
 
 impl TryFrom<Options> for Tuning {
     type Error = Error;
@@ -285,7 +292,7 @@ impl TryFrom<Options> for Tuning {
             )));
         }
         let writers = writers.min(quarter / (4 * block_size)).max(1);
-        let buffer_size = (64 << 10).min(block_size);
+        let buffer_size = BUFFER_SIZE.min(block_size);
         let level = within("compression", options.compression.unwrap_or(profile.compression()), 0, 19)?;
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);

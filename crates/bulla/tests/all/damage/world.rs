@@ -13,6 +13,7 @@ use bulla::{
     Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
 };
 use bulla_proof::hash::sha256;
+use bulla_proof::tree::leaf_hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -432,4 +433,17 @@ pub(crate) fn in_full(finding: &Finding) -> String {
         (None, None, kind) => format!("{kind}: {}", finding.detail),
         _ => short(finding),
     }
+}
+
+/// The log with another commitment in the tree's files, of which there are only the first.
+pub(crate) fn in_tree(mut image: Image, size: u64, frame: u64, commitment: &[u8]) -> Image {
+    let (tile, bundle) = (format!("tile/0/000.p/{size}"), format!("tile/entries/000.p/{size}"));
+    let place = usize::try_from(frame).unwrap();
+    let mut hashes = image.get(&tile).to_vec();
+    hashes[place * 32..][..32].copy_from_slice(&leaf_hash(commitment).0);
+    image.put(&tile, hashes);
+    let mut entries = image.get(&bundle).to_vec();
+    entries[place * 154 + 2..][..152].copy_from_slice(commitment);
+    image.put(&bundle, entries);
+    image
 }
