@@ -111,6 +111,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_kept_between_items_but_heavy_ones() {
+        for (weight, kept) in [(HEAVY - 1, true), (HEAVY, false)] {
+            let mut items = 0..5;
+            let mut met = Vec::new();
+            let work = |memory: &mut u64, _| {
+                *memory += 1;
+                Ok(*memory)
+            };
+            let take = |count| {
+                met.push(count);
+                Ok(())
+            };
+            in_order(1, || Ok(items.next().map(|item: u64| (item, weight))), work, take).unwrap();
+            assert_eq!(met, if kept { vec![1, 2, 3, 4, 5] } else { vec![1; 5] });
+        }
+    }
+
+    #[test]
     fn the_first_error_ends_it() {
         let mut taken = 0;
         let result = in_order(
