@@ -5,6 +5,7 @@ mod encodings;
 mod hostile;
 pub(crate) mod image;
 mod index;
+mod kinds;
 pub(crate) mod layout;
 mod note;
 mod scale;
