@@ -426,6 +426,12 @@ impl<'a> RawRow<'a> {
         })
     }
 
+    /// The presence bits of a row that was not cut; 0 of what is shorter than they are.
+    #[inline]
+    pub fn presence_of(row: &[u8]) -> u16 {
+        row.first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes))
+    }
+
     /// Cuts a personal row, one without time and operation, into its fields. Both are empty in what comes out.
     ///
     /// # Errors
@@ -567,8 +573,7 @@ impl Cursor<'_> {
 
     #[inline]
     fn varint(&mut self, value: u64) {
-        let (bytes, length) = varint::encode(value);
-        self.bytes(&bytes[..length]);
+        varint::encode(value, |byte| self.bytes(&[byte]));
     }
 
     #[inline]

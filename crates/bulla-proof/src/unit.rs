@@ -26,12 +26,18 @@ pub const CODEC_GROUP: u8 = 1;
 /// where the content is the entry's canonical row.
 #[inline]
 pub fn row_unit(hash: HashId, salt: &[u8; SALT_LENGTH], codec: u8, entry: u64, content: &[u8]) -> Hash {
-    let mut head = [0; 1 + SALT_LENGTH + 1 + 1 + 8];
+    hash.hash(&[&row_head(salt, codec, entry), content])
+}
+
+/// What stands before the content in what [`row_unit`] hashes.
+#[inline]
+pub fn row_head(salt: &[u8; SALT_LENGTH], codec: u8, entry: u64) -> [u8; 1 + SALT_LENGTH + 1 + 1 + 8] {
+    let mut head = [0; _];
     head[1..17].copy_from_slice(salt);
     head[17] = KIND_ROW;
     head[18] = codec;
     head[19..].copy_from_slice(&entry.to_le_bytes());
-    hash.hash(&[&head, content])
+    head
 }
 
 /// What the unit of a group hashes: nothing that needs a key.
@@ -61,27 +67,43 @@ pub fn group_unit<'a>(
     scratch: &mut Vec<u8>,
 ) -> Hash {
     scratch.clear();
-    scratch.push(0x00);
-    scratch.extend_from_slice(salt);
-    scratch.extend_from_slice(&[KIND_GROUP, CODEC_GROUP]);
-    let integer = |scratch: &mut Vec<u8>, value: u64| scratch.extend_from_slice(&value.to_le_bytes());
-    integer(scratch, entries.len() as u64);
-    entries.clone().for_each(|(number, _)| integer(scratch, number));
-    integer(scratch, u64::from(content.personal));
-    for (_, row) in entries {
-        integer(scratch, row.len() as u64);
-        scratch.extend_from_slice(row);
-    }
-    integer(scratch, content.subjects.len() as u64);
-    content.subjects.iter().for_each(|&subject| integer(scratch, subject));
-    integer(scratch, content.ciphertext.len() as u64);
+    group_head(salt, entries, content, scratch);
     hash.hash(&[scratch, content.ciphertext, content.commitment.as_bytes()])
+}
+
+/// Appends what stands before the ciphertext in what [`group_unit`] hashes.
+pub fn group_head<'a>(
+    salt: &[u8; SALT_LENGTH],
+    entries: impl ExactSizeIterator<Item = (u64, &'a [u8])> + Clone,
+    content: &GroupContent<'_>,
+    head: &mut Vec<u8>,
+) {
+    let integer = |head: &mut Vec<u8>, value: u64| head.extend_from_slice(&value.to_le_bytes());
+    head.push(0x00);
+    head.extend_from_slice(salt);
+    head.extend_from_slice(&[KIND_GROUP, CODEC_GROUP]);
+    integer(head, entries.len() as u64);
+    entries.clone().for_each(|(number, _)| integer(head, number));
+    integer(head, u64::from(content.personal));
+    for (_, row) in entries {
+        integer(head, row.len() as u64);
+        head.extend_from_slice(row);
+    }
+    integer(head, content.subjects.len() as u64);
+    content.subjects.iter().for_each(|&subject| integer(head, subject));
+    integer(head, content.ciphertext.len() as u64);
 }
 
 /// A node of a block's own tree: H(0x01 ‖ left ‖ right).
 #[inline]
 pub fn block_node(hash: HashId, left: &Hash, right: &Hash) -> Hash {
-    hash.hash(&[&tree::node_input(left, right)])
+    hash.hash(&[&node_message(left, right)])
+}
+
+/// What [`block_node`] hashes.
+#[inline]
+pub fn node_message(left: &Hash, right: &Hash) -> [u8; 65] {
+    tree::node_input(left, right)
 }
 
 /// The root of a block of `count` units, from the node at the top of its tree: H(0x02 ‖ number of units ‖ T).

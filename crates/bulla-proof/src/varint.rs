@@ -17,25 +17,20 @@ pub const fn length(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
-/// Encodes `value`: the bytes and how many of them count.
+/// Gives the bytes of `value`'s encoding, one after the other, to `put`.
 #[inline]
-pub const fn encode(mut value: u64) -> ([u8; MAX_LENGTH], usize) {
-    let mut bytes = [0; MAX_LENGTH];
-    let mut length = 0;
+pub fn encode(mut value: u64, mut put: impl FnMut(u8)) {
     while value >= 0x80 {
-        bytes[length] = (value & 0x7f) as u8 | 0x80;
+        put((value & 0x7f) as u8 | 0x80);
         value >>= 7;
-        length += 1;
     }
-    bytes[length] = (value & 0x7f) as u8;
-    (bytes, length + 1)
+    put((value & 0x7f) as u8);
 }
 
 /// Appends `value`'s encoding.
 #[inline]
 pub fn push(value: u64, out: &mut Vec<u8>) {
-    let (bytes, length) = encode(value);
-    out.extend_from_slice(&bytes[..length]);
+    encode(value, |byte| out.push(byte));
 }
 
 /// Takes a varint off the front of `rest`.
@@ -44,6 +39,11 @@ pub fn push(value: u64, out: &mut Vec<u8>) {
 /// Where `rest` ends inside it, or where it is not the shortest form of a `u64`.
 #[inline]
 pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
+    // Mostly it is one byte.
+    if let [byte @ ..0x80, tail @ ..] = *rest {
+        *rest = tail;
+        return Ok(u64::from(*byte));
+    }
     let mut value = 0_u64;
     for (index, &byte) in rest.iter().enumerate().take(MAX_LENGTH) {
         let bits = u64::from(byte & 0x7f);

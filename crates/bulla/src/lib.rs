@@ -27,6 +27,7 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grant;
+mod hashing;
 mod index;
 mod info;
 mod init;

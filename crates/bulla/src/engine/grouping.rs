@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::keys::group::{Place, Subjects};
 use crate::seal::groups::{Grouping, SubjectSet};
 use crate::vault::Subject;
-use bulla_proof::entry::RawRow;
+use bulla_proof::entry::{Field, RawRow};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -63,6 +63,9 @@ struct Met<'a> {
 
 impl<'a> Met<'a> {
     fn add(&mut self, row: &'a [u8]) -> Result<Set> {
+        if RawRow::presence_of(row) & Field::Subject.bit() == 0 {
+            return Ok(Set::new());
+        }
         let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;
         let subjects = row.subjects.into_iter().flatten();
         subjects

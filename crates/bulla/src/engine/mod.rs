@@ -338,7 +338,8 @@ impl Engine {
     /// A block's rows, and which of them are in which group.
     fn group<'b>(&self, batch: &'b Batch, ticket: &Ticket) -> Result<(Vec<&'b [u8]>, Grouping)> {
         timed(&*self.environment.clock, &self.meter.grouping, || {
-            let rows = batch.slices.iter().flat_map(|slice| slice.rows()).collect::<Vec<_>>();
+            let mut rows = Vec::with_capacity(usize::try_from(batch.entries).unwrap_or(0));
+            batch.slices.iter().for_each(|slice| rows.extend(slice.rows()));
             let Some(People { subjects, .. }) = &self.people else { return Ok((rows, Grouping::NONE)) };
             let (log, frame) = (self.identity.log, ticket.numbers.frame);
             let place = Place { log, epoch_random: ticket.keys.random(), frame };

@@ -4,6 +4,7 @@ use crate::environment::{AesGcm, Cipher};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
+use crate::hashing::BulkHasher;
 use crate::keys::epoch::EpochKeys;
 use crate::keys::group::{GroupKeys, GroupSecret, Place};
 use crate::read::erasures::Erasures;
@@ -15,7 +16,8 @@ use crate::store::StoreFile;
 use crate::withheld::Withheld;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::unit::{self, SALT_LENGTH};
+use bulla_proof::unit::SALT_LENGTH;
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -112,6 +114,7 @@ pub(crate) struct BlockOpener {
     /// Of each group what opened it, if its personal fields are in `whole`, or else why they are not.
     secrets: Vec<Result<GroupSecret, Withheld>>,
     salts: Vec<u8>,
+    hasher: BulkHasher,
     units: Vec<Hash>,
 }
 
@@ -274,11 +277,11 @@ impl BlockOpener {
     /// The units of the block opened last, and their salts, which [`BlockOpener::check_units`] has derived.
     pub(crate) fn units(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
         let mut units = Vec::with_capacity(self.salts.len() / SALT_LENGTH);
-        self.hash_units(commitment, &mut units);
+        self.hash_units(commitment, &mut BulkHasher::default(), &mut units);
         (units, self.salts.as_chunks().0)
     }
 
-    fn hash_units(&self, commitment: &Commitment, units: &mut Vec<Hash>) {
+    fn hash_units(&self, commitment: &Commitment, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
         let groups = self.decoder.groups();
         let leaves = Leaves {
             identity: Identity { log: commitment.log_id, hash: commitment.hash },
@@ -290,7 +293,7 @@ impl BlockOpener {
             members: &self.members,
             groups,
         };
-        leaves.hash(units);
+        leaves.hash(hasher, units);
     }
 
     /// Whether the units of the block opened last have the root in its commitment.
@@ -305,10 +308,10 @@ impl BlockOpener {
         if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
             return Err(mismatch("the salts could not be derived"));
         }
-        let mut hashes = std::mem::take(&mut self.units);
-        self.hash_units(commitment, &mut hashes);
-        let root = unit::block_root(commitment.hash, &mut hashes);
-        self.units = hashes;
+        let (mut hasher, mut hashes) = (take(&mut self.hasher), take(&mut self.units));
+        self.hash_units(commitment, &mut hasher, &mut hashes);
+        let root = hasher.block_root(commitment.hash, &mut hashes);
+        (self.hasher, self.units) = (hasher, hashes);
         match root == commitment.root && commitment.units == units as u64 {
             true => Ok(()),
             false => Err(mismatch("the block's entries do not have the root in its commitment")),

@@ -6,12 +6,12 @@ use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
 use crate::error::{Error, Result};
+use crate::hashing::BulkHasher;
 use crate::index::Tokens;
 use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::unit;
 
 /// The codec id of bodies made here: columns, version 1.
 pub(crate) const COLUMNS: u8 = 1;
@@ -19,6 +19,7 @@ pub(crate) const COLUMNS: u8 = 1;
 /// Seals blocks one after the other, reusing its working memory.
 pub struct BlockSealer {
     encoder: Encoder,
+    hasher: BulkHasher,
     units: Vec<Hash>,
     salts: Vec<u8>,
     groups: Groups,
@@ -38,6 +39,7 @@ impl BlockSealer {
         *encoder.account() = account;
         BlockSealer {
             encoder,
+            hasher: BulkHasher::default(),
             units: Vec::new(),
             salts: Vec::new(),
             groups: Groups::default(),
@@ -94,8 +96,8 @@ impl BlockSealer {
             members: &self.members,
             groups: &self.groups,
         };
-        leaves.hash(&mut self.units);
-        let root = unit::block_root(identity.hash, &mut self.units);
+        leaves.hash(&mut self.hasher, &mut self.units);
+        let root = self.hasher.block_root(identity.hash, &mut self.units);
         self.account().turn_to(Some(Task::Encode));
         body.reserve_exact(padme(body.len()) - body.len() + 16);
         body.resize(padme(body.len()), 0);

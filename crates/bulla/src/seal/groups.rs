@@ -7,6 +7,7 @@ use super::account::Task;
 use super::columns::{Encoder, Groups, PERSONAL, Partition};
 use crate::environment::{AesGcm, Cipher};
 use crate::error::{Error, Result};
+use crate::hashing::BulkHasher;
 use crate::keys::group::GroupSecret;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
@@ -193,30 +194,32 @@ pub(crate) struct Leaves<'a, R, G> {
 
 impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, G> {
     /// The units, in place of what `units` held: a row's, or a group's in the place of its first row.
-    pub(crate) fn hash(&self, units: &mut Vec<Hash>) {
+    pub(crate) fn hash(&self, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
         units.clear();
-        let mut scratch = Vec::new();
-        let mut met = 0;
-        let (salts, _) = self.salts.as_chunks::<16>();
-        let mut salts = salts.iter();
-        let hash = self.identity.hash;
+        let mut salts = self.salts.as_chunks().0.iter();
+        let (mut rows, mut met) = (0..self.entries, 0);
         let entry = |row: usize| self.first_entry + row as u64;
-        for row in 0..self.entries {
-            let unit = match (self.group)(row) {
-                Some(group) if group < met => continue,
+        let next = |message: &mut Vec<u8>| {
+            // Not again what a row before has told.
+            let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
+            let Some((row, salt)) = row.zip(salts.next()) else { return false };
+            match (self.group)(row) {
                 Some(group) => {
                     met += 1;
                     let entries = self.members.of(group).iter().map(|&row| row as usize);
                     let entries = entries.map(|row| (entry(row), (self.row)(row)));
-                    let Some(salt) = salts.next() else { return };
-                    unit::group_unit(hash, salt, entries, &self.groups.content(group), &mut scratch)
+                    let content = self.groups.content(group);
+                    unit::group_head(salt, entries, &content, message);
+                    message.extend_from_slice(content.ciphertext);
+                    message.extend_from_slice(content.commitment.as_bytes());
                 }
                 None => {
-                    let Some(salt) = salts.next() else { return };
-                    unit::row_unit(hash, salt, CODEC_ROW, entry(row), (self.row)(row))
+                    message.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
+                    message.extend_from_slice((self.row)(row));
                 }
-            };
-            units.push(unit);
-        }
+            }
+            true
+        };
+        hasher.each(self.identity.hash, next, units);
     }
 }

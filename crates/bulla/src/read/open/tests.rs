@@ -5,7 +5,7 @@ use super::*;
 use crate::seal::columns::Compression;
 use bulla_proof::Entry;
 use bulla_proof::hash::HashId;
-use bulla_proof::unit::GroupContent;
+use bulla_proof::unit::{self, GroupContent};
 use std::collections::BTreeSet;
 
 #[test]

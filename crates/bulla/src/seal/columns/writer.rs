@@ -43,9 +43,10 @@ impl<'a> Writer<'a> {
 
     #[cold]
     fn long_varint(&mut self, value: u64) {
-        let (bytes, length) = varint::encode(value);
-        self.bytes[self.end..self.end + length].copy_from_slice(&bytes[..length]);
-        self.end += length;
+        varint::encode(value, |byte| {
+            self.bytes[self.end] = byte;
+            self.end += 1;
+        });
     }
 
     #[inline]
@@ -84,8 +85,9 @@ mod tests {
                 let mut writer = Writer::new(&mut bytes, &[]);
                 writer.varint(value);
                 let end = writer.end();
-                let (expected, length) = varint::encode(value);
-                assert_eq!(bytes[..end], expected[..length], "{value:x}");
+                let mut expected = Vec::new();
+                varint::push(value, &mut expected);
+                assert_eq!(bytes[..end], expected, "{value:x}");
             }
         }
     }

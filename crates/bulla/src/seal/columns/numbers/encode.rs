@@ -3,7 +3,7 @@
 use super::super::bitpack::{pack, width_of};
 use super::super::blob::BlobEncoder;
 use super::super::table::{MAX_DISTINCT, Table, hash_number, is_hopeless};
-use super::survey::{Survey, bounds, compresses, delta_looks_smaller};
+use super::survey::{Survey, compresses, delta_looks_smaller};
 use super::{BYTES, CHUNK, CONSTANT, DELTA, DEPTH, DICTIONARY, PACKED, RUNS, zigzag};
 use bulla_proof::varint;
 
@@ -198,8 +198,7 @@ fn write_packed(values: &[u64], survey: &Survey, out: &mut Vec<u8>) {
     out.push(PACKED);
     varint::push(survey.least, out);
     varint::push(survey.scale.factor(), out);
-    for chunk in values.chunks(CHUNK) {
-        let (low, high) = bounds(chunk);
+    for (chunk, &(low, high)) in values.chunks(CHUNK).zip(&survey.chunks) {
         let width = width_of(survey.scale.divide(high - low));
         varint::push(survey.scale.divide(low - survey.least), out);
         out.push(u8::try_from(width).unwrap_or(64));

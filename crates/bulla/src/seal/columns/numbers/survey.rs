@@ -3,6 +3,7 @@
 use super::super::bitpack::{packed_length, width_of};
 use super::CHUNK;
 use bulla_proof::varint;
+use smallvec::SmallVec;
 
 /// A divisor of every difference to the least value: a power of two times an odd number.
 #[derive(Clone, Copy)]
@@ -65,23 +66,27 @@ pub(super) struct Survey {
     pub(super) most: u64,
     pub(super) runs: usize,
     pub(super) scale: Scale,
+    /// The least and the most of each chunk.
+    pub(super) chunks: SmallVec<[(u64, u64); 4]>,
     /// The exact length of the packed form, in bytes.
     pub(super) packed: usize,
 }
 
 impl Survey {
     pub(super) fn of(values: &[u64]) -> Self {
-        let (least, most) = bounds(values);
+        let chunks = values.chunks(CHUNK).map(bounds).collect::<SmallVec<[_; 4]>>();
+        let least = chunks.iter().fold(u64::MAX, |least, chunk| least.min(chunk.0));
+        let most = chunks.iter().fold(0, |most, chunk| most.max(chunk.1));
         let runs = 1 + values.windows(2).map(|pair| usize::from(pair[0] != pair[1])).sum::<usize>();
         let scale = Scale::of(values, least);
         let head = 1 + varint::length(least) + varint::length(scale.factor());
-        let chunks = values.chunks(CHUNK).map(|chunk| {
-            let (low, high) = bounds(chunk);
+        let packed = values.chunks(CHUNK).zip(&chunks).map(|(chunk, &(low, high))| {
             let low = scale.divide(low - least);
             let width = width_of(scale.divide(high - least) - low);
             varint::length(low) + 1 + packed_length(chunk.len(), width)
         });
-        Survey { least, most, runs, scale, packed: head + chunks.sum::<usize>() }
+        let packed = head + packed.sum::<usize>();
+        Survey { least, most, runs, scale, chunks, packed }
     }
 
     /// The bits of a value, were all packed alike.
@@ -112,7 +117,7 @@ impl Survey {
 }
 
 /// The least and the most of some values.
-pub(super) fn bounds(values: &[u64]) -> (u64, u64) {
+fn bounds(values: &[u64]) -> (u64, u64) {
     // In lanes, so that no comparison waits for the one before.
     const LANES: usize = 4;
     let (quads, rest) = values.as_chunks::<LANES>();

@@ -1,0 +1,74 @@
+use super::*;
+use bulla_proof::block_root;
+use proptest::prelude::*;
+
+/// With what this processor has, and without.
+fn both() -> [BulkHasher; 2] {
+    [BulkHasher::default(), BulkHasher::with(None)]
+}
+
+fn digests_of(hasher: &mut BulkHasher, hash: HashId, messages: &[Vec<u8>]) -> Vec<Hash> {
+    let (mut messages, mut digests) = (messages.iter(), Vec::new());
+    let next = |message: &mut Vec<u8>| messages.next().map(|next| message.extend(next)).is_some();
+    hasher.each(hash, next, &mut digests);
+    digests
+}
+
+fn one_by_one(hash: HashId, messages: &[Vec<u8>]) -> Vec<Hash> {
+    messages.iter().map(|message| hash.hash(&[message])).collect()
+}
+
+fn messages_of(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
+    let bytes = |length: usize| (0..length).map(|at| (at * 31 + length).to_le_bytes()[0]).collect();
+    lengths.map(bytes).collect()
+}
+
+/// What is fast is tested only where it runs: whoever reads the output sees which.
+#[test]
+fn sixteen_zero_blocks_have_the_digest_of_one() {
+    let Some(parallel) = Parallel::detect() else { return eprintln!("this processor has no AVX-512") };
+    let mut states = States::START;
+    parallel.compress(&mut states, &[&[0; BLOCK]; LANES]);
+    let mut expected = States::START;
+    (0..LANES).for_each(|lane| expected.compress_one(lane, &[[0; BLOCK]]));
+    assert_eq!(states.0, expected.0);
+}
+
+#[test]
+fn every_length_around_the_padding_and_the_longest() {
+    let lengths = (0..=3 * BLOCK).chain([LONGEST - 1, LONGEST, LONGEST + 1, 1, 2 * LONGEST, 0, 5]);
+    let messages = messages_of(lengths);
+    for mut hasher in both() {
+        for hash in HashId::ALL {
+            assert_eq!(digests_of(&mut hasher, hash, &messages), one_by_one(hash, &messages));
+        }
+    }
+}
+
+#[test]
+fn every_count_of_messages_and_of_units() {
+    for mut hasher in both() {
+        for count in 0..=4 * LANES + 1 {
+            let messages = messages_of((0..count).map(|number| 40 + number * 7 % 300));
+            let mut units = digests_of(&mut hasher, HashId::Sha256, &messages);
+            assert_eq!(units, one_by_one(HashId::Sha256, &messages), "{count}");
+            let root = block_root(HashId::Sha256, &mut units.clone());
+            assert_eq!(hasher.block_root(HashId::Sha256, &mut units), root, "{count}");
+            assert!(units.is_empty());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn digests_are_those_of_each_alone(
+        messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..80),
+        others in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..40),
+    ) {
+        for mut hasher in both() {
+            for messages in [&messages, &others] {
+                prop_assert_eq!(digests_of(&mut hasher, HashId::Sha256, messages), one_by_one(HashId::Sha256, messages));
+            }
+        }
+    }
+}
