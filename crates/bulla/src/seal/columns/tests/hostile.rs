@@ -183,6 +183,14 @@ fn columns_in_columns_take_little() {
         assert!(check(&mut decoder, &mut back, &plaintext, entries, limit));
         assert!(decoder.footprint() > limit * 8, "{} times", decoder.footprint() / limit);
     }
+    // A dictionary of more strings than any has.
+    for (distinct, fault) in [(1 << 16, Fault::Truncated), ((1 << 16) + 1, Fault::Range)] {
+        let mut dictionary = subjects_of(entries);
+        dictionary.push(1);
+        push(distinct, &mut dictionary);
+        let error = decode(&dictionary, entries, limit).unwrap_err();
+        assert_eq!((error.column, error.fault), ("subject", fault));
+    }
     // Wider than any length.
     let mut plain = subjects_of(entries);
     plain.push(2);
