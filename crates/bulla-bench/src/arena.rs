@@ -6,8 +6,10 @@
 use crate::statistics::whole;
 use bulla_proof::Entry;
 use bulla_workload::{Workload, gdpr, text};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 use smallvec::smallvec;
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 /// Bytes of rows that are held for a producer, unless that would be more than [`MOST_ENTRIES`]: eight of the largest blocks.
@@ -68,6 +70,12 @@ impl Lengths {
 struct Place {
     start: u32,
     length: u32,
+}
+
+impl Place {
+    fn of(self, held: &[u8]) -> &[u8] {
+        &held[self.start as usize..][..self.length as usize]
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -143,9 +151,9 @@ impl Arena {
         self.lengths.add(entry);
         let text = &mut self.text;
         let mut of_text = |value: &str| {
-            *known.text.entry(value.into()).or_insert_with(|| {
+            known.text.find(text.as_bytes(), value.as_bytes()).unwrap_or_else(|| {
                 text.push_str(value);
-                place(text.len(), value.len())
+                known.text.add(text.as_bytes(), place(text.len(), value.len()))
             })
         };
         let operation = of_text(entry.operation);
@@ -156,9 +164,9 @@ impl Arena {
             (optional(entry.purpose), optional(entry.actor), optional(entry.client));
         let bytes = &mut self.bytes;
         let location = entry.location.map(|value| {
-            *known.bytes.entry(value.into()).or_insert_with(|| {
+            known.bytes.find(bytes, value).unwrap_or_else(|| {
                 bytes.extend_from_slice(value);
-                place(bytes.len(), value.len())
+                known.bytes.add(bytes, place(bytes.len(), value.len()))
             })
         });
         let payload = entry.payload.map(|value| {
@@ -190,15 +198,34 @@ impl Arena {
 
     #[inline]
     fn bytes(&self, place: Place) -> &[u8] {
-        &self.bytes[place.start as usize..][..place.length as usize]
+        place.of(&self.bytes)
     }
 }
 
 /// Texts that were met while an arena is filled.
 #[derive(Default)]
 struct Known {
-    text: HashMap<Box<str>, Place>,
-    bytes: HashMap<Box<[u8]>, Place>,
+    text: Places,
+    bytes: Places,
+}
+
+/// Where texts lie. It has none of its own: a million of them, freed, would be memory that seems to be Bulla's.
+#[derive(Default)]
+struct Places {
+    table: HashTable<Place>,
+    hash: FixedState,
+}
+
+impl Places {
+    fn find(&self, held: &[u8], value: &[u8]) -> Option<Place> {
+        self.table.find(self.hash.hash_one(value), |place| place.of(held) == value).copied()
+    }
+
+    /// Adds the text at `new`, which is none of those that are there.
+    fn add(&mut self, held: &[u8], new: Place) -> Place {
+        let hash = |place: &Place| self.hash.hash_one(place.of(held));
+        *self.table.insert_unique(hash(&new), new, hash).get()
+    }
 }
 
 /// # Panics

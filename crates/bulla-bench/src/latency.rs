@@ -34,7 +34,11 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
     let pace = Pace { amount: knobs.amount(), rate: knobs.rate.unwrap_or(possible / 2.0) };
 
     let mut cursor = arena.cursor(0);
-    let appends = pace.keep(|| Ok(producer.append(&cursor.next_entry())?))?;
+    let appends = pace.keep(|due| {
+        let entry = cursor.next_entry();
+        due.wait();
+        Ok(producer.append(&entry)?)
+    })?;
     drop(producer);
     log.close()?;
     let rows = Rows::of(&arena, appends.len());
@@ -68,8 +72,9 @@ struct Pace {
 }
 
 impl Pace {
-    /// Does `work` whenever it is due; how long after that it was done, in nanoseconds.
-    fn keep(&self, mut work: impl FnMut() -> Result<(), Failure>) -> Result<Histogram<u64>, Failure> {
+    /// Does `work` again and again, which waits once it has everything at hand; how long after it was due each was done,
+    /// in nanoseconds.
+    fn keep(&self, mut work: impl FnMut(Due) -> Result<(), Failure>) -> Result<Histogram<u64>, Failure> {
         let mut latencies = Histogram::new_with_bounds(1, LONGEST, 3)?;
         let count = match self.amount {
             Amount::Entries(entries) => entries,
@@ -77,15 +82,24 @@ impl Pace {
         };
         let start = Instant::now();
         for number in 0..count {
-            let due = start + Duration::from_secs_f64(number as f64 / self.rate);
-            while Instant::now() < due {
-                std::hint::spin_loop();
-            }
-            work()?;
-            let late = due.elapsed().as_nanos();
+            let due = Due(start + Duration::from_secs_f64(number as f64 / self.rate));
+            work(due)?;
+            let late = due.0.elapsed().as_nanos();
             latencies.saturating_record(u64::try_from(late).unwrap_or(LONGEST).clamp(1, LONGEST));
         }
         Ok(latencies)
+    }
+}
+
+/// When a piece of work is due.
+#[derive(Clone, Copy)]
+struct Due(Instant);
+
+impl Due {
+    fn wait(self) {
+        while Instant::now() < self.0 {
+            std::hint::spin_loop();
+        }
     }
 }
 
@@ -109,10 +123,11 @@ impl Rows {
     }
 
     /// What copies one row after the other into a buffer.
-    fn copying(&self) -> impl FnMut() -> Result<(), Failure> + '_ {
+    fn copying(&self) -> impl FnMut(Due) -> Result<(), Failure> + '_ {
         let (mut buffer, mut filled, mut next, mut start) = (vec![0_u8; BUFFER], 0, 0, 0);
-        move || {
+        move |due| {
             let row = &self.bytes[start..self.ends[next]];
+            due.wait();
             if buffer.len() - filled < row.len() {
                 filled = 0;
             }
@@ -157,7 +172,8 @@ mod tests {
         let pace = Pace { amount: Amount::Entries(100), rate: 1e6 };
         let mut number = 0;
         let latencies = pace
-            .keep(|| {
+            .keep(|due| {
+                due.wait();
                 number += 1;
                 if number == 1 {
                     std::thread::sleep(Duration::from_millis(5));
@@ -177,6 +193,6 @@ mod tests {
         assert_eq!(rows.ends.len(), 10);
         assert_eq!(rows.bytes.len() as f64, arena.lengths().row * 10.0);
         let mut copy = rows.copying();
-        (0..2000).for_each(|_| copy().unwrap());
+        (0..2000).for_each(|_| copy(Due(Instant::now())).unwrap());
     }
 }

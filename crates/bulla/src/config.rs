@@ -250,7 +250,7 @@ pub(crate) fn render(
          \n\
          {fields}[settings]\n\
          # How this host runs it; free to edit. For example:\n\
-         # memory = \"256 MiB\"\n\
+         # memory = \"192 MiB\"\n\
          # durability = \"group\"\n",
         edit::quote(origin),
         edit::quote(&verifier_key.to_string()),

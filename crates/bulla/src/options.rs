@@ -6,6 +6,7 @@ pub use settings::{Setting, SettingSource};
 
 use crate::error::{Error, Result};
 use crate::keys::plugin;
+use crate::seal::columns::Compression;
 use crate::vault::MAX_REPLICAS;
 use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
@@ -35,7 +36,7 @@ pub enum Profile {
     /// Level 1.
     #[default]
     Balanced,
-    /// Level 19, blocks of 8 MiB. zstd's own memory, some 80 MiB a writer, comes on top of [`Options::memory`].
+    /// Level 19, blocks of 8 MiB, 320 MiB of memory: zstd takes 82 of them for each writer.
     Max,
 }
 
@@ -57,6 +58,13 @@ impl Profile {
             Profile::Fast => 0,
             Profile::Balanced => 1,
             Profile::Max => 19,
+        }
+    }
+
+    fn memory(self) -> usize {
+        match self {
+            Profile::Fast | Profile::Balanced => 192 << 20,
+            Profile::Max => 320 << 20,
         }
     }
 
@@ -104,7 +112,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes of memory for staging, sealing and blocks in flight together (default 256 MiB, at least 64 MiB).
+    /// Bytes of memory for staging, sealing and blocks in flight together, zstd's own included (default: the profile's,
+    /// 192 MiB; at least 64 MiB).
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
@@ -235,7 +244,7 @@ pub(crate) struct Tuning {
     pub(crate) block_size_chosen: bool,
     pub(crate) segment_size: u64,
     pub(crate) writers: usize,
-    pub(crate) compression: crate::seal::columns::Compression,
+    pub(crate) compression: Compression,
     pub(crate) linger: Duration,
     pub(crate) append_timeout: Duration,
     pub(crate) checkpoint_interval: Duration,
@@ -250,7 +259,6 @@ pub(crate) struct Tuning {
 mod default {
     use std::time::Duration;
 
-    pub(super) const MEMORY: usize = 256 << 20;
     pub(super) const SEGMENT_SIZE: usize = 1 << 30;
     pub(super) const LINGER: Duration = Duration::from_millis(5);
     pub(super) const APPEND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -276,34 +284,41 @@ impl TryFrom<Options> for Tuning {
     type Error = Error;
 
     fn try_from(options: Options) -> Result<Self> {
-        let memory = within("memory", options.memory.unwrap_or(default::MEMORY), 64 << 20, 1 << 44)?;
         let profile = options.profile.unwrap_or_default();
+        let memory = within("memory", options.memory.unwrap_or(profile.memory()), 64 << 20, 1 << 44)?;
         let block_size = options.block_size.unwrap_or(profile.block_size());
         let block_size = within("block_size", block_size, 4 << 10, MOST_BLOCK_SIZE)?;
+        let level = options.compression.unwrap_or(profile.compression());
+        let compression = Compression::new(level)
+            .ok_or_else(|| Error::invalid(format!("`compression` is {level}; it may be from 0 to 19")))?;
         let writers = within("writers", options.writers.unwrap_or_else(default::writers), 1, 256)?;
-        // A quarter each: staging, large rows, blocks in flight, and the writers' working memory, which is
-        // about four times the rows at hand.
-        let quarter = memory / 4;
-        if writers.saturating_mul(block_size).saturating_mul(4) > quarter && options.writers.is_some() {
+        // An eighth for staging, a quarter for large rows and for blocks in flight, and what is left for the writers' working
+        // memory, which is about four times the rows at hand, and zstd's.
+        let (staging, quarter) = (memory / 8, memory / 4);
+        let working = memory - staging - 2 * quarter;
+        let a_writer = 4 * block_size + compression.memory();
+        let least = if options.writers.is_some() { writers } else { 1 };
+        if least.saturating_mul(a_writer) > working {
             return Err(Error::invalid(format!(
-                "`memory` of {memory} bytes is too little for {writers} writers with blocks of {block_size} bytes: \
-                 raise it to {} or lower the others",
-                writers * block_size * 16
+                "`memory` of {memory} bytes is too little for {least} writers with blocks of {block_size} bytes and compression \
+                 {level}: raise it to {} or lower the others",
+                (least * a_writer).div_ceil(3) * 8
             )));
         }
-        let writers = writers.min(quarter / (4 * block_size)).max(1);
+        let writers = writers.min(working / a_writer);
+        // A block for each writer, one that is being filled, and buffers that producers hold.
+        let most_block_size = (staging / (writers + 2)).min(working / writers / 4);
         let buffer_size = BUFFER_SIZE.min(block_size);
-        let level = within("compression", options.compression.unwrap_or(profile.compression()), 0, 19)?;
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
         Ok(Tuning {
-            buffers: quarter / buffer_size,
+            buffers: staging / buffer_size,
             buffer_size,
             large_rows: quarter.max(MAX_ROW + 4),
             in_flight: quarter,
             block_size,
             block_size_chosen: block_size != profile.block_size(),
-            most_block_size: MOST_BLOCK_SIZE.min(quarter / (4 * writers)),
+            most_block_size: most_block_size.min(MOST_BLOCK_SIZE),
             segment_size: within(
                 "segment_size",
                 options.segment_size.unwrap_or(default::SEGMENT_SIZE),
@@ -311,8 +326,7 @@ impl TryFrom<Options> for Tuning {
                 1 << 46,
             )? as u64,
             writers,
-            compression: crate::seal::columns::Compression::new(level)
-                .ok_or_else(|| Error::invalid(format!("`compression` is {level}, not a level")))?,
+            compression,
             linger: within("linger", options.linger.unwrap_or(default::LINGER), Duration::ZERO, longest)?,
             append_timeout: options.append_timeout.unwrap_or(default::APPEND_TIMEOUT),
             checkpoint_interval: within("checkpoint_interval", interval, Duration::from_millis(1), longest)?,
@@ -440,4 +454,32 @@ fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>
     parse_durability(&text).map(Some).ok_or_else(|| {
         de::Error::custom(format!("`{text}` is none of \"group\", \"interval 100 ms\", \"os\""))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_has_memory_for_a_writer_and_its_blocks() {
+        for (name, profile) in Profile::ALL {
+            for writers in [1, 2, 16] {
+                let options = Options::default().profile(profile).writers(writers);
+                let Ok(tuning) = Tuning::try_from(options) else {
+                    assert!(writers > 1, "{name} has none for one");
+                    continue;
+                };
+                assert!((tuning.block_size..=MOST_BLOCK_SIZE).contains(&tuning.most_block_size), "{name}");
+                let staged = tuning.buffers * tuning.buffer_size;
+                assert!(staged >= (writers + 2) * tuning.most_block_size - tuning.buffer_size, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_zstd_takes_counts() {
+        let options = || Options::default().memory(64 << 20).writers(1);
+        assert!(Tuning::try_from(options().compression(12)).is_err());
+        assert!(Tuning::try_from(options().compression(1)).is_ok());
+    }
 }

@@ -25,7 +25,7 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
     let line = |key: &str| words(shown.lines().find(|line| words(line)[0] == key).unwrap());
     assert_eq!(line("linger"), ["linger", "file", "20", "ms"]);
     assert_eq!(line("vault_replicas"), ["vault_replicas", "default", "none"]);
-    assert_eq!(line("memory"), ["memory", "default", "256", "MiB"]);
+    assert_eq!(line("memory"), ["memory", "default", "192", "MiB"]);
     assert_eq!(line("log.vkey"), ["log.vkey", "file", &place.verifier_key()]);
     let columns = |line: &str| (line.find(" file ").or(line.find(" default ")), line.len() > 28);
     assert!(shown.lines().all(|line| columns(line) == columns(shown.lines().next().unwrap())), "{shown}");

@@ -18,7 +18,10 @@ type Set = SmallVec<[u32; 2]>;
 /// Where bytes are no row, and as [`Subjects::resolve`].
 pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -> Result<Grouping> {
     let mut met = Met::default();
-    let sets = rows.iter().map(|row| met.add(row)).collect::<Result<Vec<Set>>>()?;
+    let mut sets = Vec::with_capacity(rows.len());
+    for row in rows {
+        sets.push(met.add(row)?);
+    }
     if met.names.is_empty() {
         return Ok(Grouping::NONE);
     }

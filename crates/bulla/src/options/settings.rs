@@ -67,7 +67,7 @@ impl Options {
         let writers = || Tuning::try_from(self.clone()).map_or_else(|_| default::writers(), |it| it.writers);
         let profile = self.profile.unwrap_or_default();
         let values = [
-            value(self.memory, || default::MEMORY, size),
+            value(self.memory, || profile.memory(), size),
             value(self.block_size, || profile.block_size(), size),
             value(self.segment_size, || default::SEGMENT_SIZE, size),
             value(self.writers, writers, |number| number.to_string()),

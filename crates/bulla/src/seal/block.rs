@@ -16,9 +16,16 @@ use bulla_proof::hash::{Hash, sha256};
 /// The codec id of bodies made here: columns, version 1.
 pub(crate) const COLUMNS: u8 = 1;
 
+/// What encryption adds to a body, in bytes.
+const TAG: usize = 16;
+/// Of a second.
+const NANOSECONDS: i64 = 1_000_000_000;
+
 /// Seals blocks one after the other, reusing its working memory.
 pub struct BlockSealer {
     encoder: Encoder,
+    /// The body before it is padded and encrypted.
+    encoded: Vec<u8>,
     hasher: BulkHasher,
     units: Vec<Hash>,
     salts: Vec<u8>,
@@ -39,6 +46,7 @@ impl BlockSealer {
         *encoder.account() = account;
         BlockSealer {
             encoder,
+            encoded: Vec::new(),
             hasher: BulkHasher::default(),
             units: Vec::new(),
             salts: Vec::new(),
@@ -67,19 +75,20 @@ impl BlockSealer {
         grouping: &Grouping,
     ) -> Result<Sealed> {
         self.account().turn_to(Some(Task::Encode));
-        let mut body = Vec::new();
+        self.encoded.clear();
         let mut tokens = Tokens::new(keys);
         let partition = grouping.partition();
         let tell = |searched, value: Option<&[u8]>| tokens.tell(searched, value);
-        self.encoder
-            .encode_and_tell(rows, &partition, &mut body, tell)
+        let (earliest, latest) = self
+            .encoder
+            .encode_and_tell(rows, &partition, &mut self.encoded, tell)
             .map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
         let of_row = |row: usize| usize::try_from(partition.member.get(row)?.checked_sub(1)?).ok();
         self.members.fill(rows.len(), partition.groups, of_row);
         self.groups.begin(0);
         if partition.groups > 0 {
             groups::encrypt(grouping, rows, &self.members, &mut self.encoder, cipher, &mut self.groups)?;
-            self.encoder.end_groups(&self.groups, &mut body);
+            self.encoder.end_groups(&self.groups, &mut self.encoded);
             self.shared.fill(rows, &partition)?;
             tokens.tell_groups(&self.groups);
         }
@@ -99,13 +108,13 @@ impl BlockSealer {
         leaves.hash(&mut self.hasher, &mut self.units);
         let root = self.hasher.block_root(identity.hash, &mut self.units);
         self.account().turn_to(Some(Task::Encode));
-        body.reserve_exact(padme(body.len()) - body.len() + 16);
-        body.resize(padme(body.len()), 0);
+        let padded = padme(self.encoded.len());
+        // It lives until it is committed: no longer than it must be.
+        let mut body = Vec::with_capacity(padded + TAG);
+        body.extend_from_slice(&self.encoded);
+        body.resize(padded, 0);
 
         let content: usize = rows.iter().map(|row| row.len() + ROW_PREFIX).sum();
-        let seconds = rows.iter().map(|row| row_seconds(row));
-        let (earliest, latest) =
-            seconds.fold((i64::MAX, i64::MIN), |(low, high), s| (low.min(s), high.max(s)));
         let mut commitment = Commitment {
             kind: FrameKind::Block,
             codec: COLUMNS,
@@ -115,12 +124,12 @@ impl BlockSealer {
             frame: numbers.frame,
             first_entry: numbers.first_entry,
             entries: rows.len() as u64,
-            earliest,
-            latest,
+            earliest: earliest.div_euclid(NANOSECONDS),
+            latest: latest.div_euclid(NANOSECONDS),
             epoch: numbers.epoch,
             units: units as u64,
             root,
-            body_length: (body.len() + 16) as u64,
+            body_length: (body.len() + TAG) as u64,
             body_digest: Hash::ZERO,
         };
         self.account().turn_to(Some(Task::Encrypt));
@@ -139,10 +148,4 @@ impl BlockSealer {
 /// The least k such that `content` bytes fit 2^k.
 fn content_log2(content: usize) -> u8 {
     u8::try_from(content.next_power_of_two().trailing_zeros()).expect("there are 64 bits")
-}
-
-/// The whole second that a row's time lies in.
-fn row_seconds(row: &[u8]) -> i64 {
-    let time = row.get(2..10).and_then(|time| time.try_into().ok()).unwrap_or_default();
-    i64::from_le_bytes(time).div_euclid(1_000_000_000)
 }

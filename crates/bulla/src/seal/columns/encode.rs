@@ -58,25 +58,28 @@ impl Encoder {
     /// Where bytes cannot be cut into fields, and so are no row; `out` is then as it was. That text is text and
     /// fields are within their limits is not checked again: it is for the caller to have checked.
     pub fn encode(&mut self, rows: &[&[u8]], out: &mut Vec<u8>) -> Result<(), EntryError> {
-        self.encode_and_tell(rows, &Partition::NONE, out, |_, _| {})
+        self.encode_and_tell(rows, &Partition::NONE, out, |_, _| {}).map(|_| ())
     }
 
     /// The same of rows of which some are in groups, up to where the groups follow ([`Encoder::end_groups`]); and
-    /// tells what the entries can be found by, of those in groups without their personal fields.
+    /// tells what the entries can be found by, of those in groups without their personal fields. Returns the earliest and the
+    /// latest time of the rows.
     pub(crate) fn encode_and_tell(
         &mut self,
         rows: &[&[u8]],
         partition: &Partition<'_>,
         out: &mut Vec<u8>,
         tell: impl FnMut(Searched, Option<&[u8]>),
-    ) -> Result<(), EntryError> {
+    ) -> Result<(i64, i64), EntryError> {
         let mut columns = std::mem::take(&mut self.columns).recycle();
         let result = columns.transpose(rows, partition);
         if result.is_ok() {
             self.write_block(&columns, partition, out, tell);
         }
+        let times = columns.times.iter().map(|time| time.cast_signed());
+        let bounds = times.fold((i64::MAX, i64::MIN), |(low, high), time| (low.min(time), high.max(time)));
         self.columns = columns.recycle();
-        result
+        result.map(|()| bounds)
     }
 
     /// Appends the personal fields, those in `personal`, of the rows of one group.

@@ -65,6 +65,13 @@ impl Compression {
     pub const fn level(self) -> i32 {
         self.0
     }
+
+    /// What zstd takes of memory at that level, in bytes: `ZSTD_estimateCCtxSize` of version 1.5, rounded up.
+    pub(crate) const fn memory(self) -> usize {
+        const MEBIBYTES: [usize; 20] =
+            [0, 1, 1, 2, 3, 4, 4, 7, 7, 13, 25, 25, 49, 49, 49, 65, 65, 65, 65, 82];
+        MEBIBYTES[self.0.unsigned_abs() as usize] << 20
+    }
 }
 
 /// What kind of column a field's values make.
