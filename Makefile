@@ -11,7 +11,7 @@ PACKAGES ?= --package bulla-cli
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
-	@scripts/demo.sh $(BIN) $(INPUT)
+	@scripts/demo.sh $(BIN) "$(INPUT)"
 
 ## All tests.
 test: setup

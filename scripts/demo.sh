@@ -55,7 +55,8 @@ segment=$(ls -S altered/segments/*.seg | head -n 1)
 offset=$(($(stat -c %s "$segment") / 2))
 byte=$(od -An -tu1 -j "$offset" -N 1 "$segment" | tr -d ' ')
 printf "\\x$(printf %02x $((byte ^ 1)))" | dd of="$segment" bs=1 seek="$offset" conv=notrunc status=none
-expect 1 "$bulla" verify altered --key "$vkey" --keys audit.keys
+expect 1 "$bulla" verify altered --key "$vkey" --keys audit.keys | tee verified
+grep -Eq 'frame [0-9]+, entries [0-9]+ to [0-9]+' verified || { echo "demo: no frame and entries are named" >&2; exit 1; }
 
 say "That person asks to be forgotten: the log tells of it, and a certificate says what remains"
 run "$bulla" erase audit --subject "$subject" --reason "a request" -o erased.cert

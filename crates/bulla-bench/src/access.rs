@@ -58,7 +58,7 @@ pub(crate) fn run(file: &Path, knobs: &Knobs, place: &Path) -> Result<Outcome, F
         .identity(Arc::new(identity(&directory)?))
         .run(&mut std::io::sink())?
         .entries;
-    outcome.set("exported_entries_per_second", exported as f64 / start.elapsed().as_secs_f64());
+    outcome.set(figure::EXPORTED, exported as f64 / start.elapsed().as_secs_f64());
     for level in LEVELS {
         let bytes = compressed(&lines, &layout.blocks, level)?;
         outcome.set(format!("zstd_{level}_bytes_per_entry"), bytes as f64 / count);

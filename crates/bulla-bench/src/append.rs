@@ -1,4 +1,4 @@
-//! Bulla appends a workload, closes the log, and verifies it.
+//! Bulla appends a workload, closes the log, and verifies it; if wished, exports it.
 
 use crate::feed::Source;
 use crate::knobs::Knobs;
@@ -8,13 +8,31 @@ use crate::process;
 use crate::trial::{Failure, Outcome};
 use bulla::keys::identities::IdentityFile;
 use bulla::vault::{Access, Settings, Vault};
-use bulla::{Created, Log, Telemetry, Verify, default_keys};
+use bulla::{Created, Export, Log, Telemetry, Verify, default_keys};
 use bulla_workload::Workload;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
+    Ok(appended(workload, knobs, place)?.0)
+}
+
+/// The same, and then an export of everything as JSON lines, which verifies it first.
+pub(crate) fn run_and_export(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
+    let (mut outcome, created) = appended(workload, knobs, place)?;
+    let directory = place.join("audit");
+    let mut export = Export::open(&directory)?.identity(Arc::new(identity(&directory)?));
+    if let Some(vault) = vault(&directory, &created)? {
+        export = export.group_keys(vault);
+    }
+    let start = Instant::now();
+    let exported = export.run(&mut std::io::sink())?.entries;
+    outcome.set(figure::EXPORTED, exported as f64 / start.elapsed().as_secs_f64());
+    Ok(outcome)
+}
+
+fn appended(workload: Workload, knobs: &Knobs, place: &Path) -> Result<(Outcome, Created), Failure> {
     let directory = place.join("audit");
     let source = Source::new(workload, knobs);
     let created = knobs.init().create(&directory)?;
@@ -35,7 +53,7 @@ pub(crate) fn run(workload: Workload, knobs: &Knobs, place: &Path) -> Result<Out
     outcome.set(figure::UNITS, layout.units as f64);
     outcome.set(figure::INTEGRITY, layout.integrity_share());
     outcome.set(figure::VERIFIED, entries as f64 / verify(&directory, &created, entries)?.as_secs_f64());
-    Ok(outcome)
+    Ok((outcome, created))
 }
 
 /// What the log counted itself.
@@ -78,12 +96,10 @@ pub(crate) fn sum(
 
 /// How long a verification takes that opens every block and every group.
 fn verify(directory: &Path, created: &Created, entries: u64) -> Result<Duration, Failure> {
-    let keys = default_keys(directory);
     let mut verify =
         Verify::open(directory)?.key(created.verifier_key.clone()).identity(Arc::new(identity(directory)?));
-    if created.erasure_key.is_some() {
-        let vault = Vault::open(&keys, created.id, Access::Read, &Settings::default())?;
-        verify = verify.group_keys(Arc::new(vault));
+    if let Some(vault) = vault(directory, created)? {
+        verify = verify.group_keys(vault);
     }
     let start = Instant::now();
     let report = verify.run()?;
@@ -92,6 +108,15 @@ fn verify(directory: &Path, created: &Created, entries: u64) -> Result<Duration,
         true => Ok(taken),
         false => Err(format!("{} of {entries} entries verify: {:?}", report.entries, report.findings).into()),
     }
+}
+
+/// The keys of data subjects, of a log that has any.
+fn vault(directory: &Path, created: &Created) -> Result<Option<Arc<Vault>>, Failure> {
+    if created.erasure_key.is_none() {
+        return Ok(None);
+    }
+    let vault = Vault::open(&default_keys(directory), created.id, Access::Read, &Settings::default())?;
+    Ok(Some(Arc::new(vault)))
 }
 
 /// The identity that was made with a log.

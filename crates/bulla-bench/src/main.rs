@@ -69,6 +69,8 @@ enum Command {
     Integrity(Run),
     /// A thousand entries a second, from a hundred producers
     Slow(Run),
+    /// Entries of about 100 bytes and of about 4 KiB: appended, verified, exported
+    Sizes(Run),
     /// How long an append takes at half the load that is possible
     Latency(Run),
     /// What memcpy, AES-256-GCM, SHA-256 and zstd take by themselves
@@ -183,6 +185,7 @@ impl Command {
             Command::Access(Access { file, run }) => run.session.run(vec![suite::access(&file, &run.knobs)]),
             Command::Integrity(run) => run.session.run(vec![suite::integrity(&run.knobs, run.baseline)]),
             Command::Slow(run) => run.session.run(vec![suite::slow(&run.knobs)]),
+            Command::Sizes(run) => run.session.run(suite::sizes(&run.knobs).into()),
             Command::Latency(run) => run.session.run(suite::latency(&run.knobs).into()),
             Command::Limits(run) => run.session.run(suite::limits(&run.knobs)),
             Command::Erase(run) => run.session.run(vec![suite::erase(&run.knobs)]),

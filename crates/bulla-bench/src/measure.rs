@@ -32,6 +32,7 @@ pub(crate) mod figure {
     /// What the log holds besides bodies, as a share of it.
     pub(crate) const INTEGRITY: &str = "integrity_share";
     pub(crate) const VERIFIED: &str = "verified_entries_per_second";
+    pub(crate) const EXPORTED: &str = "exported_entries_per_second";
 
     /// Processor time of a stage, in nanoseconds an entry.
     pub(crate) const STAGE_PREFIX: &str = "stage_ns.";

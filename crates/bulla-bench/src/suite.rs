@@ -24,6 +24,8 @@ pub(crate) mod name {
     pub(crate) const ACCESS: &str = "access";
     pub(crate) const INTEGRITY: &str = "integrity";
     pub(crate) const SLOW: &str = "slow";
+    pub(crate) const SIZE_SMALL: &str = "100 B";
+    pub(crate) const SIZE_LARGE: &str = "4 KiB";
     pub(crate) const LATENCY_SMALL: &str = "latency, 100 B";
     pub(crate) const LATENCY_LARGE: &str = "latency, 4 KiB";
     pub(crate) const ERASE: &str = "erase";
@@ -63,6 +65,12 @@ pub(crate) fn integrity(knobs: &Knobs, baseline: bool) -> Case {
 
 pub(crate) fn slow(knobs: &Knobs) -> Case {
     case(name::SLOW, vec![contender(BULLA, Task::Slow, knobs)])
+}
+
+/// Entries of about 100 bytes and of about 4 KiB: appended, verified, exported.
+pub(crate) fn sizes(knobs: &Knobs) -> [Case; 2] {
+    [(name::SIZE_SMALL, Workload::Slow), (name::SIZE_LARGE, Workload::Gdpr)]
+        .map(|(name, workload)| case(name, vec![contender(BULLA, Task::Export(Load(workload)), knobs)]))
 }
 
 /// Entries of about 100 bytes and of about 4 KiB.

@@ -17,6 +17,8 @@ pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) enum Task {
     /// Bulla appends a workload, and verifies it.
     Append(Load),
+    /// The same, and exports it.
+    Export(Load),
     /// The conventional pipeline appends it.
     Conventional(Load),
     /// Bulla appends the log in this file.
@@ -99,6 +101,7 @@ impl Trial {
         let knobs = &self.knobs;
         match &self.task {
             Task::Append(load) => append::run(load.0, knobs, directory),
+            Task::Export(load) => append::run_and_export(load.0, knobs, directory),
             Task::Conventional(load) => conventional::run(load.0, knobs, directory),
             Task::Access(file) => access::run(file, knobs, directory),
             Task::Proofs => integrity::run(knobs, directory),

@@ -32,8 +32,9 @@ use std::str::FromStr;
 
 /// The version of the encoding that this crate writes, and the newest that it reads.
 pub const VERSION: u8 = 1;
-/// The most that [`Commitment::content_log2`] may be: 256 MiB of decoded content.
-pub const MAX_CONTENT_LOG2: u8 = 28;
+/// The most that [`Commitment::content_log2`] may be: 32 MiB of decoded content, the least power of two that holds a row
+/// of every field at its limit. Writers' full blocks hold little more than 16 MiB.
+pub const MAX_CONTENT_LOG2: u8 = 25;
 /// The longest body, in bytes: 512 MiB.
 pub const MAX_BODY: u64 = 1 << 29;
 /// The least that an entry takes of a block's decoded content, in bytes: the shortest row (presence, time and an

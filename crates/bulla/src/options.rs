@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::keys::plugin;
 use crate::seal::columns::Compression;
 use crate::vault::MAX_REPLICAS;
+use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
@@ -272,6 +273,12 @@ mod default {
 
 /// The most bytes of rows that make a full block.
 const MOST_BLOCK_SIZE: usize = 16 << 20;
+/// The size of a buffer where blocks are no smaller.
+const BUFFER_SIZE: usize = 64 << 10;
+
+// A block is at most a buffer more than full, or one row.
+const _: () = assert!(MOST_BLOCK_SIZE + BUFFER_SIZE <= 1 << MAX_CONTENT_LOG2);
+const _: () = assert!(MAX_ROW + 4 <= 1 << MAX_CONTENT_LOG2);
 
 impl TryFrom<Options> for Tuning {
     type Error = Error;
@@ -301,7 +308,7 @@ impl TryFrom<Options> for Tuning {
         let writers = writers.min(working / a_writer);
         // A block for each writer, one that is being filled, and buffers that producers hold.
         let most_block_size = (staging / (writers + 2)).min(working / writers / 4);
-        let buffer_size = (64 << 10).min(block_size);
+        let buffer_size = BUFFER_SIZE.min(block_size);
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
         Ok(Tuning {

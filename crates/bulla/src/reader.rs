@@ -17,7 +17,7 @@ use crate::query::Query;
 use crate::read::erasures::{Erased, Erasures};
 use crate::read::manifest::{self, Frames, Manifest, Placed};
 use crate::read::metered::Metered;
-use crate::read::open::{BlockOpener, Located, Opening, verified};
+use crate::read::open::{BlockOpener, Located, Opening, most_memory, verified};
 use crate::read::pipeline;
 use crate::read::walk::open_segment;
 use crate::seal::epoch::EpochBody;
@@ -417,7 +417,7 @@ impl<'a> Snapshot<'a> {
                     continue;
                 }
                 report.blocks_read += 1;
-                let weight = placed.commitment.body_length.max(1 << placed.commitment.content_log2);
+                let weight = most_memory(&placed.commitment);
                 let frame = self.locate(&mut files, placed, Some(keys))?;
                 return Ok(Some((Candidate { frame, indexed }, weight)));
             }

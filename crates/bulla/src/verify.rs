@@ -14,7 +14,8 @@ use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::{SealChain, parse_seal_key};
 use crate::read::erasures::{Erased, Erasures};
-use crate::read::open::{BlockOpener, Located, Opening, Unreadable};
+use crate::read::open::{BlockOpener, Located, Opening, Unreadable, most_memory};
+use crate::read::pipeline::MOST_WEIGHT;
 use crate::read::sources;
 use crate::read::walk::{Tail, Walk};
 use crate::store::{FileSystem, Store};
@@ -372,15 +373,14 @@ pub(crate) fn read_checkpoint(
     Ok(Some(Signed { checkpoint: parsed, anchored, note: bytes }))
 }
 
-/// Frames for the threads to work on: bounded in number, and in what they may decode to.
+/// Frames for the threads to work on: bounded in number, and in what reading them may take.
 pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
     const FRAMES: usize = 4096;
-    const BYTES: u64 = 64 << 20;
     let mut batch = Vec::new();
-    let mut bytes = 0;
-    while batch.len() < FRAMES && bytes < BYTES {
+    let mut weight = 0;
+    while batch.len() < FRAMES && weight < MOST_WEIGHT {
         let Some(frame) = walk.next()? else { break };
-        bytes += frame.commitment.body_length.max(1 << frame.commitment.content_log2);
+        weight += most_memory(&frame.commitment);
         batch.push(frame);
     }
     Ok(batch)

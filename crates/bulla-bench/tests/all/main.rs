@@ -147,6 +147,27 @@ fn the_lines_of_the_integrity_benchmark_are_appended_and_proven() {
 }
 
 #[test]
+fn entries_of_two_sizes_are_appended_verified_and_exported() {
+    for erasure in ["on", "off"] {
+        let (results, table) = bench(&["sizes", "--erasure", erasure]);
+        for (case, bytes) in [(0, 80.0..130.0), (1, 4096.0..4400.0)] {
+            assert!(bytes.contains(&median(&results, case, 0, "logical_bytes_per_entry")));
+            for figure in [
+                "entries_per_second",
+                "logical_gib_per_second",
+                "disk_bytes_per_entry",
+                "verified_entries_per_second",
+                "exported_entries_per_second",
+                "memory_mib",
+            ] {
+                assert!(median(&results, case, 0, figure) > 0.0, "{figure} of case {case}");
+            }
+        }
+        assert!(table.contains("100 B") && table.contains("exported_entries_per_second"), "{table}");
+    }
+}
+
+#[test]
 fn latencies_are_told_by_percentile() {
     let (results, _) = bench(&["latency", "--rate", "100000"]);
     for case in 0..2 {

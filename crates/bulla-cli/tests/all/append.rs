@@ -144,11 +144,21 @@ fn a_line_of_any_length_is_read_in_bounded_memory() {
         std::io::Write::write_all(&mut stdin, &piece).unwrap();
     }
     std::io::Write::write_all(&mut stdin, b"\n{\"operation\":\"after\"}\n").unwrap();
+    // All but what fits a pipe was read by now.
+    let peak = peak_memory(child.id());
+    assert!((128 * 1024..160 * 1024).contains(&peak), "{peak} KiB");
     drop(stdin);
     let ran = crate::support::Ran::from(child.wait_with_output().unwrap()).exits(exit::SOME_REFUSED);
     assert!(ran.err.starts_with("stdin:1: the line is longer than 134217728 bytes"), "{ran:?}");
     assert!(ran.err.contains("not among the rejects"), "{ran:?}");
     assert_eq!(place.entries()[0]["operation"], "after");
+}
+
+/// The most memory that a process has had so far, in KiB.
+fn peak_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use crate::support::{Place, arguments, bulla, exit, lines};
+use crate::support::{Place, bulla, exit, lines};
 
 fn filled() -> Place {
     let place = Place::new();
@@ -101,16 +101,40 @@ fn an_edited_configuration_is_a_violation() {
 fn keys_that_are_none_are_told() {
     let (place, other) = (filled(), Place::new());
     let file = place.write("none", b"not a key\n");
-    place.run("verify", &["--key", &file]).exits(exit::USAGE);
-    place.run("verify", &["--key", "no-such-key"]).exits(exit::USAGE);
-    place.run("verify", &["--seal-key", &file]).exits(exit::USAGE);
-    place.run("verify", &["--identity", &file]).exits(exit::USAGE);
-    place.run("verify", &["--public", "--identity", &file]).exits(exit::USAGE);
-    place.run("verify", &["--identity", "no-such-file"]).exits(exit::REFUSED);
-    let another = other.keys("identity.age");
-    bulla(arguments!["verify", place.audit(), "--identity", another]).exits(exit::REFUSED);
-    let another = other.keys("seal.key");
-    bulla(arguments!["verify", place.audit(), "--seal-key", another]).exits(exit::USAGE);
+    let told = |more: &[&str], code: i32, name: &str| {
+        let ran = place.run("verify", more).exits(code);
+        assert!(ran.err.contains(name), "{more:?} do not name {name}: {ran:?}");
+    };
+    told(&["--key", &file], exit::USAGE, &file);
+    told(&["--key", "no-such-key"], exit::USAGE, "no-such-key");
+    told(&["--seal-key", &file], exit::USAGE, &file);
+    told(&["--identity", &file], exit::USAGE, &file);
+    told(&["--public", "--identity", &file], exit::USAGE, "--identity");
+    told(&["--identity", "no-such-file"], exit::REFUSED, "no-such-file");
+    told(&["--seal-key", "no-such-file"], exit::REFUSED, "no-such-file");
+    let another = other.keys("identity.age").into_os_string().into_string().unwrap();
+    // It is an identity; what it does not open is the log.
+    told(&["--identity", &another], exit::REFUSED, "not a recipient");
+    let another = other.keys("seal.key").into_os_string().into_string().unwrap();
+    told(&["--seal-key", &another], exit::USAGE, &another);
+}
+
+#[test]
+fn a_signing_key_that_is_none_is_told_by_who_writes() {
+    let place = filled();
+    let signing = place.keys("signing.key");
+    let whole = std::fs::read_to_string(&signing).unwrap();
+    let cut = &whole[..whole.len() / 2];
+    for damaged in ["", "not a key\n", cut] {
+        std::fs::write(&signing, damaged).unwrap();
+        let ran = place.append(&[], &lines(0..1)).exits(exit::USAGE);
+        assert!(ran.err.contains(signing.to_str().unwrap()), "{ran:?}");
+        assert!(!ran.err.contains(cut), "a secret is printed");
+        // Who reads needs no such key.
+        place.run("verify", &[]).exits(exit::DONE);
+    }
+    std::fs::write(&signing, whole).unwrap();
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
 }
 
 #[test]

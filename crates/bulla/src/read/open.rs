@@ -94,6 +94,14 @@ pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
     frame.verify()?.map_err(|unreadable| unreadable.error(frame))
 }
 
+/// The most bytes of memory that reading a frame may take, whatever is in its body.
+pub(crate) fn most_memory(commitment: &Commitment) -> u64 {
+    /// For each byte of content, and for any block. `docs/format-columns.md`, "Memory of a reader".
+    const TIMES: u64 = 24;
+    const MOST: u64 = 512 << 20;
+    commitment.body_length + (TIMES << commitment.content_log2).min(MOST)
+}
+
 /// Opens blocks one after the other, reusing its working memory.
 #[derive(Default)]
 pub(crate) struct BlockOpener {

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
-/// How much may be under way at once, by the weights that items are given.
-const MOST_WEIGHT: u64 = 64 << 20;
+/// How much may be under way at once, by the weights that items are given; one more may begin below that.
+pub(crate) const MOST_WEIGHT: u64 = 1 << 30;
+/// After an item that weighs as much a thread lets its memory go.
+const HEAVY: u64 = MOST_WEIGHT / 8;
 
-/// Takes items from `next`, each with a weight (bytes of memory, about), applies `work` to them on `threads` threads,
+/// Takes items from `next`, each with a weight (the most bytes of memory that it may take), applies `work` to them on `threads` threads,
 /// and gives the results to `take` in the items' order, on the calling thread. The first error in that order ends it:
 /// where `next` fails, what it gave before is taken first.
 pub(crate) fn in_order<T: Send, R: Send, W: Default>(
@@ -18,7 +20,7 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     work: impl Fn(&mut W, T) -> Result<R> + Sync,
     mut take: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    type Job<T, R> = (T, SyncSender<Result<R>>);
+    type Job<T, R> = (T, u64, SyncSender<Result<R>>);
     let (jobs, queue) = mpsc::channel::<Job<T, R>>();
     let (queue, stopped) = (Mutex::new(queue), AtomicBool::new(false));
     let receive =
@@ -27,10 +29,15 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 let mut memory = W::default();
-                while let Some((item, result)) = receive(&queue).filter(|_| !stopped.load(Ordering::Relaxed))
+                while let Some((item, weight, result)) =
+                    receive(&queue).filter(|_| !stopped.load(Ordering::Relaxed))
                 {
+                    let outcome = work(&mut memory, item);
+                    if weight >= HEAVY {
+                        memory = W::default();
+                    }
                     // Nobody waits for it any more where an earlier one failed.
-                    let _ = result.send(work(&mut memory, item));
+                    let _ = result.send(outcome);
                 }
             });
         }
@@ -56,7 +63,7 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
                     weight += heavy;
                     pending.push_back((receiver, heavy));
                     // The queue is there as long as this function is.
-                    let _ = jobs.send((item, sender));
+                    let _ = jobs.send((item, heavy, sender));
                 }
                 let Some((result, light)) = pending.pop_front() else { return end.take().unwrap_or(Ok(())) };
                 weight -= light;
@@ -100,6 +107,24 @@ mod tests {
             .unwrap();
             assert!(taken.iter().copied().eq((0..1000).map(|item| item * 2)));
             assert!(most.load(Ordering::Relaxed) <= 4);
+        }
+    }
+
+    #[test]
+    fn memory_is_kept_between_items_but_heavy_ones() {
+        for (weight, kept) in [(HEAVY - 1, true), (HEAVY, false)] {
+            let mut items = 0..5;
+            let mut met = Vec::new();
+            let work = |memory: &mut u64, _| {
+                *memory += 1;
+                Ok(*memory)
+            };
+            let take = |count| {
+                met.push(count);
+                Ok(())
+            };
+            in_order(1, || Ok(items.next().map(|item: u64| (item, weight))), work, take).unwrap();
+            assert_eq!(met, if kept { vec![1, 2, 3, 4, 5] } else { vec![1; 5] });
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::allocator::most_held;
 use bulla::environment::{AesGcm, Cipher};
 use bulla::{ErrorKind, Opened, open_proof};
-use bulla_proof::commitment::{CODEC_COLUMNS, Commitment, FrameKind, LogId};
+use bulla_proof::commitment::{CODEC_COLUMNS, Commitment, FrameKind, LogId, MAX_CONTENT_LOG2};
 use bulla_proof::entry::{Field, MAX_ROW, MAX_STRING};
 use bulla_proof::proof::{DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, Proof, UnitContent};
 use bulla_proof::unit::group_unit;
@@ -161,8 +161,8 @@ fn a_block_holds_no_more_than_it_declared() {
 #[test]
 fn a_file_holds_no_more_than_its_length_is_trusted_with() {
     let longest = vec![b'x'; MAX_STRING];
-    // The longest location in 4,000 entries is 256 MiB, of a file of 160 KiB: 40 MiB are.
-    let huge = constant(&[4000], &longest, 28);
+    // The longest location in 500 entries is 31 MiB, of a file of 100 KiB: 25 MiB are.
+    let huge = constant(&[500], &longest, MAX_CONTENT_LOG2);
     let length = huge.render().len();
     let (refused, held) = open(&huge);
     let error = refused.unwrap_err();
@@ -170,18 +170,19 @@ fn a_file_holds_no_more_than_its_length_is_trusted_with() {
     assert!(error.to_string().contains(&format!("more than {} bytes", 256 * length)), "{error}");
     assert!(held < 12 * length, "{held} bytes for a file of {length}");
     // What is trusted is opened, and held a few times at most.
-    let fits = constant(&[350], &longest, 28);
+    let fits = constant(&[350], &longest, MAX_CONTENT_LOG2);
     let length = fits.render().len();
     let (opened, held) = open(&fits);
     assert_eq!(opened.unwrap().entries, 350);
     assert!(held > 350 * MAX_STRING, "nothing was weighed: {held}");
     assert!(held < 4 * 256 * length, "{held} bytes for a file of {length}");
-    // All groups count together.
-    assert!(open(&constant(&[600, 10], &longest, 28)).0.is_ok());
-    let error = open(&constant(&[600, 200], &longest, 28)).0.unwrap_err();
+    // All groups count together: 19 MiB and 30 MiB, of files of less than 100 KiB.
+    let longer = &longest[..24 << 10];
+    assert!(open(&constant(&[700, 100], longer, MAX_CONTENT_LOG2)).0.is_ok());
+    let error = open(&constant(&[700, 580], longer, MAX_CONTENT_LOG2)).0.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     // However short the file, an entry may be as long as entries get.
-    let short = constant(&[MAX_ROW / (MAX_STRING + 20)], &longest, 28);
+    let short = constant(&[MAX_ROW / (MAX_STRING + 20)], &longest, MAX_CONTENT_LOG2);
     assert!(open(&short).0.is_ok());
 }
 

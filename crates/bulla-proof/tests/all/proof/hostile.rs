@@ -4,7 +4,7 @@ use super::world::{World, encode};
 use crate::allocator::most_held;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulla_proof::commitment::Commitment;
+use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
 use bulla_proof::{Entry, HashId, ProofFile, varint};
 use proptest::prelude::*;
 
@@ -64,7 +64,8 @@ fn no_claim_is_believed() {
     let world = World::new(HashId::Sha256, &[5]);
     // The most units that a commitment may have.
     let sound = &world.frames[1].commitment;
-    let large = Commitment { content_log2: 28, entries: 1 << 24, units: 1 << 24, ..sound.clone() };
+    let large =
+        Commitment { content_log2: MAX_CONTENT_LOG2, entries: 1 << 21, units: 1 << 21, ..sound.clone() };
     large.check().unwrap();
     let unit = |distance: u64, entry: u64, length: u64, row: &[u8]| {
         let mut out = Vec::new();
@@ -79,8 +80,8 @@ fn no_claim_is_believed() {
     let row = &super::world::entry(&world.frames[1].units[0]).row[..];
     let fits = row.len() as u64;
     for commitment in [sound, &large] {
-        for count in [0, 1, 2, 5, 6, (1 << 24) - 1, 1 << 24, 1 << 32, u64::MAX] {
-            for distance in [0, 4, 5, (1 << 24) - 1, 1 << 24, u64::MAX] {
+        for count in [0, 1, 2, 5, 6, (1 << 21) - 1, 1 << 21, 1 << 32, u64::MAX] {
+            for distance in [0, 4, 5, (1 << 21) - 1, 1 << 21, u64::MAX] {
                 for (entry, length) in
                     [(0, fits), (u64::MAX, fits), (0, fits + 1), (0, 1 << 32), (0, 1 << 63), (0, u64::MAX)]
                 {
@@ -101,11 +102,12 @@ fn no_claim_is_believed() {
 fn no_claim_of_a_group_is_believed() {
     let world = World::with_groups(HashId::Sha256, &[9], super::world::row, super::world::mixed);
     let sound = &world.frames[1].commitment;
-    let large = Commitment { content_log2: 28, entries: 1 << 24, units: 1 << 24, ..sound.clone() };
+    let large =
+        Commitment { content_log2: MAX_CONTENT_LOG2, entries: 1 << 21, units: 1 << 21, ..sound.clone() };
     large.check().unwrap();
     let group = world.frames[1].units[1].group().unwrap();
     let entry = &group.entries[0];
-    let claims = [0, 1, 2, 15, 16, 64, 65, 1 << 24, (1 << 24) + 1, 1 << 32, 1 << 63, u64::MAX];
+    let claims = [0, 1, 2, 15, 16, 64, 65, 1 << 21, (1 << 21) + 1, 1 << 32, 1 << 63, u64::MAX];
     // Count, number and length of entries; count and number of subjects; length of the ciphertext.
     let honest = [1, 1, entry.row.len() as u64, 1, 0, group.ciphertext.len() as u64];
     for commitment in [sound, &large] {

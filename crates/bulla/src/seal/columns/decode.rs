@@ -33,11 +33,11 @@ struct Columns {
     /// The presence bits of the rows that are in no group, as far as they are of personal fields.
     ungrouped: Vec<u16>,
     times: Vec<u64>,
-    operations: Vec<Span>,
+    operations: Vec<u64>,
     /// By field: the integers, or the counts of a list.
     numbers: [Vec<u64>; FIELDS.len()],
-    /// By field: the strings, as places in the pool.
-    strings: [Vec<Span>; FIELDS.len()],
+    /// By field: the strings, as packed places in the pool, as operations are.
+    strings: [Vec<u64>; FIELDS.len()],
     pool: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         rows.clear();
         let mut input = Input { rest: plaintext };
-        let mut budget = Budget { left: *left };
+        let mut budget = Budget::new(*left);
         self.columns.clear(entries);
         for (index, &(field, name, _)) in FIELDS.iter().enumerate() {
             if personal & field.bit() != 0 {
@@ -124,7 +124,7 @@ impl Decoder {
 
     fn read(&mut self, plaintext: &[u8], entries: usize, content_limit: usize) -> Result<(), DecodeError> {
         let mut input = Input { rest: plaintext };
-        let mut budget = Budget { left: content_limit };
+        let mut budget = Budget::new(content_limit);
         read_head(&mut input, entries, &mut budget).map_err(|fault| fault.within("block"))?;
         self.columns.clear(entries);
         self.read_group_head(&mut input, entries)?;
@@ -157,7 +157,7 @@ impl Decoder {
     ) -> Result<(), Fault> {
         let present = self.presence(index, ungrouped, input)?;
         // A value, a string's length and a list's count are each a byte of the row or more.
-        budget.take(present)?;
+        budget.take_values(present)?;
         let Decoder { columns, strings, .. } = self;
         let Columns { numbers, strings: spans, pool, .. } = columns;
         let (numbers, spans) = (&mut numbers[index], &mut spans[index]);
@@ -175,7 +175,7 @@ impl Decoder {
                     return Err(Fault::Range);
                 }
                 let total = usize::try_from(numbers.iter().sum::<u64>()).map_err(|_| Fault::TooLarge)?;
-                budget.take(total)?;
+                budget.take_values(total)?;
                 strings.decode(input, total, limits, budget, pool, spans)?;
             }
         }
@@ -225,7 +225,7 @@ fn read_head(input: &mut Input<'_>, entries: usize, budget: &mut Budget) -> Resu
     if input.varint()? != entries as u64 {
         return Err(Fault::Entries);
     }
-    budget.take(entries.checked_mul(LEAST_ROW).ok_or(Fault::TooLarge)?)
+    budget.take_values(entries.checked_mul(LEAST_ROW).ok_or(Fault::TooLarge)?)
 }
 
 impl Columns {
@@ -255,7 +255,10 @@ impl Columns {
 
     /// The length of all rows.
     fn length(&self) -> u64 {
-        let string = |span: &Span| u64::from(span.length) + varint::length(u64::from(span.length)) as u64;
+        let string = |&packed: &u64| {
+            let length = u64::from(Span::unpack(packed).length);
+            length + varint::length(length) as u64
+        };
         let number = |&value: &u64| varint::length(value) as u64;
         let mut length = (self.presence.len() * PRESENCE_LENGTH) as u64 + self.times.len() as u64 * 8;
         length += self.operations.iter().map(string).sum::<u64>();
@@ -278,7 +281,7 @@ impl Columns {
             writer.fixed(presence.to_le_bytes());
             if let Some((&time, &operation)) = heads.next() {
                 writer.fixed(time.to_le_bytes());
-                writer.string(operation);
+                writer.string(Span::unpack(operation));
             }
             for (index, (field, _, kind)) in FIELDS.iter().enumerate() {
                 if presence & field.bit() == 0 {
@@ -288,13 +291,16 @@ impl Columns {
                     Kind::Number { .. } => {
                         numbers[index].next().into_iter().for_each(|&value| writer.varint(value))
                     }
-                    Kind::String(_) => {
-                        strings[index].next().into_iter().for_each(|&span| writer.string(span))
-                    }
+                    Kind::String(_) => strings[index]
+                        .next()
+                        .into_iter()
+                        .for_each(|&packed| writer.string(Span::unpack(packed))),
                     Kind::List(_) => {
                         let count = numbers[index].next().map_or(0, |&count| count);
                         writer.varint(count);
-                        (0..count).zip(strings[index].by_ref()).for_each(|(_, &span)| writer.string(span));
+                        (0..count)
+                            .zip(strings[index].by_ref())
+                            .for_each(|(_, &packed)| writer.string(Span::unpack(packed)));
                     }
                 }
             }

@@ -224,7 +224,7 @@ impl Decoder {
         }
         let subjects = total(&groups.counts)?;
         // Each is paid for where its name stands, in a group that may never be opened.
-        if subjects > budget.left {
+        if !budget.affords_values(subjects) {
             return Err(Fault::TooLarge);
         }
         strings.numbers.decode(input, subjects, &mut strings.blobs, &mut groups.subjects)?;

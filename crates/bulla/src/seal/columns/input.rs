@@ -42,14 +42,36 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The most bytes of a block's rows that are no strings' bytes. A writer's block is full at 16 MiB and a buffer, or is one
+/// row.
+const MOST_VALUES: usize = 17 << 20;
+
 /// Bytes of content that may still come: each part of a row is paid for before memory is taken for it.
 pub(super) struct Budget {
     pub(super) left: usize,
+    /// Of those, the bytes that need not be of strings: a value takes far more memory than it may take of a row.
+    values: usize,
 }
 
 impl Budget {
+    pub(super) fn new(left: usize) -> Self {
+        Budget { left, values: MOST_VALUES }
+    }
+
+    /// Pays for bytes of strings.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
         self.left = self.left.checked_sub(bytes).ok_or(Fault::TooLarge)?;
         Ok(())
+    }
+
+    /// Pays for values by the least that they take of rows.
+    pub(super) fn take_values(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.values = self.values.checked_sub(bytes).ok_or(Fault::TooLarge)?;
+        self.take(bytes)
+    }
+
+    /// Whether so many values could be paid for.
+    pub(super) fn affords_values(&self, values: usize) -> bool {
+        values <= self.left.min(self.values)
     }
 }

@@ -2,13 +2,19 @@
 
 use super::image::Image;
 use super::layout::{BLOCK, Frame, HEAD, Layout, SEAL};
-use super::world::{Level, Made, large, small};
+use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, small};
 use crate::allocator::most_held;
 use crate::workshop::{alone, is_alone};
-use bulla::{VerifierKey, Verify};
-use bulla_proof::tree::leaf_hash;
+use bulla::environment::{AesGcm, Cipher};
+use bulla::seal::columns::padme;
+use bulla::store::Memory;
+use bulla::{Entry, Export, Init, Log, Options, Result, VerifierKey, Verify};
+use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
+use bulla_proof::hash::sha256;
+use bulla_proof::varint;
 use std::fs::OpenOptions;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The most that is held at once: half of the shortest length that is claimed here, so that room made for any of them
@@ -54,18 +60,110 @@ fn with_claim(made: &Made, size: u64, frame: &Frame, length: u64, everywhere: bo
     let mut content = made.image.get(&path).to_vec();
     claim(&mut content[frame.offset..frame.offset + 176], length);
     let commitment = content[frame.offset + 24..frame.offset + 176].to_vec();
-    let mut image = made.image.with(&path, content);
-    if everywhere {
-        let (tile, bundle) = (format!("tile/0/000.p/{size}"), format!("tile/entries/000.p/{size}"));
-        let place = usize::try_from(frame.number).unwrap();
-        let mut hashes = image.get(&tile).to_vec();
-        hashes[place * 32..][..32].copy_from_slice(&leaf_hash(&commitment).0);
-        image.put(&tile, hashes);
-        let mut entries = image.get(&bundle).to_vec();
-        entries[place * 154 + 2..][..152].copy_from_slice(&commitment);
-        image.put(&bundle, entries);
+    let image = made.image.with(&path, content);
+    if everywhere { in_tree(image, size, frame.number, &commitment) } else { image }
+}
+
+/// AES-GCM that remembers the key of bodies.
+#[derive(Default)]
+struct Recorder(Mutex<[u8; 32]>);
+
+impl Cipher for Recorder {
+    fn seal(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        if additional.len() == Commitment::ADDITIONAL_DATA_LENGTH {
+            *self.0.lock().unwrap() = *key;
+        }
+        AesGcm.seal(key, frame, additional, text)
     }
-    image
+
+    fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
+        AesGcm.open(key, frame, additional, text)
+    }
+}
+
+/// A log whose block of one entry was replaced by one of so many entries, by somebody who has the key of its epoch.
+fn with_block(plaintext: Vec<u8>, entries: u64, content_log2: u8) -> Made {
+    let (log, keys, recorder) = (Memory::new(), Memory::new(), Arc::new(Recorder::default()));
+    let environment = environment(11, recorder.clone());
+    let init = Init::default().erasure(false).origin("example.com/hostile").recipient(RECIPIENT);
+    let key = init.create_in(&log, &keys, &environment).unwrap().verifier_key;
+    let options = Options::default().memory(64 << 20).writers(1);
+    let open =
+        Log::open_stepped(Arc::new(log.clone()), Arc::new(keys.clone()), options, environment).unwrap();
+    let mut producer = open.producer().unwrap();
+    producer.append(&Entry::new("read", "it")).unwrap();
+    drop(producer);
+    open.close().unwrap();
+    let image = Image::of_store(&log);
+    let layout = Layout::of(&image);
+    let frame = layout.counted().last().unwrap();
+    let path = format!("segments/{}", frame.segment);
+    let mut content = image.get(&path)[..frame.offset + HEAD].to_vec();
+    let before = Commitment::decode(&content[frame.offset + 24..]).unwrap();
+    let body_length = plaintext.len() as u64 + 16;
+    let mut commitment = Commitment { content_log2, entries, units: entries, body_length, ..before };
+    let mut body = plaintext;
+    let key_of_bodies = *recorder.0.lock().unwrap();
+    AesGcm.seal(&key_of_bodies, frame.number, &commitment.additional_data(), &mut body).unwrap();
+    commitment.body_digest = sha256(&[&body]);
+    content[frame.offset + 24..].copy_from_slice(&commitment.encode());
+    claim(&mut content[frame.offset..], body_length);
+    content.extend_from_slice(&body);
+    content.extend_from_slice(&[0; SEAL]);
+    let image = in_tree(image.with(&path, content), layout.size, frame.number, &commitment.encode());
+    let seal_key = Image::of_store(&keys).get("seal.key").to_vec();
+    Made { image, key, seal_key: String::from_utf8(seal_key).unwrap() }
+}
+
+/// A column of `count` zeros that takes as much room as can be: a dictionary whose values are runs of runs, and whose
+/// indexes are bytes.
+fn nested(count: usize, bytes: &mut Vec<u8>) {
+    bytes.push(4);
+    varint::push(count as u64 / 2, bytes);
+    bytes.push(3);
+    varint::push(count as u64 / 4, bytes);
+    bytes.extend([0, 0, 3]);
+    varint::push(count as u64 / 8, bytes);
+    bytes.extend([0, 1, 0, 1, 5, 0, 1, 4, 2]);
+    let zeros = zstd::bulk::compress(&vec![0; count * 4], 1).unwrap();
+    varint::push(zeros.len() as u64, bytes);
+    bytes.extend(zeros);
+}
+
+/// A block of as many empty subjects as one may have, said in as little and read with as much as can be: docs/operating.md
+/// and docs/format-columns.md say what a reader holds.
+#[test]
+fn a_block_of_nothing_is_read_in_bounded_memory() {
+    weighed("a_block_of_nothing_is_read_in_bounded_memory", a_block_of_nothing_holds_little);
+}
+
+fn a_block_of_nothing_holds_little() {
+    const MIB: usize = 1 << 20;
+    let entries = 17 * MIB / 80;
+    let subjects = entries * 64;
+    let mut plaintext = vec![1];
+    varint::push(entries as u64, &mut plaintext);
+    plaintext.extend([0, 0, 0, 0, 1, 0, b'x']);
+    plaintext.extend([0; 12]);
+    // Words, of which the last string has one.
+    plaintext.extend([1, 0, 64, 3, 1, 0, 1, 0, b'y', 3, 2, 5, 0, 1, 1, 0, 0, 1, 5, 0, 1, 4, 0]);
+    let runs = [u32::try_from(subjects).unwrap() - 2, 0].map(u32::to_le_bytes);
+    plaintext.extend((0..4).flat_map(|byte| runs.map(|run| run[byte])));
+    nested(subjects, &mut plaintext);
+    plaintext.push(0);
+    plaintext.resize(padme(plaintext.len()), 0);
+    let file = plaintext.len();
+    assert!(file < MIB / 8, "{file} bytes");
+    let made = with_block(plaintext, entries as u64, MAX_CONTENT_LOG2);
+    let frame = Layout::of(&made.image).counted().last().unwrap().clone();
+    let told = bounded("a block of nothing", 512 * MIB, || made.findings(&made.image, Level::Identity));
+    // It was decoded: only its units are wrong.
+    assert!(told.contains(&frame.finding("units-mismatch")), "{told:#?}");
+    let export = Export::open_store(Arc::new(made.image.clone())).unwrap();
+    let export = export.identity(Arc::new(Mask)).salvage(true);
+    let mut out = Vec::new();
+    let report = bounded("its salvage", 512 * MIB, || export.run(&mut out)).unwrap();
+    assert_eq!((report.entries, out.len()), (0, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod encodings;
 mod hostile;
 pub(crate) mod image;
 mod index;
+mod kinds;
 pub(crate) mod layout;
 mod note;
 mod scale;
@@ -50,6 +51,11 @@ fn the_whole_log_has_everything() {
     let full = segments.windows(2).filter(|pair| pair[0].last().unwrap().end() >= 64 << 10);
     assert!(full.clone().any(|pair| !pair[1][0].copy), "one that was closed because it was full");
     assert!(epochs(&layout.counted().collect::<Vec<_>>()) >= 4);
+    let last = segments.last().unwrap();
+    assert!(
+        last.last().unwrap().end() < 64 << 10 && last[0].number > 0,
+        "one that is open: nothing closed it"
+    );
 
     let explained =
         layout.surplus.iter().map(|(segment, at)| layout.explained(segment, *at).unwrap().recorded);

@@ -1,4 +1,4 @@
-//! A log of 65,536 frames and a few: tiles of levels 0 and 1 full, of level 2 partial.
+//! A log of 65,536 frames, whose tiles of levels 0 and 1 are all full, and the same log with a few frames more.
 
 use super::image::Image;
 use super::layout::{BLOCK, HEAD, Layout};
@@ -8,35 +8,61 @@ use bulla::store::Memory;
 use bulla::{Entry, Export, Init, Log, Options, Step};
 use std::sync::Arc;
 
-const FRAMES: u64 = 65_536 + 300;
+const FRAMES: u64 = 65_536;
 
-fn made() -> Made {
+/// The log when it has just so many frames, and later.
+fn made() -> [Made; 2] {
     let (log, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
     let environment = environment(3, Arc::new(AesGcm));
     let init = Init::default().erasure(false).origin("example.com/long").recipient(super::world::RECIPIENT);
     let created = init.create_in(&*log, &*keys, &environment).unwrap();
     let options = Options::default().segment_size(8 << 20).memory(64 << 20).writers(1).compression(0);
-    let open = Log::open_stepped(log.clone(), keys.clone(), options, environment).unwrap();
-    let mut producer = open.producer().unwrap();
-    let mut sealed = 1;
-    while sealed < FRAMES {
-        producer.append(&Entry::new("read", &sealed.to_string())).unwrap();
-        let _ = producer.flush().unwrap();
-        while open.step(Step::Seal).unwrap() {
-            sealed += 1;
-            open.step(Step::Commit).unwrap();
+    let seal_key = String::from_utf8(Image::of_store(&*keys).get("seal.key").to_vec()).unwrap();
+    let mut sealed = 0;
+    [FRAMES, FRAMES + 300].map(|frames| {
+        let open =
+            Log::open_stepped(log.clone(), keys.clone(), options.clone(), environment.clone()).unwrap();
+        let mut producer = open.producer().unwrap();
+        // Opening begins an epoch.
+        sealed += 1;
+        while sealed < frames {
+            producer.append(&Entry::new("read", &sealed.to_string())).unwrap();
+            let _ = producer.flush().unwrap();
+            while open.step(Step::Seal).unwrap() {
+                sealed += 1;
+                open.step(Step::Commit).unwrap();
+            }
         }
+        drop(producer);
+        open.close().unwrap();
+        Made { image: Image::of_store(&*log), key: created.verifier_key.clone(), seal_key: seal_key.clone() }
+    })
+}
+
+/// Every level takes the log as it is, and finds damage at its end.
+fn full_tiles(made: &Made) {
+    let layout = Layout::of(&made.image);
+    assert_eq!(layout.size, FRAMES);
+    for path in ["tile/0/255", "tile/1/000", "tile/entries/255", "tile/2/000.p/1"] {
+        assert!(made.image.paths().iter().any(|known| known == path), "{path}");
     }
-    drop(producer);
-    open.close().unwrap();
-    let image = Image::of_store(&*log);
-    let seal_key = Image::of_store(&*keys).get("seal.key").to_vec();
-    Made { image, key: created.verifier_key, seal_key: String::from_utf8(seal_key).unwrap() }
+    let last = layout.frame(FRAMES - 1);
+    let segment = format!("segments/{}", last.segment);
+    let body = made.image.flipped(&segment, last.offset + HEAD + 3, |byte| byte ^ 1);
+    let tile = made.image.flipped("tile/0/255", 255 * 32 + 31, |byte| byte ^ 1);
+    for level in Level::ALL {
+        let report = made.verify(&made.image, level).unwrap();
+        assert_eq!((&report.findings[..], report.tree_size, report.ok), (&[][..], FRAMES, true), "{level:?}");
+        assert_eq!(made.findings(&body, level), [last.finding("body-damaged")], "{level:?}");
+        let told = format!("tile-damaged f{}-{}", FRAMES - 1, FRAMES - 1);
+        assert_eq!(made.findings(&tile, level), [told], "{level:?}");
+    }
 }
 
 #[test]
 fn a_log_of_65536_frames() {
-    let made = made();
+    let [exact, made] = made();
+    full_tiles(&exact);
     let layout = Layout::of(&made.image);
     assert_eq!(made.image.get("tile/2/000.p/1").len(), 32);
     assert_eq!(made.image.get("tile/1/000").len(), 8192);

@@ -13,6 +13,7 @@ use bulla::{
     Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
 };
 use bulla_proof::hash::sha256;
+use bulla_proof::tree::leaf_hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -216,6 +217,13 @@ impl World {
         }
     }
 
+    /// The process dies with everything under a checkpoint: nothing ends the segment that it was writing.
+    fn leave_open(&mut self, log: Log) {
+        log.flush().unwrap();
+        self.machine = self.machine.kill();
+        drop(log);
+    }
+
     pub(crate) fn made(&self) -> Made {
         let seal_key = self.machine.read("audit.keys/seal.key").unwrap();
         Made {
@@ -304,8 +312,8 @@ pub(crate) fn small() -> Made {
 }
 
 /// A log with all of that at once, every encoding of columns, more than 256 frames, and so tiles of level 0 full and
-/// partial, one of level 1 partial, and a segment that was closed because it was full. Most of them are
-/// short.
+/// partial, one of level 1 partial, a segment that was closed because it was full, and one that nobody closed. Most of
+/// them are short.
 pub(crate) fn whole() -> Made {
     let mut world = World::new(7);
     let log = world.open();
@@ -335,7 +343,7 @@ pub(crate) fn whole() -> Made {
     // Full and partial.
     let log = world.open();
     world.block(&log, 1);
-    log.close().unwrap();
+    world.leave_open(log);
     world.made()
 }
 
@@ -432,4 +440,17 @@ pub(crate) fn in_full(finding: &Finding) -> String {
         (None, None, kind) => format!("{kind}: {}", finding.detail),
         _ => short(finding),
     }
+}
+
+/// The log with another commitment in the tree's files, of which there are only the first.
+pub(crate) fn in_tree(mut image: Image, size: u64, frame: u64, commitment: &[u8]) -> Image {
+    let (tile, bundle) = (format!("tile/0/000.p/{size}"), format!("tile/entries/000.p/{size}"));
+    let place = usize::try_from(frame).unwrap();
+    let mut hashes = image.get(&tile).to_vec();
+    hashes[place * 32..][..32].copy_from_slice(&leaf_hash(commitment).0);
+    image.put(&tile, hashes);
+    let mut entries = image.get(&bundle).to_vec();
+    entries[place * 154 + 2..][..152].copy_from_slice(commitment);
+    image.put(&bundle, entries);
+    image
 }

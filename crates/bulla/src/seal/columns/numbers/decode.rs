@@ -1,5 +1,6 @@
 //! Reads columns of integers. No more values are made, at any depth, than the column has, and of runs and
-//! dictionaries no more than half as many: all that nests in a column takes room for two more of it at most.
+//! dictionaries no more than half as many: all that nests in a column takes room for one more of it at most, and no
+//! room is made beyond what is asked for.
 
 use super::super::bitpack::unpack;
 use super::super::blob::BlobDecoder;
@@ -12,7 +13,12 @@ use super::{BYTES, CHUNK, CONSTANT, DELTA, DEPTH, DICTIONARY, PACKED, RUNS, unzi
 pub(in super::super) struct NumberDecoder {
     spare: Vec<Vec<u64>>,
     planes: Vec<u8>,
+    /// The most bytes that the form of bytes may have of each value.
+    widest: usize,
 }
+
+/// How wide what is [narrow](NumberDecoder::decode_narrow) may be, in bytes.
+const NARROW: usize = 4;
 
 impl NumberDecoder {
     /// Reads a column of `count` values, replacing `out`.
@@ -23,6 +29,20 @@ impl NumberDecoder {
         blobs: &mut BlobDecoder,
         out: &mut Vec<u64>,
     ) -> Result<(), Fault> {
+        self.widest = 8;
+        self.column(input, count, 0, blobs, out)
+    }
+
+    /// The same of lengths and indexes of strings: there may be many more of them than there are rows, and they, and the
+    /// differences between them, are never as wide as other integers can be.
+    pub(in super::super) fn decode_narrow(
+        &mut self,
+        input: &mut Input<'_>,
+        count: usize,
+        blobs: &mut BlobDecoder,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Fault> {
+        self.widest = NARROW;
         self.column(input, count, 0, blobs, out)
     }
 
@@ -44,6 +64,7 @@ impl NumberDecoder {
         if count == 0 {
             return Ok(());
         }
+        out.reserve_exact(count);
         let form = input.byte()?;
         if depth == DEPTH && matches!(form, DELTA | RUNS | DICTIONARY) {
             return Err(Fault::Form);
@@ -64,13 +85,11 @@ impl NumberDecoder {
             }
             RUNS => {
                 let runs = input.count(1, (count / 2).max(1))?;
-                let mut heads = self.spare.pop().unwrap_or_default();
+                self.column(input, runs, depth + 1, blobs, out)?;
                 let mut lengths = self.spare.pop().unwrap_or_default();
-                self.column(input, runs, depth + 1, blobs, &mut heads)?;
                 self.column(input, runs, depth + 1, blobs, &mut lengths)?;
-                join_runs(&heads, &lengths, count, out)?;
+                spread_runs(&lengths, count, out)?;
                 self.spare.push(lengths);
-                self.spare.push(heads);
             }
             DICTIONARY => {
                 let size = input.count(1, (count / 2).max(1))?;
@@ -86,10 +105,11 @@ impl NumberDecoder {
             BYTES => {
                 let (base, scale) = (input.varint()?, input.varint()?);
                 let width = usize::from(input.byte()?);
-                if !(1..=8).contains(&width) {
+                if !(1..=self.widest).contains(&width) {
                     return Err(Fault::Form);
                 }
                 self.planes.clear();
+                self.planes.reserve_exact(count * width);
                 self.planes.resize(count * width, 0);
                 blobs.decode(input, &mut self.planes)?;
                 out.resize(count, 0);
@@ -117,13 +137,23 @@ fn read_packed(input: &mut Input<'_>, count: usize, out: &mut Vec<u64>) -> Resul
     Ok(())
 }
 
-fn join_runs(heads: &[u64], lengths: &[u64], count: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
-    for (&head, &length) in heads.iter().zip(lengths) {
-        let length = usize::try_from(length).map_err(|_| Fault::Range)?;
-        if length >= count - out.len() {
-            return Err(Fault::Range);
-        }
-        out.resize(out.len() + length + 1, head);
+/// Makes `count` values of the values of runs, in place: a run begins at or behind the place of its value.
+fn spread_runs(lengths: &[u64], count: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
+    let mut left = (count - lengths.len()) as u64;
+    for &length in lengths {
+        left = left.checked_sub(length).ok_or(Fault::Range)?;
     }
-    if out.len() == count { Ok(()) } else { Err(Fault::Range) }
+    if left > 0 {
+        return Err(Fault::Range);
+    }
+    out.resize(count, 0);
+    let mut end = count;
+    for (run, &length) in lengths.iter().enumerate().rev() {
+        // Their sum is that of a vector.
+        let start = end - usize::try_from(length).map_err(|_| Fault::Range)? - 1;
+        let value = out[run];
+        out[start..end].fill(value);
+        end = start;
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use super::super::blob::BlobDecoder;
 use super::super::error::Fault;
 use super::super::input::{Budget, Input};
 use super::super::numbers::NumberDecoder;
+use super::super::table::MAX_DISTINCT;
 use super::vocabulary::MOST_WORDS;
 use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 
@@ -14,6 +15,21 @@ use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 pub(in super::super) struct Span {
     pub(in super::super) start: u32,
     pub(in super::super) length: u32,
+}
+
+impl Span {
+    /// In one integer: spans take the place of lengths and indexes.
+    #[inline]
+    fn pack(self) -> u64 {
+        u64::from(self.start) << 32 | u64::from(self.length)
+    }
+
+    /// What [`Span::pack`] made.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "it is the lower half")]
+    pub(in super::super) fn unpack(packed: u64) -> Self {
+        Span { start: (packed >> 32) as u32, length: packed as u32 }
+    }
 }
 
 /// What a column's strings must be.
@@ -30,7 +46,8 @@ pub(in super::super) struct StringDecoder {
     pub(in super::super) numbers: NumberDecoder,
     pub(in super::super) blobs: BlobDecoder,
     integers: Vec<u64>,
-    distinct: Vec<Span>,
+    /// The strings of a dictionary, as [packed](Span::pack) places in the pool.
+    distinct: Vec<u64>,
     words: WordDecoder,
 }
 
@@ -54,13 +71,13 @@ struct WordDecoder {
     text: Vec<u8>,
     words: Vec<Span>,
     indexes: Vec<u8>,
-    counts: Vec<u64>,
     tails: Vec<u8>,
     tail_lengths: Vec<u64>,
 }
 
 impl StringDecoder {
-    /// Reads a column of `count` strings: their bytes go to the end of `pool`, where they lie replaces `spans`.
+    /// Reads a column of `count` strings: their bytes go to the end of `pool`, where they lie,
+    /// [packed](Span::pack), replaces `spans`.
     pub(in super::super) fn decode(
         &mut self,
         input: &mut Input<'_>,
@@ -68,7 +85,7 @@ impl StringDecoder {
         limits: StringLimits,
         budget: &mut Budget,
         pool: &mut Vec<u8>,
-        spans: &mut Vec<Span>,
+        spans: &mut Vec<u64>,
     ) -> Result<(), Fault> {
         spans.clear();
         if count == 0 {
@@ -81,17 +98,18 @@ impl StringDecoder {
                 self.blobs.decode(input, &mut pool[start as usize..])?;
                 check_text(&pool[start as usize..], limits)?;
                 let length = u32::try_from(length).map_err(|_| Fault::TooLarge)?;
-                spans.resize(count, Span { start, length });
+                spans.reserve_exact(count);
+                spans.resize(count, Span { start, length }.pack());
             }
             DICTIONARY => {
-                let distinct_count = input.count(1, count)?;
+                let distinct_count = input.count(1, count.min(MAX_DISTINCT))?;
                 let mut distinct = std::mem::take(&mut self.distinct);
                 distinct.clear();
                 self.plain(input, distinct_count, limits, budget, pool, &mut distinct)?;
-                self.numbers.decode(input, count, &mut self.blobs, &mut self.integers)?;
-                for &index in &self.integers {
-                    let span = usize::try_from(index).ok().and_then(|index| distinct.get(index));
-                    spans.push(*span.ok_or(Fault::Range)?);
+                self.numbers.decode_narrow(input, count, &mut self.blobs, spans)?;
+                for slot in spans.iter_mut() {
+                    let span = usize::try_from(*slot).ok().and_then(|index| distinct.get(index));
+                    *slot = *span.ok_or(Fault::Range)?;
                 }
                 self.distinct = distinct;
             }
@@ -105,9 +123,9 @@ impl StringDecoder {
     /// How much memory is held, in bytes.
     #[cfg(test)]
     pub(in super::super) fn footprint(&self) -> usize {
-        let WordDecoder { text, words, indexes, counts, tails, tail_lengths } = &self.words;
+        let WordDecoder { text, words, indexes, tails, tail_lengths } = &self.words;
         let words = text.capacity() + indexes.capacity() + tails.capacity() + words.capacity() * 8;
-        let integers = self.integers.capacity() + counts.capacity() + tail_lengths.capacity();
+        let integers = self.integers.capacity() + tail_lengths.capacity();
         (integers + self.distinct.capacity()) * 8 + words + self.numbers.footprint()
     }
 
@@ -118,20 +136,20 @@ impl StringDecoder {
         limits: StringLimits,
         budget: &mut Budget,
         pool: &mut Vec<u8>,
-        spans: &mut Vec<Span>,
+        spans: &mut Vec<u64>,
     ) -> Result<(), Fault> {
-        self.numbers.decode(input, count, &mut self.blobs, &mut self.integers)?;
+        self.numbers.decode_narrow(input, count, &mut self.blobs, spans)?;
         let allowed = limits.shortest as u64..=limits.longest as u64;
-        if !self.integers.iter().all(|length| allowed.contains(length)) {
+        if !spans.iter().all(|length| allowed.contains(length)) {
             return Err(Fault::Range);
         }
         // The lengths are limited, so that their sum cannot overflow.
-        let total = usize::try_from(self.integers.iter().sum::<u64>()).map_err(|_| Fault::TooLarge)?;
+        let total = usize::try_from(spans.iter().sum::<u64>()).map_err(|_| Fault::TooLarge)?;
         let begin = grow(pool, total, budget)?;
         let bytes = &mut pool[begin as usize..];
         self.blobs.decode(input, bytes)?;
         let text = check_text(bytes, limits)?;
-        push_spans(&self.integers, begin, text, spans)
+        place(spans, begin, text)
     }
 
     /// Texts of few words. The budget pays for the texts; the words, their numbers and the tails by themselves are no
@@ -143,18 +161,17 @@ impl StringDecoder {
         limits: StringLimits,
         budget: &mut Budget,
         pool: &mut Vec<u8>,
-        spans: &mut Vec<Span>,
+        spans: &mut Vec<u64>,
     ) -> Result<(), Fault> {
         let distinct = input.count(1, MOST_WORDS)?;
-        self.read_words(input, distinct, count, budget)?;
-        let StringDecoder { integers, words, .. } = self;
+        self.read_words(input, distinct, count, budget, spans)?;
+        let words = &self.words;
         let heads = words.heads();
-        integers.clear();
         let mut occurs = [false; MOST_WORDS];
         let mut numbers = &words.indexes[..];
-        for (&count, &tail) in words.counts.iter().zip(&words.tail_lengths) {
-            // Their sum is the number of indexes.
-            let (own, rest) = numbers.split_at(usize::try_from(count).map_err(|_| Fault::TooLarge)?);
+        for (slot, &tail) in spans.iter_mut().zip(&words.tail_lengths) {
+            // They are counts yet; their sum is the number of indexes.
+            let (own, rest) = numbers.split_at(usize::try_from(*slot).map_err(|_| Fault::TooLarge)?);
             numbers = rest;
             let mut length = tail;
             for &index in own {
@@ -164,30 +181,32 @@ impl StringDecoder {
             if length < limits.shortest as u64 || length > limits.longest as u64 {
                 return Err(Fault::Range);
             }
-            integers.push(length);
+            *slot = length;
         }
         // What does not occur nobody pays for.
         if occurs[..distinct].contains(&false) || occurs[distinct..].contains(&true) {
             return Err(Fault::Range);
         }
-        let total = sum(integers).ok_or(Fault::TooLarge)?;
+        let total = sum(spans).ok_or(Fault::TooLarge)?;
         let begin = grow(pool, total, budget)?;
-        words.write(&heads, begin as usize, pool);
+        words.write(&heads, spans, begin as usize, pool);
         let text = check_text(&pool[begin as usize..], limits)?;
-        push_spans(integers, begin, text, spans)
+        place(spans, begin, text)
     }
 
+    /// Reads the parts of texts: how many words each has, into `counts`.
     fn read_words(
         &mut self,
         input: &mut Input<'_>,
         distinct: usize,
         count: usize,
         budget: &Budget,
+        counts: &mut Vec<u64>,
     ) -> Result<(), Fault> {
         let StringDecoder { numbers, blobs, integers, words, .. } = self;
         let affordable =
             |lengths: &[u64]| sum(lengths).filter(|&sum| sum <= budget.left).ok_or(Fault::TooLarge);
-        numbers.decode(input, distinct, blobs, integers)?;
+        numbers.decode_narrow(input, distinct, blobs, integers)?;
         if integers.contains(&0) {
             return Err(Fault::Range);
         }
@@ -196,10 +215,11 @@ impl StringDecoder {
         words.text.resize(length + STRIDE, 0);
         blobs.decode(input, &mut words.text[..length])?;
         words.words.clear();
-        push_spans(integers, 0, None, &mut words.words)?;
-        numbers.decode(input, count, blobs, &mut words.counts)?;
-        let total = affordable(&words.counts)?;
-        numbers.decode(input, count, blobs, &mut words.tail_lengths)?;
+        place(integers, 0, None)?;
+        words.words.extend(integers.iter().map(|&packed| Span::unpack(packed)));
+        numbers.decode_narrow(input, count, blobs, counts)?;
+        let total = affordable(counts)?;
+        numbers.decode_narrow(input, count, blobs, &mut words.tail_lengths)?;
         words.tails.clear();
         words.tails.resize(affordable(&words.tail_lengths)?, 0);
         blobs.decode(input, &mut words.tails)?;
@@ -226,16 +246,17 @@ impl WordDecoder {
         heads
     }
 
-    /// Writes the texts, for which there is just the room from `end` on.
-    fn write(&self, heads: &Heads, mut end: usize, pool: &mut Vec<u8>) {
+    /// Writes texts of these lengths, for which there is just the room from `end` on.
+    fn write(&self, heads: &Heads, lengths: &[u64], mut end: usize, pool: &mut Vec<u8>) {
         let length = pool.len();
         // A head is copied whole, and what is too much overwritten by what follows.
         pool.resize(length + STRIDE, 0);
-        let (mut numbers, mut tails) = (&self.indexes[..], &self.tails[..]);
-        for (&count, &tail) in self.counts.iter().zip(&self.tail_lengths) {
-            let own;
-            (own, numbers) = numbers.split_at(usize::try_from(count).unwrap_or(0));
-            for &index in own {
+        let (mut numbers, mut tails) = (self.indexes.iter(), &self.tails[..]);
+        for (&length, &tail) in lengths.iter().zip(&self.tail_lengths) {
+            // No word is empty.
+            let words_end = end + usize::try_from(length - tail).unwrap_or(0);
+            while end < words_end {
+                let Some(&index) = numbers.next() else { break };
                 let Head { bytes, length } = heads[usize::from(index)];
                 pool[end..end + STRIDE].copy_from_slice(&bytes);
                 let length = length as usize;
@@ -258,16 +279,15 @@ fn sum(lengths: &[u64]) -> Option<usize> {
     usize::try_from(lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length))?).ok()
 }
 
-/// Strings of these lengths, one after the other from `begin` on. Where they are `text`, each is by itself.
-fn push_spans(lengths: &[u64], begin: u32, text: Option<&str>, spans: &mut Vec<Span>) -> Result<(), Fault> {
+/// Makes of lengths the places of strings, one after the other from `begin` on. Where they are `text`, each is by itself.
+fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Fault> {
     let mut start = begin;
-    spans.reserve(lengths.len());
-    for &length in lengths {
-        let length = u32::try_from(length).map_err(|_| Fault::TooLarge)?;
+    for slot in lengths {
+        let length = u32::try_from(*slot).map_err(|_| Fault::TooLarge)?;
         if text.is_some_and(|text| !text.is_char_boundary((start - begin) as usize)) {
             return Err(Fault::NotText);
         }
-        spans.push(Span { start, length });
+        *slot = Span { start, length }.pack();
         start = start.checked_add(length).ok_or(Fault::TooLarge)?;
     }
     Ok(())

@@ -133,13 +133,14 @@ fn strings_take_the_form_that_suits_them() {
         let length = values.iter().map(Vec::len).sum::<usize>();
         let decode = |limit| {
             let (mut pool, mut spans) = (Vec::new(), Vec::new());
-            let (mut input, mut budget) = (Input { rest: &out }, Budget { left: limit });
+            let (mut input, mut budget) = (Input { rest: &out }, Budget::new(limit));
             StringDecoder::default()
                 .decode(&mut input, views.len(), TEXT, &mut budget, &mut pool, &mut spans)
                 .map(|()| (pool, spans, budget.left))
         };
         let (pool, spans, left) = decode(length).unwrap();
-        let back = spans.iter().map(|span| &pool[span.start as usize..][..span.length as usize]);
+        let back = spans.iter().map(|&packed| strings::Span::unpack(packed));
+        let back = back.map(|span| &pool[span.start as usize..][..span.length as usize]);
         assert!(back.eq(views.iter().copied()), "{name}");
         if form == strings::WORDS || form == strings::PLAIN {
             assert_eq!(left, 0, "{name}");

@@ -4,7 +4,7 @@ use super::*;
 use crate::seal::columns::Fault;
 
 /// The memory that a decoder may hold: so many times the content limit, and a little.
-const MOST: usize = 48;
+const MOST: usize = 24;
 const ENOUGH: usize = 64 * 1024;
 
 /// Decodes, and checks what must hold of the result and of the memory taken.
@@ -130,38 +130,81 @@ fn declarations_are_not_believed() {
     assert!(check(&mut decoder, &mut back, &plaintext, 3, content(&rows)));
 }
 
+/// The head of a block of entries that have 64 subjects each and nothing else.
+fn subjects_of(entries: usize) -> Vec<u8> {
+    let mut bytes = vec![1];
+    push(entries, &mut bytes);
+    bytes.extend([0, 0, 0, 0, 1, 0, b'x']);
+    bytes.extend([0; 12]);
+    bytes.extend([1, 0, 64]);
+    bytes
+}
+
+fn push(value: usize, bytes: &mut Vec<u8>) {
+    bulla_proof::varint::push(value as u64, bytes);
+}
+
+/// A column of `count` zeros in the form of bytes.
+fn wide(count: usize, width: u8, bytes: &mut Vec<u8>) {
+    bytes.extend([5, 0, 1, width, 0]);
+    bytes.extend(std::iter::repeat_n(0, count * usize::from(width)));
+}
+
+/// A column of `count` zeros: a dictionary whose values are runs of runs, and whose indexes are bytes.
+fn nested(count: usize, bytes: &mut Vec<u8>) {
+    bytes.push(4);
+    push(count / 2, bytes);
+    bytes.push(3);
+    push(count / 4, bytes);
+    bytes.extend([0, 0, 3]);
+    push(count / 8, bytes);
+    bytes.extend([0, 1, 0, 1]);
+    wide(count, 4, bytes);
+}
+
 #[test]
 fn columns_in_columns_take_little() {
     // The most values for a byte of content are empty subjects; the most room is taken by columns in columns.
     let entries = 10_000;
     let subjects = entries * 64;
-    let limit = entries * (2 + 8 + 2 + 1 + 64 + ROW_OVERHEAD);
+    let limit = entries * (2 + 8 + 2 + 1 + 64 + ROW_OVERHEAD) + 1;
+    let mut plain = subjects_of(entries);
+    plain.push(2);
+    nested(subjects, &mut plain);
+    // One word, which the last string has.
+    let mut words = subjects_of(entries);
+    words.extend([3, 1, 0, 1, 0, b'y', 3, 2, 5, 0, 1, 1, 0, 0, 1, 5, 0, 1, 4, 0]);
+    let runs = [u32::try_from(subjects).unwrap() - 2, 0].map(u32::to_le_bytes);
+    words.extend((0..4).flat_map(|byte| runs.map(|run| run[byte])));
+    nested(subjects, &mut words);
+    words.extend([0]);
     let (mut decoder, mut back) = (Decoder::new(), Rows::default());
-    for innermost in [&[1, 0, 1][..], &[5, 0, 1, 8]] {
-        let mut bytes = vec![1];
-        let push = |value: usize, bytes: &mut Vec<u8>| bulla_proof::varint::push(value as u64, bytes);
-        push(entries, &mut bytes);
-        bytes.extend([0, 0, 0, 0, 1, 0, b'x']);
-        bytes.extend([0; 12]);
-        bytes.extend([1, 0, 64]);
-        // Plain strings, whose lengths are a dictionary, whose indexes are runs, whose heads are a dictionary.
-        bytes.extend([2, 4]);
-        push(subjects / 2, &mut bytes);
-        bytes.extend([0, 0, 3]);
-        push(subjects / 2, &mut bytes);
-        bytes.push(4);
-        push(subjects / 4, &mut bytes);
-        bytes.extend([0, 0]);
-        bytes.extend(innermost);
-        if innermost[0] == 5 {
-            bytes.push(0);
-            bytes.extend(std::iter::repeat_n(0, subjects / 2 * 8));
-        } else {
-            (0..(subjects / 2).div_ceil(512)).for_each(|_| bytes.extend([0, 0]));
-        }
-        bytes.extend([0, 1]);
-        let plaintext = pad(bytes);
+    for plaintext in [pad(plain), pad(words)] {
         assert!(check(&mut decoder, &mut back, &plaintext, entries, limit));
+        assert!(decoder.footprint() > limit * 8, "{} times", decoder.footprint() / limit);
     }
-    assert!(decoder.footprint() < limit * 32, "{} times", decoder.footprint() / limit);
+    // A dictionary of more strings than any has.
+    for (distinct, fault) in [(1 << 16, Fault::Truncated), ((1 << 16) + 1, Fault::Range)] {
+        let mut dictionary = subjects_of(entries);
+        dictionary.push(1);
+        push(distinct, &mut dictionary);
+        let error = decode(&dictionary, entries, limit).unwrap_err();
+        assert_eq!((error.column, error.fault), ("subject", fault));
+    }
+    // Wider than any length.
+    let mut plain = subjects_of(entries);
+    plain.push(2);
+    wide(subjects, 5, &mut plain);
+    let error = decode(&pad(plain), entries, limit).unwrap_err();
+    assert_eq!((error.column, error.fault), ("subject", Fault::Form));
+}
+
+/// What a value takes of memory does not depend on how long a row may be.
+#[test]
+fn values_are_fewer_than_the_longest_row_has_bytes() {
+    for (entries, most) in [((17 << 20) / 80, true), ((17 << 20) / 80 + 1, false)] {
+        let mut plaintext = subjects_of(entries);
+        plaintext.extend([0, 0]);
+        assert_eq!(decode(&pad(plaintext), entries, 1 << 25).is_ok(), most);
+    }
 }

@@ -345,6 +345,22 @@ fn malformed() -> Vec<Value> {
         ("bytes of no width", Parts::time(2, &[5, 0, 1, 0]), 2, 1000, "time", "Form"),
         ("bytes too wide", Parts::time(2, &[5, 0, 1, 9]), 2, 1000, "time", "Form"),
         (
+            "lengths wider than lengths are",
+            Parts::field(PAYLOAD, &[1, 2, 5, 0, 1, 5]),
+            2,
+            1000,
+            "payload",
+            "Form",
+        ),
+        (
+            "more entries than their values may take",
+            vec![1, 0x80, 0x9f, 0x49],
+            1_200_000,
+            1 << 25,
+            "block",
+            "TooLarge",
+        ),
+        (
             "an empty operation",
             Parts::with(|parts| parts.operation = vec![0, 0]),
             2,
