@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
-/// How much may be under way at once, by the weights that items are given; one more may begin below that.
-pub(crate) const MOST_WEIGHT: u64 = 1 << 30;
+/// How much may be under way at once, by the weights that items are given; one more may begin below that. Enough for sixteen
+/// threads with blocks as writers make them where nobody says otherwise.
+pub(crate) const MOST_WEIGHT: u64 = 4 << 30;
 /// After an item that weighs as much a thread lets its memory go.
-const HEAVY: u64 = MOST_WEIGHT / 8;
+const HEAVY: u64 = MOST_WEIGHT / 16;
 
-/// Takes items from `next`, each with a weight (the most bytes of memory that it may take), applies `work` to them on `threads` threads,
-/// and gives the results to `take` in the items' order, on the calling thread. The first error in that order ends it:
+/// Takes items from `next`, each with a weight (the most bytes of memory that it may take), applies `work` to them on
+/// `threads` threads, and gives the results to `take` in the items' order, on the calling thread. The first error in that order ends it:
 /// where `next` fails, what it gave before is taken first.
 pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     threads: usize,
