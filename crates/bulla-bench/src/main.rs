@@ -184,7 +184,7 @@ impl Command {
             Command::WebAdversarial(run) => appends(Workload::WebAdversarial, run),
             Command::Access(Access { file, run }) => run.session.run(vec![suite::access(&file, &run.knobs)]),
             Command::Integrity(run) => run.session.run(vec![suite::integrity(&run.knobs, run.baseline)]),
-            Command::Slow(run) => run.session.run(vec![suite::slow(&run.knobs)]),
+            Command::Slow(run) => run.session.run(vec![suite::slow(suite::name::SLOW, &run.knobs)]),
             Command::Sizes(run) => run.session.run(suite::sizes(&run.knobs).into()),
             Command::Latency(run) => run.session.run(suite::latency(&run.knobs).into()),
             Command::Limits(run) => run.session.run(suite::limits(&run.knobs)),

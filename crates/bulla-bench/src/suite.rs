@@ -21,9 +21,11 @@ pub(crate) mod name {
     pub(crate) const GDPR_OS: &str = "gdpr, no erasure, os";
     pub(crate) const GDPR_WRITERS: &str = "gdpr, writers";
     pub(crate) const WEB_ONE: &str = "web, 1 producer";
+    pub(crate) const ADVERSARIAL_MAX: &str = "web-adversarial, max";
     pub(crate) const ACCESS: &str = "access";
     pub(crate) const INTEGRITY: &str = "integrity";
     pub(crate) const SLOW: &str = "slow";
+    pub(crate) const SLOW_PLAIN: &str = "slow, no erasure";
     pub(crate) const SIZE_SMALL: &str = "100 B";
     pub(crate) const SIZE_LARGE: &str = "4 KiB";
     pub(crate) const LATENCY_SMALL: &str = "latency, 100 B";
@@ -48,7 +50,7 @@ pub(crate) fn access(file: &Path, knobs: &Knobs) -> Case {
         Effort::Max => vec![(MAX, Effort::Max)],
     };
     let contenders = profiles.into_iter().map(|(name, profile)| {
-        let knobs = Knobs { erasure: Switch::Off, profile, ..knobs.clone() };
+        let knobs = Knobs { erasure: Switch::Off, ..in_profile(profile, knobs) };
         contender(name, Task::Access(file.to_owned()), &knobs)
     });
     case(name::ACCESS, contenders.collect())
@@ -63,8 +65,8 @@ pub(crate) fn integrity(knobs: &Knobs, baseline: bool) -> Case {
     case(name::INTEGRITY, contenders)
 }
 
-pub(crate) fn slow(knobs: &Knobs) -> Case {
-    case(name::SLOW, vec![contender(BULLA, Task::Slow, knobs)])
+pub(crate) fn slow(name: &str, knobs: &Knobs) -> Case {
+    case(name, vec![contender(BULLA, Task::Slow, knobs)])
 }
 
 /// Entries of about 100 bytes and of about 4 KiB: appended, verified, exported.
@@ -109,13 +111,22 @@ pub(crate) fn all(knobs: &Knobs, access_log: Option<&PathBuf>) -> Vec<Case> {
     for workload in [Workload::Web, Workload::WebSubjects, Workload::WebAdversarial] {
         cases.push(appends(workload.name(), workload, knobs, true));
     }
+    let max = in_profile(Effort::Max, knobs);
+    cases.push(appends(name::ADVERSARIAL_MAX, Workload::WebAdversarial, &max, false));
     cases.extend(access_log.map(|file| access(file, knobs)));
     cases.push(integrity(knobs, true));
-    cases.push(slow(knobs));
+    cases.push(slow(name::SLOW, knobs));
+    cases.push(slow(name::SLOW_PLAIN, &Knobs { erasure: Switch::Off, ..knobs.clone() }));
     cases.extend(latency(knobs));
     cases.push(erase(knobs));
     cases.extend(limits(knobs));
     cases
+}
+
+/// `max` has the memory of its own: it needs more than others.
+fn in_profile(profile: Effort, knobs: &Knobs) -> Knobs {
+    let memory = if profile == Effort::Max { None } else { knobs.memory };
+    Knobs { profile, memory, ..knobs.clone() }
 }
 
 fn case(name: &str, contenders: Vec<Contender>) -> Case {

@@ -18,7 +18,7 @@ fn bench(arguments: &[&str]) -> (Value, String) {
 fn bench_in(place: &TempDir, arguments: &[&str]) -> (Value, String) {
     let json = place.path().join("results.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_bulla-bench"));
-    command.args(arguments).args(["--entries", "2000", "--rounds", "1", "--memory", "64"]);
+    command.args(arguments).args(["--entries", "2000", "--rounds", "1", "--memory", "128"]);
     command.arg("--json").arg(&json).arg("--place").arg(place.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
