@@ -6,6 +6,8 @@ from .basics import require
 from .rows import FIELDS, MAX_PAYLOAD, MAX_STRING, MAX_SUBJECTS, NUMBERS, Cursor
 
 MASK = 2**64 - 1
+# How wide integers in columns of strings may be, in bytes.
+OF_STRINGS = 4
 BYTES = ("location", "payload")
 
 # The dictionary of codec 3.
@@ -75,12 +77,12 @@ def chunk(data, count):
     return [offset + (bits >> at * width & (1 << width) - 1) for at in range(count)]
 
 
-def integers(data, count, depth=0):
+def integers(data, count, widest=8, depth=0):
     if not count:
         return []
     form = data.byte()
     require(form < 6 and (depth < 3 or form in (0, 1, 5)), "an integer column has an unknown form")
-    inner = lambda many: integers(data, many, depth + 1)
+    inner = lambda many: integers(data, many, widest, depth + 1)
     if form == 0:
         return [data.varint()] * count
     if form == 2:
@@ -102,7 +104,7 @@ def integers(data, count, depth=0):
         found = [one for at in range(0, count, 512) for one in chunk(data, min(512, count - at))]
     else:
         width = data.byte()
-        require(1 <= width <= 8, "bytes are too wide")
+        require(1 <= width <= widest, "bytes are too wide")
         planes = blob(data, count * width)
         found = [int.from_bytes(planes[at::count], "little") for at in range(count)]
     return [base + scale * one & MASK for one in found]
@@ -117,9 +119,9 @@ def strings(data, count, limit):
         found = [blob(data, within(data.varint(), limit))] * count
     elif form == 1:
         size = data.varint()
-        require(1 <= size <= count, "a dictionary is too large")
+        require(1 <= size <= min(count, 1 << 16), "a dictionary is too large")
         known = plain(data, size, limit)
-        indexes = integers(data, count)
+        indexes = integers(data, count, OF_STRINGS)
         require(max(indexes) < size, "an index is past its dictionary")
         found = [known[index] for index in indexes]
     elif form == 2:
@@ -134,7 +136,7 @@ def words(data, count, limit):
     require(1 <= size <= 256, "a vocabulary has no or too many words")
     known = plain(data, size, MAX_PAYLOAD)
     require(all(known), "a vocabulary has an empty word")
-    counts, tails = integers(data, count), plain(data, count, MAX_PAYLOAD)
+    counts, tails = integers(data, count, OF_STRINGS), plain(data, count, MAX_PAYLOAD)
     width, total = data.byte(), sum(counts)
     if width == 9:
         numbers = blob(data, total)
@@ -158,7 +160,7 @@ def within(length, limit):
 
 
 def plain(data, count, limit):
-    lengths = [within(length, limit) for length in integers(data, count)]
+    lengths = [within(length, limit) for length in integers(data, count, OF_STRINGS)]
     together, at, found = blob(data, sum(lengths)), 0, []
     for length in lengths:
         found.append(together[at:at + length])

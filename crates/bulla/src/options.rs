@@ -296,18 +296,20 @@ impl TryFrom<Options> for Tuning {
         // memory, which is about four times the rows at hand, and zstd's.
         let (staging, quarter) = (memory / 8, memory / 4);
         let working = memory - staging - 2 * quarter;
-        let a_writer = 4 * block_size + compression.memory();
-        let least = if options.writers.is_some() { writers } else { 1 };
-        if least.saturating_mul(a_writer) > working {
+        let per_writer = 4 * block_size + compression.memory();
+        let fewest = if options.writers.is_some() { writers } else { 1 };
+        // What is staged is a block for each writer, one that is being filled, and buffers that producers hold.
+        let needed =
+            (fewest.saturating_mul(per_writer).div_ceil(3)).max((fewest + 2).saturating_mul(block_size));
+        if needed > memory / 8 {
             return Err(Error::invalid(format!(
-                "`memory` of {memory} bytes is too little for {least} writers with blocks of {block_size} bytes and compression \
-                 {level}: raise it to {} or lower the others",
-                (least * a_writer).div_ceil(3) * 8
+                "`memory` of {memory} bytes is too little for {fewest} writers with blocks of {block_size} bytes and \
+                 compression {level}: raise it to {} or lower the others",
+                needed.saturating_mul(8)
             )));
         }
-        let writers = writers.min(working / a_writer);
-        // A block for each writer, one that is being filled, and buffers that producers hold.
-        let most_block_size = (staging / (writers + 2)).min(working / writers / 4);
+        let writers = writers.min(working / per_writer).min(staging / block_size - 2);
+        let most_block_size = (staging / (writers + 2)).min((working / writers - compression.memory()) / 4);
         let buffer_size = BUFFER_SIZE.min(block_size);
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
@@ -471,8 +473,29 @@ mod tests {
                 };
                 assert!((tuning.block_size..=MOST_BLOCK_SIZE).contains(&tuning.most_block_size), "{name}");
                 let staged = tuning.buffers * tuning.buffer_size;
-                assert!(staged >= (writers + 2) * tuning.most_block_size - tuning.buffer_size, "{name}");
+                assert!(
+                    staged >= (tuning.writers + 2) * tuning.most_block_size - tuning.buffer_size,
+                    "{name}"
+                );
             }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_enough() {
+        for (writers, block_size, level) in
+            [(1, 16 << 20, 1), (2, 8 << 20, 1), (16, 1 << 20, 1), (3, 4 << 20, 19)]
+        {
+            let options = |memory: usize| {
+                Options::default().memory(memory).writers(writers).block_size(block_size).compression(level)
+            };
+            let refused = Tuning::try_from(options(64 << 20)).unwrap_err().to_string();
+            let told = refused.split("raise it to ").nth(1).and_then(|rest| rest.split(' ').next());
+            let enough: usize = told.unwrap().parse().unwrap();
+            let tuning = Tuning::try_from(options(enough)).unwrap();
+            assert_eq!((tuning.writers, tuning.block_size), (writers, block_size));
+            assert!(tuning.most_block_size >= block_size, "{writers} {block_size} {level}");
+            assert!(Tuning::try_from(options(enough - 24)).is_err());
         }
     }
 

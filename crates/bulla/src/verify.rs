@@ -373,14 +373,17 @@ pub(crate) fn read_checkpoint(
     Ok(Some(Signed { checkpoint: parsed, anchored, note: bytes }))
 }
 
-/// Frames for the threads to work on: bounded in number, and in what reading them may take.
+/// Frames for the threads to work on: bounded in number, in what reading them may take, and in what they hold.
 pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
     const FRAMES: usize = 4096;
+    /// What is made of a whole batch may be in memory at once.
+    const CONTENT: u64 = 128 << 20;
     let mut batch = Vec::new();
-    let mut weight = 0;
-    while batch.len() < FRAMES && weight < MOST_WEIGHT {
+    let (mut weight, mut content) = (0, 0);
+    while batch.len() < FRAMES && weight < MOST_WEIGHT && content < CONTENT {
         let Some(frame) = walk.next()? else { break };
         weight += most_memory(&frame.commitment);
+        content += 1 << frame.commitment.content_log2;
         batch.push(frame);
     }
     Ok(batch)

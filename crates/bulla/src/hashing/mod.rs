@@ -71,12 +71,14 @@ impl BulkHasher {
         if let Some(parallel) = self.parallel.filter(|_| hash == HashId::Sha256) {
             return self.side_by_side(parallel, next, digests);
         }
-        let message = &mut self.lanes[0].message;
+        let mut message = take(&mut self.lanes[0]).message;
         message.clear();
-        while next(message) {
-            digests.push(hash.hash(&[message]));
+        while next(&mut message) {
+            digests.push(hash.hash(&[&message]));
             message.clear();
         }
+        message.shrink_to(LONGEST);
+        self.lanes[0].message = message;
     }
 
     /// What [`bulla_proof::block_root`] is of `units`, which are empty afterwards.
@@ -186,7 +188,7 @@ impl Lane {
 
     /// Begins with the next message, or hashes it where it is long; false where there is none.
     fn take(&mut self, next: &mut impl FnMut(&mut Vec<u8>) -> bool, digests: &mut Vec<Hash>) -> bool {
-        *self = Lane { message: take(&mut self.message), done: 0, place: digests.len() };
+        (self.done, self.place) = (0, digests.len());
         let message = &mut self.message;
         message.clear();
         if !next(message) {

@@ -212,7 +212,7 @@ mod tests {
         let from_file = settings.iter().filter(|setting| setting.source == SettingSource::File);
         assert_eq!(from_file.map(|setting| setting.name).collect::<Vec<_>>(), ["retries"]);
         let writers = |options: Options| options.settings()[3].value.parse::<usize>().unwrap();
-        assert_eq!(writers(Options::default().memory(64 << 20).block_size(4 << 20)), 1, "what memory allows");
+        assert_eq!(writers(Options::default().memory(96 << 20).block_size(4 << 20)), 1, "what memory allows");
     }
 
     #[test]

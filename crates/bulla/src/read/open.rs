@@ -99,7 +99,8 @@ pub(crate) fn most_memory(commitment: &Commitment) -> u64 {
     /// For each byte of content, and for any block. `docs/format-columns.md`, "Memory of a reader".
     const TIMES: u64 = 24;
     const MOST: u64 = 512 << 20;
-    commitment.body_length + (TIMES << commitment.content_log2).min(MOST)
+    // The body itself, ciphertexts of groups by themselves, and one of them as it is hashed or decrypted.
+    3 * commitment.body_length + (TIMES << commitment.content_log2).min(MOST)
 }
 
 /// Opens blocks one after the other, reusing its working memory.

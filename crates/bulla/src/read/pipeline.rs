@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
-/// How much may be under way at once, by the weights that items are given; one more may begin below that. Enough for sixteen
-/// threads with blocks as writers make them where nobody says otherwise.
+/// How much may be under way at once, by the weights that items are given; one more may begin below that. Of blocks up to
+/// 8 MiB that is twenty, of larger ones ten.
 pub(crate) const MOST_WEIGHT: u64 = 4 << 30;
 /// After an item that weighs as much a thread lets its memory go.
-const HEAVY: u64 = MOST_WEIGHT / 16;
+const HEAVY: u64 = MOST_WEIGHT / 8;
 
 /// Takes items from `next`, each with a weight (the most bytes of memory that it may take), applies `work` to them on
 /// `threads` threads, and gives the results to `take` in the items' order, on the calling thread. The first error in that order ends it:

@@ -210,6 +210,7 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
                     let entries = entries.map(|row| (entry(row), (self.row)(row)));
                     let content = self.groups.content(group);
                     unit::group_head(salt, entries, &content, message);
+                    message.reserve_exact(content.ciphertext.len() + Hash::LENGTH);
                     message.extend_from_slice(content.ciphertext);
                     message.extend_from_slice(content.commitment.as_bytes());
                 }

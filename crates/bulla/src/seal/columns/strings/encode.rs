@@ -124,7 +124,7 @@ impl StringEncoder {
             out.truncate(start);
         }
         let width = self.words.width();
-        out.push(u8::try_from(width).unwrap_or(BYTES));
+        out.push(u8::try_from(width).expect("a number of words has a byte"));
         packed::pack(indexes, width, out);
     }
 
