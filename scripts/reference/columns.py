@@ -114,7 +114,7 @@ def strings(data, count, limit):
     if not count:
         return []
     form = data.byte()
-    require(form < 4, "a string column has an unknown form")
+    require(form < 5, "a string column has an unknown form")
     if form == 0:
         found = [blob(data, within(data.varint(), limit))] * count
     elif form == 1:
@@ -127,7 +127,7 @@ def strings(data, count, limit):
     elif form == 2:
         found = plain(data, count, limit)
     else:
-        found = words(data, count, limit)
+        found = (words if form == 3 else templates)(data, count, limit)
     return found
 
 
@@ -151,6 +151,77 @@ def words(data, count, limit):
     found = [b"".join(known[next(numbers)] for _ in range(many)) + tail for many, tail in zip(counts, tails)]
     for one in found:
         within(len(one), limit)
+    return found
+
+
+def slots(shape, columns):
+    """What stands for itself in a shape, and behind each piece of that its slot's column; none behind the last."""
+    pieces, rest = [], Cursor(shape, "a shape")
+    literal = b""
+    while rest.left():
+        if byte := rest.byte():
+            literal += bytes([byte])
+            continue
+        column = rest.byte()
+        require(column < columns, "a shape has an unknown column")
+        pieces.append((literal, column))
+        literal = b""
+    return pieces + [(literal, None)]
+
+
+def decimal(value):
+    """A run of digits, by its number among all: the shorter ones come first."""
+    digits = 1
+    while value >= 10**digits:
+        value -= 10**digits
+        digits += 1
+    require(digits < 20, "a number has too many digits")
+    return f"{value:0{digits}}".encode()
+
+
+def hexadecimal(value, kind):
+    digits = kind - 1 if kind < 18 else kind - 17
+    require(value < 16**digits, "a number has too many digits")
+    return f"{value:0{digits}{'x' if kind < 18 else 'X'}}".encode()
+
+
+def templates(data, count, limit):
+    columns = data.varint()
+    require(columns <= 256, "templates have too many columns")
+    kinds = data.take(columns)
+    require(all(kind < 34 for kind in kinds), "a column is of an unknown kind")
+    size = data.varint()
+    require(1 <= size <= 256, "templates have no or too many shapes")
+    shapes = plain(data, size, 1 << 16)
+    require(len(b"".join(shapes)) <= 1 << 16, "shapes are too long")
+    shapes = [slots(shape, columns) for shape in shapes]
+    indexes = integers(data, count, OF_STRINGS)
+    require(set(indexes) == set(range(size)), "a shape is unknown, or does not occur")
+    filled = [column for index in indexes for _, column in shapes[index] if column is not None]
+    many = [filled.count(column) for column in range(columns)]
+    require(all(many), "a column has no slot")
+    size, slotted = data.varint(), sum(length for kind, length in zip(kinds, many) if not kind)
+    require(size <= min(slotted, 1 << 16), "templates have too many words")
+    known = plain(data, size, MAX_PAYLOAD)
+    values = [integers(data, length, 8 if kind else OF_STRINGS) for kind, length in zip(kinds, many)]
+    numbers = [number for kind, column in zip(kinds, values) if not kind for number in column]
+    require(set(numbers) | {0} == set(range(size + 1)), "a word is unknown, or does not occur")
+    spelled = plain(data, numbers.count(0), MAX_PAYLOAD)
+    require(all(known) and all(spelled), "a word is empty")
+    spelled = iter(spelled)
+
+    def text(kind, value):
+        if kind:
+            return decimal(value) if kind == 1 else hexadecimal(value, kind)
+        return known[value - 1] if value else next(spelled)
+
+    # As lists, so that words are spelled column by column.
+    values = [iter([text(kind, value) for value in column]) for kind, column in zip(kinds, values)]
+    found = []
+    for index in indexes:
+        pieces = [literal + (b"" if column is None else next(values[column])) for literal, column in shapes[index]]
+        within(sum(map(len, pieces)), limit)
+        found.append(b"".join(pieces))
     return found
 
 

@@ -193,13 +193,23 @@ fn no_secret_is_printed() {
 /// `scripts/reference_check.py` opens the groups that this implementation has sealed, and prints the same lines.
 #[test]
 fn another_implementation_opens_the_same() {
-    let mut world = World::compressed(world::rows(120), Compression::NONE);
+    // Somebody's locations are enough for templates.
+    let location = |number: u32| format!("order/{}/{:08x}.pdf", number * 7, number.wrapping_mul(0x9e37_79b9));
+    let mut rows = world::rows(120);
+    rows.extend((0..80).map(|number| {
+        let location = location(number);
+        let entry = Entry::new("read", &location).time(number.into()).subject("user_9");
+        let mut row = vec![0; entry.measure().unwrap()];
+        entry.encode(0, &mut row);
+        row
+    }));
+    let mut world = World::compressed(rows, Compression::NONE);
     world.register.erased.insert("user_3".to_owned());
     let (opener, commitment) = (world.open_groups(None), &world.sealed.commitment);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file.proof");
-    for rows in [vec![3], (0..120).collect(), some_rows(1, 120)] {
+    for rows in [vec![3], (0..200).collect(), some_rows(1, 120)] {
         let (proof, key) = prove(disclose(&opener, commitment, &rows).unwrap()).unwrap();
         let mut lines = Vec::new();
         open_proof(&proof.verify(Some(&key)).unwrap(), |disclosed| {

@@ -70,6 +70,14 @@ impl Budget {
         self.take(bytes)
     }
 
+    /// Counts values that strings are made of, at least two bytes of them for each: those pay for them when they are made.
+    pub(super) fn hold(&mut self, values: u64) -> Result<(), Fault> {
+        let bytes = usize::try_from(values).ok().and_then(|values| values.checked_mul(2));
+        let bytes = bytes.filter(|&bytes| bytes <= self.left).ok_or(Fault::TooLarge)?;
+        self.values = self.values.checked_sub(bytes).ok_or(Fault::TooLarge)?;
+        Ok(())
+    }
+
     /// Whether so many values could be paid for.
     pub(super) fn affords_values(&self, values: usize) -> bool {
         values <= self.left.min(self.values)

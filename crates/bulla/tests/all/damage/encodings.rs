@@ -23,7 +23,7 @@ const BLOB: &str = "blob";
 
 /// All that there are.
 pub(crate) fn every() -> BTreeSet<Encoding> {
-    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 3), (BLOB, 3)];
+    let kinds = [(PRESENCE, 2), (INTEGERS, 5), (STRINGS, 4), (BLOB, 3)];
     kinds.into_iter().flat_map(|(kind, last)| (0..=last).map(move |tag| (kind, tag))).collect()
 }
 
@@ -44,7 +44,10 @@ pub(crate) fn append(producer: &mut Producer, number: u64) {
     // A text of two words.
     let words = (0..64).map(|at| if noise[at / 8] >> (at % 8) & 1 == 0 { "the" } else { "data" });
     let words = words.collect::<Vec<_>>().join(" ");
-    let mut entry = Entry::new("read", &location).subject(&subject).processor("shop");
+    // Of one shape, and never the same: templates.
+    let stream =
+        format!("order/{number}/{:02x}{:02x}{:02x}{:02x}", noise[10], noise[11], noise[12], noise[13]);
+    let mut entry = Entry::new("read", &location).subject(&subject).processor("shop").stream(&stream);
     // A few wide values in no order: a dictionary.
     entry = entry.status([200, 404, 1 << 30][usize::from(noise[2] % 3)]);
     // Few changes: runs.
@@ -263,13 +266,39 @@ impl Columns<'_> {
                     width => drop(self.bytes((numbers * usize::from(width)).div_ceil(8))),
                 }
             }
-            _ => self.plain(count),
+            4 => self.templates(count),
+            _ => drop(self.plain(count)),
         }
     }
 
-    fn plain(&mut self, count: usize) {
+    fn plain(&mut self, count: usize) -> Vec<Vec<u8>> {
         let lengths = self.integers(count);
-        self.blob(lengths.iter().sum::<u64>() as usize);
+        let together = self.blob(lengths.iter().sum::<u64>() as usize);
+        let mut rest = &together[..];
+        let string = |length: u64| rest.split_off(..length as usize).unwrap().to_vec();
+        lengths.into_iter().map(string).collect()
+    }
+
+    fn templates(&mut self, count: usize) {
+        let columns = self.varint() as usize;
+        let kinds = self.bytes(columns);
+        let size = self.varint() as usize;
+        let shapes = self.plain(size);
+        let mut lengths = vec![0; columns];
+        for index in self.integers(count) {
+            let mut shape = shapes[index as usize].iter();
+            while shape.by_ref().any(|&byte| byte == 0) {
+                lengths[usize::from(*shape.next().unwrap())] += 1;
+            }
+        }
+        let words = self.varint() as usize;
+        self.plain(words);
+        let mut spelled = 0;
+        for (kind, length) in kinds.into_iter().zip(lengths) {
+            let zeros = self.integers(length).into_iter().filter(|&value| value == 0);
+            spelled += if kind == 0 { zeros.count() } else { 0 };
+        }
+        self.plain(spelled);
     }
 
     fn blob(&mut self, length: usize) -> Vec<u8> {

@@ -76,7 +76,9 @@ fn the_whole_log_has_everything() {
 fn the_log_with_groups_has_every_kind_of_them() {
     let made = grouped();
     let (_, in_groups) = encodings::reached(&made.image, &Layout::of(&made.image));
-    // Lengths of a few strings are the only integers in a group, and are packed unless all are the same.
-    let others = encodings::every().into_iter().filter(|(kind, _)| *kind != "integers");
+    // Lengths of a few strings are the only integers in a group, and are packed unless all are the same. Few strings are not
+    // written in templates.
+    let others = encodings::every().into_iter();
+    let others = others.filter(|encoding| encoding.0 != "integers" && *encoding != ("strings", 4));
     assert_eq!(in_groups, others.chain([("integers", 0), ("integers", 1)]).collect());
 }

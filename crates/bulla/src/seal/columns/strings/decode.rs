@@ -7,8 +7,9 @@ use super::super::error::Fault;
 use super::super::input::{Budget, Input};
 use super::super::numbers::NumberDecoder;
 use super::super::table::MAX_DISTINCT;
+use super::templates::{Source, TemplateDecoder};
 use super::vocabulary::MOST_WORDS;
-use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
+use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, TEMPLATES, WORDS, packed};
 
 /// Where a string lies in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub(in super::super) struct Span {
 impl Span {
     /// In one integer: spans take the place of lengths and indexes.
     #[inline]
-    fn pack(self) -> u64 {
+    pub(super) fn pack(self) -> u64 {
         u64::from(self.start) << 32 | u64::from(self.length)
     }
 
@@ -49,6 +50,7 @@ pub(in super::super) struct StringDecoder {
     /// The strings of a dictionary, as [packed](Span::pack) places in the pool.
     distinct: Vec<u64>,
     words: WordDecoder,
+    templates: TemplateDecoder,
 }
 
 /// How many bytes a short word is copied as.
@@ -115,6 +117,11 @@ impl StringDecoder {
             }
             PLAIN => self.plain(input, count, limits, budget, pool, spans)?,
             WORDS => self.words(input, count, limits, budget, pool, spans)?,
+            TEMPLATES => {
+                let StringDecoder { numbers, blobs, templates, .. } = self;
+                let mut source = Source { input, numbers, blobs };
+                templates.decode(&mut source, count, limits, budget, pool, spans)?;
+            }
             _ => return Err(Fault::Form),
         }
         Ok(())
@@ -126,7 +133,10 @@ impl StringDecoder {
         let WordDecoder { text, words, indexes, tails, tail_lengths } = &self.words;
         let words = text.capacity() + indexes.capacity() + tails.capacity() + words.capacity() * 8;
         let integers = self.integers.capacity() + tail_lengths.capacity();
-        (integers + self.distinct.capacity()) * 8 + words + self.numbers.footprint()
+        (integers + self.distinct.capacity()) * 8
+            + words
+            + self.numbers.footprint()
+            + self.templates.footprint()
     }
 
     fn plain(
@@ -275,12 +285,12 @@ impl WordDecoder {
 }
 
 /// The sum of lengths, if it is one.
-fn sum(lengths: &[u64]) -> Option<usize> {
+pub(super) fn sum(lengths: &[u64]) -> Option<usize> {
     usize::try_from(lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length))?).ok()
 }
 
 /// Makes of lengths the places of strings, one after the other from `begin` on. Where they are `text`, each is by itself.
-fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Fault> {
+pub(super) fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Fault> {
     let mut start = begin;
     for slot in lengths {
         let length = u32::try_from(*slot).map_err(|_| Fault::TooLarge)?;
@@ -294,7 +304,7 @@ fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Faul
 }
 
 /// Adds `length` zeros to the pool: where they begin.
-fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Result<u32, Fault> {
+pub(super) fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Result<u32, Fault> {
     budget.take(length)?;
     let start = u32::try_from(pool.len()).map_err(|_| Fault::TooLarge)?;
     u32::try_from(pool.len() + length).map_err(|_| Fault::TooLarge)?;
@@ -303,7 +313,7 @@ fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Result<u32, F
 }
 
 /// The bytes as text, where they have to be text that is not ASCII.
-fn check_text(bytes: &[u8], limits: StringLimits) -> Result<Option<&str>, Fault> {
+pub(super) fn check_text(bytes: &[u8], limits: StringLimits) -> Result<Option<&str>, Fault> {
     if !limits.text || bytes.is_ascii() {
         return Ok(None);
     }

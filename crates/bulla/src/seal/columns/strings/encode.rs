@@ -3,6 +3,7 @@
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
 use super::super::table::{Table, is_hopeless};
+use super::templates::Templates;
 use super::words::Words;
 use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
 use crate::seal::account::Account;
@@ -26,6 +27,7 @@ pub(in super::super) struct StringEncoder {
     lengths: Vec<u64>,
     bytes: Vec<u8>,
     words: Words,
+    templates: Templates,
     met: Met,
 }
 
@@ -72,7 +74,7 @@ impl StringEncoder {
         } else if self.words.split_all(strings) {
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
-        } else {
+        } else if !self.templates.encode(strings, numbers, blobs, out) {
             out.push(PLAIN);
             self.plain(strings.iter().copied(), numbers, blobs, out);
         }

@@ -6,12 +6,14 @@
 //! | 1 | dictionary | varint number of distinct strings; those, as in form 2; integer column of indexes |
 //! | 2 | plain | integer column of lengths; blob of all strings, one after the other |
 //! | 3 | words | varint number of words; those, as in form 2; integer column of how many words each string has; the strings' tails, as in form 2; u8 width; the words' numbers |
+//! | 4 | templates | varint number of columns, and their kinds; varint number of shapes; those, as in form 2; integer column of each string's shape; varint number of words; those, as in form 2; the columns, each an integer column; the words that are spelled, as in form 2 |
 //!
 //! A column of no strings takes no bytes.
 
 mod decode;
 mod encode;
 mod packed;
+mod templates;
 mod vocabulary;
 mod words;
 
@@ -22,6 +24,7 @@ pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;
 pub(super) const PLAIN: u8 = 2;
 pub(super) const WORDS: u8 = 3;
+pub(super) const TEMPLATES: u8 = 4;
 
 /// In place of a width: the numbers of words are a blob of a byte each.
 const BYTES: u8 = 9;

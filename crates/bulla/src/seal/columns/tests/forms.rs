@@ -98,6 +98,16 @@ fn strings_take_the_form_that_suits_them() {
         (0..3000).map(|_| format!("{:016x}", random.below(u64::MAX)).into_bytes()).collect();
     let pool: Vec<Vec<u8>> =
         (0..20_000).map(|_| format!("address {}", random.below(5000)).into_bytes()).collect();
+    let mut path =
+        |_: u32| format!("/{}/{:016x}.dll", random.below(1 << 20), random.below(u64::MAX)).into_bytes();
+    let paths: Vec<Vec<u8>> = (0..3000).map(&mut path).collect();
+    let few_paths = paths[..63].to_vec();
+    let long_paths: Vec<Vec<u8>> = paths.chunks(50).map(|paths| paths.concat()).collect();
+    // Around them each is a shape by itself.
+    let title = |number: u32| (0..24).flat_map(|bit| [b'q', b"-_/."[(number >> bit & 3) as usize]]).collect();
+    let middle = (0..6000_u32)
+        .map(|at| if (2700..3300).contains(&at) { path(at) } else { title(at.wrapping_mul(2_654_435_769)) });
+    let middle: Vec<Vec<u8>> = middle.collect();
     let mut texts = |words: &[&str], length| -> Vec<Vec<u8>> {
         let mut text = || {
             let mut text = std::iter::repeat_with(|| words[random.below(words.len() as u64) as usize]);
@@ -123,6 +133,10 @@ fn strings_take_the_form_that_suits_them() {
         ("few", strings::DICTIONARY, few),
         ("pool", strings::DICTIONARY, pool),
         ("unique", strings::PLAIN, unique),
+        ("paths", strings::TEMPLATES, paths),
+        ("too few paths", strings::PLAIN, few_paths),
+        ("long strings of numbers", strings::PLAIN, long_paths),
+        ("paths in the middle only", strings::PLAIN, middle),
         ("empty or not", strings::PLAIN, vec![Vec::new(), b"a".to_vec(), b"b".to_vec()]),
     ] {
         let views: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();

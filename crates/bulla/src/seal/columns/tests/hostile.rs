@@ -150,13 +150,13 @@ fn wide(count: usize, width: u8, bytes: &mut Vec<u8>) {
     bytes.extend(std::iter::repeat_n(0, count * usize::from(width)));
 }
 
-/// A column of `count` zeros: a dictionary whose values are runs of runs, and whose indexes are bytes.
-fn nested(count: usize, bytes: &mut Vec<u8>) {
+/// A column of `count` such values: a dictionary whose values are runs of runs, and whose indexes are bytes.
+fn nested(count: usize, value: u8, bytes: &mut Vec<u8>) {
     bytes.push(4);
     push(count / 2, bytes);
     bytes.push(3);
     push(count / 4, bytes);
-    bytes.extend([0, 0, 3]);
+    bytes.extend([0, value, 3]);
     push(count / 8, bytes);
     bytes.extend([0, 1, 0, 1]);
     wide(count, 4, bytes);
@@ -170,13 +170,13 @@ fn columns_in_columns_take_little() {
     let limit = entries * (2 + 8 + 2 + 1 + 64 + ROW_OVERHEAD) + 1;
     let mut plain = subjects_of(entries);
     plain.push(2);
-    nested(subjects, &mut plain);
+    nested(subjects, 0, &mut plain);
     // One word, which the last string has.
     let mut words = subjects_of(entries);
     words.extend([3, 1, 0, 1, 0, b'y', 3, 2, 5, 0, 1, 1, 0, 0, 1, 5, 0, 1, 4, 0]);
     let runs = [u32::try_from(subjects).unwrap() - 2, 0].map(u32::to_le_bytes);
     words.extend((0..4).flat_map(|byte| runs.map(|run| run[byte])));
-    nested(subjects, &mut words);
+    nested(subjects, 0, &mut words);
     words.extend([0]);
     let (mut decoder, mut back) = (Decoder::new(), Rows::default());
     for plaintext in [pad(plain), pad(words)] {
@@ -197,6 +197,31 @@ fn columns_in_columns_take_little() {
     wide(subjects, 5, &mut plain);
     let error = decode(&pad(plain), entries, limit).unwrap_err();
     assert_eq!((error.column, error.fault), ("subject", Fault::Form));
+}
+
+#[test]
+fn slots_take_little() {
+    // Strings of two bytes for each slot: all of them are words, and spelled, in columns in columns.
+    let (entries, slots) = (32, 1 << 15);
+    let values = entries * slots;
+    let mut templates = vec![1];
+    push(entries, &mut templates);
+    templates.extend([0, 0, 0, 0, 1, 0, b'x']);
+    templates.extend([0; 11]);
+    templates.extend([1, 4, 1, 0, 1, 0]);
+    push(2 * slots, &mut templates);
+    templates.push(0);
+    templates.extend(vec![0; 2 * slots]);
+    templates.extend([0, 0, 0]);
+    nested(values, 0, &mut templates);
+    nested(values, 2, &mut templates);
+    templates.push(0);
+    templates.extend(vec![b'y'; 2 * values]);
+    templates.push(0);
+    let limit = 2 * values + entries * (2 + 8 + 2 + 4 + ROW_OVERHEAD);
+    let (mut decoder, mut back) = (Decoder::new(), Rows::default());
+    assert!(check(&mut decoder, &mut back, &pad(templates), entries, limit));
+    assert!(decoder.footprint() > limit * 12, "{} times", decoder.footprint() / limit);
 }
 
 /// What a value takes of memory does not depend on how long a row may be.

@@ -4,6 +4,8 @@
 //!
 //! `BULLA_WRITE_VECTORS=1 cargo test` writes them anew.
 
+mod templates;
+
 use super::*;
 use crate::seal::columns::PERSONAL;
 use crate::seal::columns::blob::{BlobEncoder, TABLED};
@@ -134,6 +136,19 @@ fn inputs() -> Vec<(&'static str, Vec<Vec<u8>>)> {
                     (0..12).map(|word| ["the", "data", "a"][(scattered(index * 12 + word) % 3) as usize]);
                 let text = words.collect::<Vec<_>>().join(" ");
                 row(&Entry::new("op", "").time(1000).payload(&text))
+            }),
+        ),
+        (
+            "templates",
+            rows(64, &|index| {
+                let number = scattered(index);
+                let location = format!(
+                    "order/{}/{:03}/{number:010x}.{}",
+                    2020 + index / 8,
+                    index,
+                    ["pdf", "xml"][index as usize % 2]
+                );
+                row(&Entry::new("op", &location).time(1000))
             }),
         ),
         (
@@ -281,6 +296,7 @@ fn made_by_hand() -> Vec<Value> {
         ),
     ]
     .into_iter()
+    .chain(templates::made_by_hand())
     .map(|(name, plaintext, rows)| {
         let rows: Vec<String> = rows.iter().map(|row| hex(row)).collect();
         json!({ "name": name, "plaintext": hex(&plaintext), "rows": rows })
@@ -384,7 +400,7 @@ fn malformed() -> Vec<Value> {
             "operation",
             "Range",
         ),
-        ("unknown string form", Parts::with(|parts| parts.operation[0] = 4), 2, 1000, "operation", "Form"),
+        ("unknown string form", Parts::with(|parts| parts.operation[0] = 5), 2, 1000, "operation", "Form"),
         ("no vocabulary", Parts::field(PAYLOAD, &[1, 3, 0]), 2, 1000, "payload", "Range"),
         ("a vocabulary of 257", Parts::field(PAYLOAD, &[1, 3, 0x81, 2]), 2, 1000, "payload", "Range"),
         ("an empty word", words(|at| at[3..6].copy_from_slice(&[0, 0, 0])), 2, 1000, "payload", "Range"),
@@ -588,6 +604,7 @@ fn malformed() -> Vec<Value> {
     ];
     let mut dirty = Parts::field(STATUS, &[1, 0, 200, 1]);
     *dirty.last_mut().unwrap() = 1;
+    cases.extend(templates::malformed(tight));
     cases.push(("padding that is not zero", dirty, 2, 1000, "block", "Padding"));
     cases
         .into_iter()

@@ -1,0 +1,103 @@
+//! Strings numbered in the order in which they are met, each kept once.
+
+use super::super::super::table::Table;
+use foldhash::fast::FixedState;
+use std::hash::{BuildHasher, Hasher};
+
+/// Holds only memory to be used again.
+#[derive(Default)]
+pub(super) struct Distinct {
+    table: Table,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Distinct {
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: usize) -> &[u8] {
+        get(&self.text, &self.ends, number)
+    }
+
+    /// Whether that is the number of a string.
+    #[inline]
+    pub(super) fn is(&self, number: usize, string: &[u8]) -> bool {
+        is_same(self.get(number), string)
+    }
+
+    /// The number of a string, the next one where it is new; `None` where the table will not take it.
+    #[inline]
+    pub(super) fn number(&mut self, string: &[u8]) -> Option<usize> {
+        const HASH: FixedState = FixedState::with_seed(0x7368_6170_6573);
+        let mut hasher = HASH.build_hasher();
+        hasher.write(string);
+        // The table wants its high bits as good as its low ones.
+        let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let Distinct { table, text, ends } = self;
+        let number = table.number(hash, |number| is_same(get(text, ends, number), string))?;
+        if number == ends.len() {
+            self.add(string);
+        }
+        Some(number)
+    }
+
+    /// Adds a string as if it was new, and by itself: its number. From then on the table is not to be asked for others.
+    pub(super) fn add(&mut self, string: &[u8]) -> usize {
+        self.text.extend_from_slice(string);
+        self.ends.push(self.text.len());
+        self.ends.len() - 1
+    }
+}
+
+#[inline]
+fn get<'a>(text: &'a [u8], ends: &[usize], number: usize) -> &'a [u8] {
+    let start = if number == 0 { 0 } else { ends[number - 1] };
+    &text[start..ends[number]]
+}
+
+/// Whether two strings are the same. Most are short, and then this calls nothing.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match one.len() {
+        0..4 => one.iter().eq(other),
+        4..8 => one.first_chunk::<4>() == other.first_chunk() && one.last_chunk::<4>() == other.last_chunk(),
+        8..=16 => {
+            one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk()
+        }
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_that_differ_in_a_byte_are_not_the_same() {
+        let mut distinct = Distinct::default();
+        distinct.clear();
+        for length in 0..40 {
+            let string = vec![b'x'; length];
+            assert_eq!(distinct.number(&string), Some(length));
+            for place in 0..length {
+                let mut other = string.clone();
+                other[place] = b'y';
+                assert!(!is_same(&string, &other), "{place} of {length}");
+            }
+        }
+        assert!((0..40).all(|length| distinct.number(&vec![b'x'; length]) == Some(length)));
+        assert!((0..40).all(|length| distinct.is(length, &vec![b'x'; length])));
+    }
+}

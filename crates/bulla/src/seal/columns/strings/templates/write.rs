@@ -1,0 +1,192 @@
+//! Chooses whether strings are written in templates, and writes them.
+
+use super::super::super::blob::BlobEncoder;
+use super::super::super::numbers::NumberEncoder;
+use super::super::TEMPLATES;
+use super::kind::Kind;
+use super::split::Split;
+use bulla_proof::varint;
+
+/// With fewer strings there is nothing to learn from.
+const FEWEST: usize = 64;
+/// Longer strings, on average, are for compressors.
+const LONGEST: usize = 1024;
+/// How many strings stand for all when templates are tried against a compressor.
+const SAMPLE: usize = 256;
+/// How many words stand for all of a column when it is asked whether they are many.
+const DISTINCT: usize = 512;
+
+/// Writes strings in templates. Holds only memory to be used again.
+#[derive(Default)]
+pub(in super::super) struct Templates {
+    split: Split,
+    /// By word that was met, one more than its number in the dictionary, or 0 for one that is spelled.
+    numbers: Vec<u32>,
+    values: Vec<u64>,
+    texts: Texts,
+}
+
+/// Strings, one after the other.
+#[derive(Default)]
+struct Texts {
+    text: Vec<u8>,
+    lengths: Vec<u64>,
+}
+
+impl Texts {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.lengths.clear();
+    }
+
+    fn push(&mut self, string: &[u8]) {
+        self.text.extend_from_slice(string);
+        self.lengths.push(string.len() as u64);
+    }
+
+    /// Appends them as plain strings.
+    fn write(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+        numbers.encode(&self.lengths, blobs, out);
+        blobs.encode(&self.text, out);
+    }
+}
+
+impl Templates {
+    /// Appends a column of `strings`, with its form, where it is a tenth smaller than plain; says whether it did. A sample
+    /// from the middle is written both ways first.
+    pub(in super::super) fn encode(
+        &mut self,
+        strings: &[&[u8]],
+        numbers: &mut NumberEncoder,
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let total: usize = strings.iter().map(|string| string.len()).sum();
+        if strings.len() < FEWEST || total > strings.len() * LONGEST {
+            return false;
+        }
+        let sample = &strings[strings.len().saturating_sub(SAMPLE) / 2..];
+        let sample = &sample[..sample.len().min(SAMPLE)];
+        let sampled: usize = sample.iter().map(|string| string.len()).sum();
+        let start = out.len();
+        let Some(mut dictionary) = self.encode_all(sample, numbers, blobs, out) else { return false };
+        let end = out.len();
+        self.plain(sample, numbers, blobs, out);
+        let plain = (out.len() - end) as u64;
+        out.truncate(end);
+        let pays = |length: usize, plain: u64| (length as u64) < plain - plain / 10;
+        let mut pay = pays(end - start, plain);
+        if pay && sample.len() < strings.len() {
+            out.truncate(start);
+            let length = self.encode_all(strings, numbers, blobs, out);
+            self.split.release();
+            dictionary = length.unwrap_or_default();
+            // What is in the middle need not be so elsewhere.
+            pay = length.is_some() && pays(out.len() - start, plain * total as u64 / sampled.max(1) as u64);
+        }
+        if pay {
+            blobs.account.dictionaries += dictionary;
+        } else {
+            out.truncate(start);
+        }
+        pay
+    }
+
+    /// Appends a column of `strings`: how much of it are shapes and the dictionary. `None` where they are not to be split; then
+    /// nothing is appended.
+    pub(super) fn encode_all(
+        &mut self,
+        strings: &[&[u8]],
+        numbers: &mut NumberEncoder,
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let total = strings.iter().map(|string| string.len()).sum();
+        self.split.split(strings, total).then(|| self.write(numbers, blobs, out))
+    }
+
+    fn plain(
+        &mut self,
+        strings: &[&[u8]],
+        numbers: &mut NumberEncoder,
+        blobs: &mut BlobEncoder,
+        out: &mut Vec<u8>,
+    ) {
+        self.texts.clear();
+        strings.iter().for_each(|string| self.texts.push(string));
+        self.texts.write(numbers, blobs, out);
+    }
+
+    /// Appends what was split: how much of that are shapes and the dictionary.
+    fn write(&mut self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        let shapes = &self.split.shapes;
+        out.push(TEMPLATES);
+        varint::push(shapes.kinds().len() as u64, out);
+        out.extend(shapes.kinds());
+        varint::push(shapes.lengths.len() as u64, out);
+        numbers.encode(&shapes.lengths, blobs, out);
+        blobs.encode(&shapes.text, out);
+        let mut dictionary = out.len() - start;
+        numbers.encode_indexes(&self.split.indexes, blobs, out);
+        let start = out.len();
+        self.number_words();
+        varint::push(self.texts.lengths.len() as u64, out);
+        self.texts.write(numbers, blobs, out);
+        dictionary += out.len() - start;
+        self.write_columns(numbers, blobs, out);
+        dictionary
+    }
+
+    /// Numbers the words that occur more than once: they are `texts`.
+    fn number_words(&mut self) {
+        let Templates { split, numbers, texts, .. } = self;
+        texts.clear();
+        numbers.clear();
+        for (word, &count) in split.words.occurrences.iter().enumerate() {
+            if count > 1 {
+                texts.push(split.words.met.get(word));
+            }
+            let number = if count > 1 { texts.lengths.len() } else { 0 };
+            numbers.push(u32::try_from(number).expect("a dictionary is smaller than its table"));
+        }
+    }
+
+    /// Appends the columns, then the words that are spelled.
+    fn write_columns(&mut self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+        let Templates { split, numbers: known, values, texts } = self;
+        texts.clear();
+        for (kind, column) in split.shapes.kinds().zip(&split.columns) {
+            if kind != Kind::Word.byte() {
+                numbers.encode(column, blobs, out);
+                continue;
+            }
+            values.clear();
+            for &word in column {
+                let word = usize::try_from(word).expect("words are in memory");
+                if known[word] == 0 {
+                    texts.push(split.words.met.get(word));
+                }
+                values.push(u64::from(known[word]));
+            }
+            if !blobs.is_patient() && are_many(values) {
+                numbers.encode_indexes(values, blobs, out);
+            } else {
+                numbers.encode(values, blobs, out);
+            }
+        }
+        texts.write(numbers, blobs, out);
+    }
+}
+
+/// Whether so many words are different, of some from the middle, that a dictionary of their numbers is not worth its time.
+fn are_many(values: &[u64]) -> bool {
+    let from = values.len().saturating_sub(DISTINCT) / 2;
+    let mut met = [false; 8 * DISTINCT];
+    let sample = values[from..].iter().take(DISTINCT);
+    let different = sample.filter(|&&value| {
+        let place = usize::try_from(value % (8 * DISTINCT) as u64).unwrap_or(0);
+        !std::mem::replace(&mut met[place], true)
+    });
+    different.count() > DISTINCT / 2
+}
