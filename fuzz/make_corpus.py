@@ -182,7 +182,8 @@ def main():
             plaintext = bytes.fromhex(case.get("plaintext") or case.get("bytes") or "")
             rows = case.get("rows") or []
             count = case.get("entries", len(rows) if isinstance(rows, list) else 1)
-            write("block", f"{name[:-5]}-{index}", int(count).to_bytes(2, "little") + plaintext)
+            if count < 1 << 16:
+                write("block", f"{name[:-5]}-{index}", int(count).to_bytes(2, "little") + plaintext)
     for index, content in enumerate(hex_strings(vectors("proof/rows.json"))):
         write("row", f"row-{index}", content)
     write_proofs(vectors("proof/proofs.json"), vectors("proof/groups.json"))
