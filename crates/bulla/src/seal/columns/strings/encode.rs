@@ -107,7 +107,7 @@ impl StringEncoder {
     }
 
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
-        let Words { vocabulary, indexes, counts, tails, tail_lengths } = &self.words;
+        let Words { vocabulary, indexes, counts, tails, tail_lengths, .. } = &self.words;
         let start = out.len();
         varint::push(vocabulary.lengths.len() as u64, out);
         numbers.encode(&vocabulary.lengths, blobs, out);

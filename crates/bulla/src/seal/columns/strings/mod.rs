@@ -13,12 +13,34 @@
 mod decode;
 mod encode;
 mod packed;
+#[cfg(target_arch = "x86_64")]
+#[path = "avx512.rs"]
+mod parallel;
 mod templates;
 mod vocabulary;
 mod words;
 
 pub(super) use decode::{Span, StringDecoder, StringLimits};
 pub(super) use encode::StringEncoder;
+
+#[cfg(not(target_arch = "x86_64"))]
+mod parallel {
+    use super::vocabulary::Vocabulary;
+
+    /// A processor that can: none.
+    #[derive(Clone, Copy)]
+    pub(super) enum Parallel {}
+
+    impl Parallel {
+        pub(super) fn detect() -> Option<Parallel> {
+            None
+        }
+
+        pub(super) fn number_words(self, _: &[u8], _: &mut Vocabulary, _: &mut Vec<u8>) -> Option<usize> {
+            match self {}
+        }
+    }
+}
 
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;

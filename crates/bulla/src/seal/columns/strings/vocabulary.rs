@@ -8,19 +8,25 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The most words of a vocabulary.
 pub(super) const MOST_WORDS: usize = 256;
-/// Slots of the table: twice the words.
+/// Slots of the table: eight times the words, so that hardly any is away from home.
 const SLOTS: usize = 1 << SLOTS_LOG2;
-const SLOTS_LOG2: u32 = MOST_WORDS.ilog2() + 1;
+const SLOTS_LOG2: u32 = MOST_WORDS.ilog2() + 3;
 /// The most steps of a look-up: hostile words cost a vocabulary, not time.
 const MAX_PROBES: usize = 64;
-/// In a slot without a word: no key.
-const EMPTY: u64 = u64::MAX;
+/// The bits of a slot that are a key; its word's number is above them.
+pub(super) const KEY: u64 = u64::MAX >> 8;
+/// In a slot without a word. No key of a short word has a lowest byte and a zero above it.
+const EMPTY: u64 = 1;
 const SEPARATORS: u64 = 0x0101_0101_0101_0101 * SEPARATOR as u64;
+/// A key's home are the highest bits of its product with this.
+pub(super) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const HOME_SHIFT: u32 = u64::BITS - SLOTS_LOG2;
 
 /// Numbers words. Open addressing, from the home of a word's key on.
 pub(super) struct Vocabulary {
-    keys: [u64; SLOTS],
-    indexes: [u8; SLOTS],
+    pub(super) slots: [u64; SLOTS],
+    /// Which slots have words.
+    places: Vec<usize>,
     /// The most that the text may take.
     affordable: usize,
     /// The words one after the other, and the length of each.
@@ -33,8 +39,8 @@ pub(super) struct Vocabulary {
 impl Default for Vocabulary {
     fn default() -> Self {
         Vocabulary {
-            keys: [EMPTY; SLOTS],
-            indexes: [0; SLOTS],
+            slots: [EMPTY; SLOTS],
+            places: Vec::new(),
             affordable: 0,
             text: Vec::new(),
             lengths: Vec::new(),
@@ -46,7 +52,7 @@ impl Default for Vocabulary {
 impl Vocabulary {
     /// No words, and room for so many bytes of them.
     pub(super) fn begin(&mut self, affordable: usize) {
-        self.keys.fill(EMPTY);
+        self.places.drain(..).for_each(|place| self.slots[place] = EMPTY);
         self.affordable = affordable;
         self.text.clear();
         self.lengths.clear();
@@ -57,8 +63,8 @@ impl Vocabulary {
     #[inline]
     pub(super) fn at_home(&self, last: [u8; 8], length: usize) -> Option<u8> {
         let key = key(last, length)?;
-        let home = home(key);
-        (self.keys[home] == key).then(|| self.indexes[home])
+        let slot = self.slots[home(key)];
+        (slot & KEY == key).then(|| number_in(slot))
     }
 
     /// The number of a word, which is added if it is new; `None` where that takes too long, or there is no room.
@@ -66,24 +72,25 @@ impl Vocabulary {
     pub(super) fn number(&mut self, word: &[u8]) -> Option<u8> {
         let key = short_key(word).unwrap_or_else(|| long_key(word));
         for step in 0..MAX_PROBES {
-            let slot = (home(key) + step) % SLOTS;
-            let index = self.indexes[slot];
-            if self.keys[slot] == EMPTY {
-                return self.add(word, key, slot);
+            let place = (home(key) + step) % SLOTS;
+            let slot = self.slots[place];
+            if slot == EMPTY {
+                return self.add(word, key, place);
             }
-            if self.keys[slot] == key && (word.len() <= 8 || self.word(index) == word) {
-                return Some(index);
+            if slot & KEY == key && (word.len() <= 8 || self.word(number_in(slot)) == word) {
+                return Some(number_in(slot));
             }
         }
         None
     }
 
-    fn add(&mut self, word: &[u8], key: u64, slot: usize) -> Option<u8> {
+    fn add(&mut self, word: &[u8], key: u64, place: usize) -> Option<u8> {
         let index = u8::try_from(self.lengths.len()).ok()?;
         if self.text.len() + word.len() > self.affordable {
             return None;
         }
-        (self.keys[slot], self.indexes[slot]) = (key, index);
+        self.slots[place] = key | u64::from(index) << KEY.count_ones();
+        self.places.push(place);
         self.text.extend_from_slice(word);
         self.lengths.push(word.len() as u64);
         self.ends.push(self.text.len());
@@ -120,18 +127,24 @@ fn short_key(word: &[u8]) -> Option<u64> {
     key(last, word.len())
 }
 
-/// The key of a longer word: its highest bits are no shorter one's, nor those of [`EMPTY`].
+/// The key of a longer word: its lowest bytes are no shorter one's, nor those of [`EMPTY`].
 fn long_key(word: &[u8]) -> u64 {
     const HASH: FixedState = FixedState::with_seed(0x776f_7264);
     let mut hasher = HASH.build_hasher();
     hasher.write(word);
-    hasher.finish() >> 2 | 1 << 63
+    hasher.finish() << 16 & KEY | 2
 }
 
 /// Where a key is looked for first.
 #[inline]
 fn home(key: u64) -> usize {
-    usize::try_from(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS_LOG2)).unwrap_or(0)
+    usize::try_from(key.wrapping_mul(SPREAD) >> HOME_SHIFT).unwrap_or(0)
+}
+
+/// The number of a slot's word.
+#[inline]
+fn number_in(slot: u64) -> u8 {
+    slot.to_le_bytes()[7]
 }
 
 #[cfg(test)]

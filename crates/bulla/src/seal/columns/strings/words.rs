@@ -4,12 +4,13 @@
 
 use super::super::bitpack::{packed_length, width_of};
 use super::super::numbers::log2_sixteenths;
+use super::parallel::Parallel;
 use super::vocabulary::{MOST_WORDS, Vocabulary};
 
 /// Texts together shorter than this are not worth a vocabulary.
 const SHORTEST: usize = 256;
 /// What has no separator for longer than this, about, is for compressors.
-const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 256;
 /// The most that a vocabulary takes; and what it and tails may take, before they are a quarter of what was met.
 const FREE: usize = 4 * 1024;
 /// With fewer numbers of words no compressor is asked.
@@ -18,14 +19,15 @@ const COMPRESSIBLE: usize = 64;
 const SAMPLE: usize = 512;
 pub(super) const SEPARATOR: u8 = b' ';
 /// How many bytes are looked at together, and how many before them with them.
-const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 64;
 const BEFORE: usize = 8;
 /// For how many numbers there is room made at a time.
 const ROOM: usize = 16 * CHUNK;
 
 /// Splits texts into words. Holds only memory to be used again.
-#[derive(Default)]
 pub(super) struct Words {
+    /// `None` where the processor cannot, or nobody should know.
+    parallel: Option<Parallel>,
     pub(super) vocabulary: Vocabulary,
     /// The numbers of all strings' words.
     pub(super) indexes: Vec<u8>,
@@ -35,7 +37,24 @@ pub(super) struct Words {
     pub(super) tail_lengths: Vec<u64>,
 }
 
+impl Default for Words {
+    fn default() -> Self {
+        Self::with(Parallel::detect())
+    }
+}
+
 impl Words {
+    fn with(parallel: Option<Parallel>) -> Self {
+        Words {
+            parallel,
+            vocabulary: Vocabulary::default(),
+            indexes: Vec::new(),
+            counts: Vec::new(),
+            tails: Vec::new(),
+            tail_lengths: Vec::new(),
+        }
+    }
+
     /// Whether `strings` are texts of few words: these were split, and take less than a quarter so.
     pub(super) fn split_all(&mut self, strings: &[&[u8]]) -> bool {
         let total: usize = strings.iter().map(|string| string.len()).sum();
@@ -85,37 +104,54 @@ impl Words {
     }
 
     fn split_one(&mut self, string: &[u8]) -> Option<()> {
-        let before = self.indexes.len();
-        let (mut start, mut filled) = (0, before);
-        let mut edge = [0; BEFORE + CHUNK];
-        for at in (0..string.len()).step_by(CHUNK) {
-            let window = window(string, at, &mut edge);
-            let mut mask = separators(window);
-            let words = mask.count_ones() as usize;
-            if self.indexes.len() < filled + CHUNK {
-                self.indexes.resize(filled + ROOM, 0);
-            }
-            for index in &mut self.indexes[filled..filled + words] {
-                let place = mask.trailing_zeros() as usize % CHUNK;
-                mask &= mask - 1;
-                let end = at + place + 1;
-                let last = *window[place + 1..].first_chunk::<BEFORE>()?;
-                *index = match self.vocabulary.at_home(last, end - start) {
-                    Some(index) => index,
-                    None => self.vocabulary.number(&string[start..end])?,
-                };
-                start = end;
-            }
-            filled += words;
-            if at > start + LONGEST {
-                return None;
-            }
-        }
-        self.indexes.truncate(filled);
-        self.counts.push((filled - before) as u64);
-        self.tails.extend_from_slice(&string[start..]);
-        self.tail_lengths.push((string.len() - start) as u64);
+        let Words { vocabulary, indexes, .. } = self;
+        let before = indexes.len();
+        let end = match self.parallel {
+            Some(parallel) => parallel.number_words(string, vocabulary, indexes),
+            None => number_words(string, vocabulary, indexes),
+        }?;
+        self.counts.push((self.indexes.len() - before) as u64);
+        self.tails.extend_from_slice(&string[end..]);
+        self.tail_lengths.push((string.len() - end) as u64);
         Some(())
+    }
+}
+
+/// Appends the numbers of a string's words; where the last one ends. `None` where there is no number for one, or no
+/// separator for long.
+fn number_words(string: &[u8], vocabulary: &mut Vocabulary, indexes: &mut Vec<u8>) -> Option<usize> {
+    let (mut start, mut filled) = (0, indexes.len());
+    let mut edge = [0; BEFORE + CHUNK];
+    for at in (0..string.len()).step_by(CHUNK) {
+        let window = window(string, at, &mut edge);
+        let mut mask = separators(window);
+        let words = mask.count_ones() as usize;
+        make_room(indexes, filled);
+        for index in &mut indexes[filled..filled + words] {
+            let place = mask.trailing_zeros() as usize % CHUNK;
+            mask &= mask - 1;
+            let end = at + place + 1;
+            let last = *window[place + 1..].first_chunk::<BEFORE>()?;
+            *index = match vocabulary.at_home(last, end - start) {
+                Some(index) => index,
+                None => vocabulary.number(&string[start..end])?,
+            };
+            start = end;
+        }
+        filled += words;
+        if at > start + LONGEST {
+            return None;
+        }
+    }
+    indexes.truncate(filled);
+    Some(start)
+}
+
+/// Room for the numbers of a chunk's words behind those that are there, and for a few more.
+#[inline]
+pub(super) fn make_room(indexes: &mut Vec<u8>, filled: usize) {
+    if indexes.len() < filled + CHUNK + BEFORE {
+        indexes.resize(filled + ROOM, 0);
     }
 }
 
@@ -183,13 +219,22 @@ mod tests {
         strings
     }
 
+    /// With what this processor has, and without.
+    fn both() -> [Words; 2] {
+        [Words::default(), Words::with(None)]
+    }
+
     proptest! {
         #[test]
-        fn words_join_to_what_was_split(strings in prop::collection::vec("[a-c ]{0,200}|[a-z]{6,12} [a-b]{9}( [ab]{9})*", 1..20)) {
+        fn words_join_to_what_was_split(strings in prop::collection::vec("[a-c ]{0,200}|[a-z]{6,12} [a-b]{9}( [ab]{9})*|([ab]{0,9} ){30}[^ ]{0,100} a", 1..20)) {
             let strings = strings.iter().map(|string| string.as_bytes()).collect::<Vec<_>>();
-            let mut words = Words::default();
-            if words.split(&strings, usize::MAX) {
-                prop_assert_eq!(joined(&words), strings);
+            let [mut words, mut one_by_one] = both();
+            let split = words.split(&strings, usize::MAX);
+            prop_assert_eq!(one_by_one.split(&strings, usize::MAX), split);
+            if split {
+                prop_assert_eq!(joined(&words), &strings[..]);
+                prop_assert_eq!(joined(&one_by_one), strings);
+                prop_assert_eq!(words.indexes, one_by_one.indexes);
             } else {
                 prop_assert_eq!(words.vocabulary.lengths.len(), MOST_WORDS);
             }
@@ -205,23 +250,45 @@ mod tests {
 
     #[test]
     fn words_that_share_a_key_stay_apart() {
-        let mut words = Words::default();
         // A word that ends in zeros, and one of a hash's length; each again.
         let strings: [&[u8]; 4] = [b"a \0\0\0 ", b"a ", b"\0 abcdefghijk abcdefghijl ", b"abcdefghijk \0\0 "];
-        assert!(words.split(&strings, usize::MAX));
-        assert_eq!(joined(&words), strings);
+        for mut words in both() {
+            assert!(words.split(&strings, usize::MAX));
+            assert_eq!(joined(&words), strings);
+        }
+    }
+
+    /// Only where the processor can; `make test` says where it cannot.
+    #[test]
+    fn words_are_numbered_side_by_side_where_the_processor_can() {
+        let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        assert_eq!(Parallel::detect().is_some(), processors.contains(" avx512_vbmi2"));
+    }
+
+    #[test]
+    fn words_of_every_length_wherever_a_chunk_ends() {
+        for shift in 0..CHUNK {
+            let lengths = (0..24).chain([100, 200]).chain(0..24);
+            let text = lengths.fold("x".repeat(shift), |text, length| text + " " + &"a".repeat(length));
+            for mut words in both() {
+                assert!(words.split(&[text.as_bytes()], usize::MAX));
+                assert_eq!(joined(&words), [text.as_bytes()]);
+                assert_eq!(words.vocabulary.lengths.len(), 26 + usize::from(shift > 0));
+            }
+        }
     }
 
     #[test]
     fn what_is_not_of_few_words_is_given_up_early() {
-        let mut words = Words::default();
         let text = "some words ".repeat(500);
-        assert!(words.split_all(&[text.as_bytes()]));
-        let with_a_gap = [&text, &"x".repeat(2 * LONGEST)[..], " ", &text].concat();
-        assert!(!words.split_all(&[with_a_gap.as_bytes()]));
-        let without_words = vec![&b"x".repeat(100)[..]; 1000].concat();
-        let without_words = without_words.chunks(100).collect::<Vec<_>>();
-        assert!(!words.split_all(&without_words));
-        assert!(words.counts.len() <= FREE / 100 + 1, "{} were split", words.counts.len());
+        for mut words in both() {
+            assert!(words.split_all(&[text.as_bytes()]));
+            let with_a_gap = [&text, &"x".repeat(2 * LONGEST)[..], " ", &text].concat();
+            assert!(!words.split_all(&[with_a_gap.as_bytes()]));
+            let without_words = vec![&b"x".repeat(100)[..]; 1000].concat();
+            let without_words = without_words.chunks(100).collect::<Vec<_>>();
+            assert!(!words.split_all(&without_words));
+            assert!(words.counts.len() <= FREE / 100 + 1, "{} were split", words.counts.len());
+        }
     }
 }
