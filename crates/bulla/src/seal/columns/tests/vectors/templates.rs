@@ -83,7 +83,14 @@ pub(super) fn malformed(tight: usize) -> Vec<Malformed> {
             "payload",
             "Range",
         ),
-        ("a shape that does not occur", templates(20..26, &[0, 0]), 2, 1000, "payload", "Range"),
+        (
+            "a shape that does not occur",
+            Parts::field(PAYLOAD, &[1, 4, 0, 2, 0, 1, 0, b'x', b'y', 0, 0, 0]),
+            2,
+            1000,
+            "payload",
+            "Range",
+        ),
         ("a column without a slot", templates(19..20, &[1]), 2, 1000, "payload", "Range"),
         (
             "more slots than half the strings' bytes",
