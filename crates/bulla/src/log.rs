@@ -181,7 +181,7 @@ impl Log {
         if self.threads.is_none() {
             return self.engine.drain();
         }
-        let (_, to) = self.engine.handover.take_all();
+        let to = self.engine.handover.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
         Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
     }
@@ -295,7 +295,7 @@ impl Log {
     pub fn step(&self, step: Step) -> Result<bool> {
         check_owner(self.owner)?;
         match step {
-            Step::Linger => Ok(self.engine.handover.take_all().0 > 0),
+            Step::Linger => Ok(self.engine.handover.linger() > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
             Step::Commit => Ok(self.engine.commit_ready()? > 0),
             Step::Sync => self.engine.sync().map(|()| true),
@@ -412,7 +412,7 @@ fn linger(engine: &Engine) {
     let shortest = engine.tuning.linger.max(Duration::from_micros(100));
     let mut time = shortest;
     while !engine.wait_for_close(time) {
-        let (entries, _) = engine.handover.take_all();
+        let entries = engine.handover.linger();
         time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
     }
 }

@@ -151,7 +151,8 @@ impl Options {
     }
 
     /// How long an entry may stay in its producer's buffer while others come (default 5 ms). A log to which
-    /// little comes waits up to 40 times as long, so as not to pay a block for a handful of entries.
+    /// little comes waits up to 40 times as long, so as not to pay a block for a handful of entries; and while a block is
+    /// being sealed, until that is done or two blocks are full, unless somebody flushes or waits for memory.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = Some(linger);
         self

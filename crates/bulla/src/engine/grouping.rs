@@ -17,13 +17,13 @@ type Set = SmallVec<[u32; 2]>;
 /// # Errors
 /// Where bytes are no row, and as [`Subjects::resolve`].
 pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -> Result<Grouping> {
+    if !rows.iter().any(|row| has_subjects(row)) {
+        return Ok(Grouping::NONE);
+    }
     let mut met = Met::default();
     let mut sets = Vec::with_capacity(rows.len());
     for row in rows {
         sets.push(met.add(row)?);
-    }
-    if met.names.is_empty() {
-        return Ok(Grouping::NONE);
     }
     let known = subjects.resolve(&met.names)?;
     let mut grouping = Grouping::NONE;
@@ -47,6 +47,10 @@ pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -
     Ok(grouping)
 }
 
+fn has_subjects(row: &[u8]) -> bool {
+    RawRow::presence_of(row) & Field::Subject.bit() != 0
+}
+
 fn secret(place: Place<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
     let of_set = || set.iter().map(|&place| &known[place as usize]);
     let numbers = of_set().map(|subject| subject.number).collect::<Vec<_>>();
@@ -66,7 +70,7 @@ struct Met<'a> {
 
 impl<'a> Met<'a> {
     fn add(&mut self, row: &'a [u8]) -> Result<Set> {
-        if RawRow::presence_of(row) & Field::Subject.bit() == 0 {
+        if !has_subjects(row) {
             return Ok(Set::new());
         }
         let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;

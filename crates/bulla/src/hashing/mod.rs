@@ -44,7 +44,7 @@ const WORTHWHILE: usize = 7;
 pub(crate) struct BulkHasher {
     /// `None` where the processor cannot, or nobody should know.
     parallel: Option<Parallel>,
-    lanes: [Lane; LANES],
+    buffers: [Buffers; LANES],
     /// A level of a tree.
     level: Vec<Hash>,
 }
@@ -57,28 +57,27 @@ impl Default for BulkHasher {
 
 impl BulkHasher {
     fn with(parallel: Option<Parallel>) -> Self {
-        BulkHasher { parallel, lanes: array::from_fn(|_| Lane::default()), level: Vec::new() }
+        BulkHasher { parallel, buffers: Default::default(), level: Vec::new() }
     }
 
-    /// Appends the digest of each message, in their order. `next` appends a message to the empty buffer that it is
-    /// given, and says whether there was one.
-    pub(crate) fn each(
+    /// Appends the digest of each message, in their order. `next` appends the beginning of a message to the empty buffer
+    /// that it is given, and returns the rest; `None` where there is none.
+    pub(crate) fn each<'m>(
         &mut self,
         hash: HashId,
-        mut next: impl FnMut(&mut Vec<u8>) -> bool,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<&'m [u8]>,
         digests: &mut Vec<Hash>,
     ) {
         if let Some(parallel) = self.parallel.filter(|_| hash == HashId::Sha256) {
             return self.side_by_side(parallel, next, digests);
         }
-        let mut message = take(&mut self.lanes[0]).message;
-        message.clear();
-        while next(&mut message) {
-            digests.push(hash.hash(&[&message]));
-            message.clear();
+        let beginning = &mut self.buffers[0].beginning;
+        beginning.clear();
+        while let Some(rest) = next(beginning) {
+            digests.push(hash.hash(&[beginning, rest]));
+            beginning.clear();
         }
-        message.shrink_to(LONGEST);
-        self.lanes[0].message = message;
+        beginning.shrink_to(LONGEST);
     }
 
     /// What [`bulla_proof::block_root`] is of `units`, which are empty afterwards.
@@ -101,13 +100,13 @@ impl BulkHasher {
     }
 
     /// A lane takes the next message as soon as it is done with one.
-    fn side_by_side(
+    fn side_by_side<'m>(
         &mut self,
         parallel: Parallel,
-        mut next: impl FnMut(&mut Vec<u8>) -> bool,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<&'m [u8]>,
         digests: &mut Vec<Hash>,
     ) {
-        let lanes = &mut self.lanes;
+        let mut lanes = self.buffers.each_mut().map(Lane::new);
         let mut states = States::START;
         let mut more = true;
         loop {
@@ -130,7 +129,7 @@ impl BulkHasher {
             }
         }
         for (number, lane) in lanes.iter_mut().enumerate() {
-            states.compress_one(number, &lane.blocks()[lane.done..]);
+            lane.left_of_parts().for_each(|blocks| states.compress_one(number, blocks));
             lane.go_on(lane.left(), &states, number, digests);
         }
     }
@@ -161,48 +160,93 @@ const END_OF_NODE: [u8; BLOCK] = {
     block
 };
 
-/// A message that is being hashed.
+/// What a lane keeps of its message, in whole blocks. Used again.
 #[derive(Default)]
-struct Lane {
-    /// Padded to whole blocks (FIPS 180-4, section 5.1.1).
-    message: Vec<u8>,
-    /// How many blocks of it are hashed.
+struct Buffers {
+    beginning: Vec<u8>,
+    end: Vec<u8>,
+}
+
+/// A message that is being hashed, padded to whole blocks (FIPS 180-4, section 5.1.1).
+struct Lane<'b, 'm> {
+    buffers: &'b mut Buffers,
+    /// What is between beginning and end, where it lies.
+    middle: &'m [[u8; BLOCK]],
+    /// How many blocks are hashed.
     done: usize,
-    /// Where its digest belongs.
+    /// Where the digest belongs.
     place: usize,
 }
 
-impl Lane {
-    fn blocks(&self) -> &[[u8; BLOCK]] {
-        self.message.as_chunks().0
+impl<'b, 'm> Lane<'b, 'm> {
+    /// No message.
+    fn new(buffers: &'b mut Buffers) -> Self {
+        [&mut buffers.beginning, &mut buffers.end].into_iter().for_each(Vec::clear);
+        Lane { buffers, middle: &[], done: 0, place: 0 }
+    }
+
+    fn parts(&self) -> [&[[u8; BLOCK]]; 3] {
+        [self.buffers.beginning.as_chunks().0, self.middle, self.buffers.end.as_chunks().0]
+    }
+
+    /// The blocks that are not done.
+    fn left_of_parts(&self) -> impl Iterator<Item = &[[u8; BLOCK]]> {
+        let mut done = self.done;
+        self.parts().into_iter().map(move |part| {
+            let (_, left) = part.split_at(done.min(part.len()));
+            done -= part.len() - left.len();
+            left
+        })
     }
 
     fn left(&self) -> usize {
-        self.message.len() / BLOCK - self.done
+        self.parts().map(<[_]>::len).into_iter().sum::<usize>() - self.done
     }
 
     /// The block so many after those that are done; any where there is none.
     fn block(&self, step: usize) -> &[u8; BLOCK] {
-        self.blocks().get(self.done + step).unwrap_or(&[0; BLOCK])
+        let [beginning, middle, end] = self.parts();
+        let at = self.done + step;
+        let behind = at.saturating_sub(beginning.len());
+        let block = if at < beginning.len() {
+            beginning.get(at)
+        } else if behind < middle.len() {
+            middle.get(behind)
+        } else {
+            end.get(behind - middle.len())
+        };
+        block.unwrap_or(&[0; BLOCK])
     }
 
     /// Begins with the next message, or hashes it where it is long; false where there is none.
-    fn take(&mut self, next: &mut impl FnMut(&mut Vec<u8>) -> bool, digests: &mut Vec<Hash>) -> bool {
-        (self.done, self.place) = (0, digests.len());
-        let message = &mut self.message;
-        message.clear();
-        if !next(message) {
-            message.clear();
+    fn take(
+        &mut self,
+        next: &mut impl FnMut(&mut Vec<u8>) -> Option<&'m [u8]>,
+        digests: &mut Vec<Hash>,
+    ) -> bool {
+        let Buffers { beginning, end } = &mut *self.buffers;
+        (self.middle, self.done, self.place) = (&[], 0, digests.len());
+        beginning.clear();
+        end.clear();
+        let Some(rest) = next(beginning) else {
+            beginning.clear();
             return false;
-        }
-        if message.len() > LONGEST {
-            digests.push(sha256(&[&take(message)]));
+        };
+        let length = beginning.len() + rest.len();
+        if length > LONGEST {
+            digests.push(sha256(&[&take(beginning), rest]));
             return true;
         }
-        let bits = message.len() as u64 * 8;
-        message.push(0x80);
-        message.resize((message.len() + 8).next_multiple_of(BLOCK) - 8, 0);
-        message.extend(bits.to_be_bytes());
+        let missing = beginning.len().next_multiple_of(BLOCK) - beginning.len();
+        let (completion, rest) = rest.split_at(missing.min(rest.len()));
+        beginning.extend_from_slice(completion);
+        let (middle, rest) = rest.as_chunks();
+        self.middle = middle;
+        let end = if middle.is_empty() { beginning } else { end };
+        end.extend_from_slice(rest);
+        end.push(0x80);
+        end.resize((end.len() + 8).next_multiple_of(BLOCK) - 8, 0);
+        end.extend((length as u64 * 8).to_be_bytes());
         digests.push(Hash::ZERO);
         true
     }

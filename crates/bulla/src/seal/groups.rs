@@ -199,27 +199,23 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
         let mut salts = self.salts.as_chunks().0.iter();
         let (mut rows, mut met) = (0..self.entries, 0);
         let entry = |row: usize| self.first_entry + row as u64;
-        let next = |message: &mut Vec<u8>| {
+        let next = |beginning: &mut Vec<u8>| {
             // Not again what a row before has told.
             let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
-            let Some((row, salt)) = row.zip(salts.next()) else { return false };
-            match (self.group)(row) {
-                Some(group) => {
-                    met += 1;
-                    let entries = self.members.of(group).iter().map(|&row| row as usize);
-                    let entries = entries.map(|row| (entry(row), (self.row)(row)));
-                    let content = self.groups.content(group);
-                    unit::group_head(salt, entries, &content, message);
-                    message.reserve_exact(content.ciphertext.len() + Hash::LENGTH);
-                    message.extend_from_slice(content.ciphertext);
-                    message.extend_from_slice(content.commitment.as_bytes());
-                }
-                None => {
-                    message.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
-                    message.extend_from_slice((self.row)(row));
-                }
-            }
-            true
+            let (row, salt) = row.zip(salts.next())?;
+            let Some(group) = (self.group)(row) else {
+                beginning.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
+                return Some((self.row)(row));
+            };
+            met += 1;
+            let entries = self.members.of(group).iter().map(|&row| row as usize);
+            let entries = entries.map(|row| (entry(row), (self.row)(row)));
+            let content = self.groups.content(group);
+            unit::group_head(salt, entries, &content, beginning);
+            beginning.reserve_exact(content.ciphertext.len() + Hash::LENGTH);
+            beginning.extend_from_slice(content.ciphertext);
+            beginning.extend_from_slice(content.commitment.as_bytes());
+            Some(&[])
         };
         hasher.each(self.identity.hash, next, units);
     }

@@ -4,6 +4,7 @@
 //! - slices leave the queue in the order in which they entered it, and get their numbers as they leave, under the
 //!   same mutex: a producer's entries keep their order, and numbers have no holes;
 //! - at most half of the buffers belong to producers, so that a waiting producer always gets one in the end;
+//! - whoever seals a block looks for the next one when it is done, so that work that can wait needs to wake nobody;
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
 //!   returns the buffer to the pool.
 
@@ -132,8 +133,11 @@ struct State<N> {
     queue: VecDeque<Slice>,
     queued: usize,
     pushed: Sequence,
-    /// Take what there is without waiting for a full block.
+    /// How many blocks are being sealed.
+    sealing: usize,
+    /// Take what there is without waiting for a full block: now, or as soon as nobody seals.
     urgent: bool,
+    due: bool,
     waiting: usize,
     waits: Waited,
     closed: bool,
@@ -163,7 +167,9 @@ impl<N: Numbering> Handover<N> {
             queue: VecDeque::with_capacity(bounds.buffers.min(MOST_ROOM / 2) * 2),
             queued: 0,
             pushed: 0,
+            sealing: 0,
             urgent: false,
+            due: false,
             waiting: 0,
             waits: Waited::default(),
             closed: false,
@@ -198,7 +204,7 @@ impl<N: Numbering> Handover<N> {
         self.push_published(&mut state, id.0);
         self.give_up(&mut state, id.0);
         state.vacant.push(id.0);
-        self.ripe.notify_one();
+        self.wake(&state);
     }
 
     /// Hands over what a producer has published, and gives it an empty buffer.
@@ -277,15 +283,24 @@ impl<N: Numbering> Handover<N> {
         Ok(state.pushed)
     }
 
-    /// Hands over what every producer has published: what `linger` and draining do. Returns how many entries
-    /// that was, and the place of the last slice.
-    pub(crate) fn take_all(&self) -> (u64, Sequence) {
+    /// Hands over what every producer has published; everything in the queue is sealed without waiting for more.
+    /// Returns the place of the last slice.
+    pub(crate) fn take_all(&self) -> Sequence {
+        let mut state = self.lock();
+        self.push_all(&mut state);
+        self.hurry(&mut state);
+        state.pushed
+    }
+
+    /// Hands over what every producer has published, to be sealed as soon as nobody is sealing: what waited so long can
+    /// wait that much longer, and a second writer would take a processor from producers. Returns how many entries
+    /// that was.
+    pub(crate) fn linger(&self) -> u64 {
         let mut state = self.lock();
         let entries = self.push_all(&mut state);
-        if !state.queue.is_empty() {
-            self.hurry(&mut state);
-        }
-        (entries, state.pushed)
+        state.due = !state.queue.is_empty();
+        self.wake(&state);
+        entries
     }
 
     /// Refuses what is appended from now on and lets the writers run dry.
@@ -343,15 +358,15 @@ impl<N: Numbering> Handover<N> {
         }
     }
 
-    /// Gives the buffers of a sealed block back, and learns what came of it.
+    /// Gives the buffers of a sealed block back, and learns what came of it. Whoever calls it has to
+    /// [take](Self::take) again.
     pub(crate) fn release(&self, batch: Batch, made: Made) {
         let mut state = self.lock();
+        state.sealing -= 1;
         state.target.learn(batch.bytes, batch.entries, made);
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
-        // Less may make a full block now.
-        self.wake(&state);
     }
 
     /// How much is staged, and how often producers had to wait.
@@ -368,9 +383,13 @@ impl<N: Numbering> Handover<N> {
         empty && state.free.len() == state.made && state.large == 0 && state.waiting == 0
     }
 
+    /// Whether a block is to be taken: while one is sealed the next one may wait until there are two, as long as nobody
+    /// waits for it.
     fn is_ripe(&self, state: &State<N>) -> bool {
-        let pressed = state.urgent || state.closed || state.waiting > 0;
-        !state.queue.is_empty() && (pressed || state.queued >= state.target.bytes())
+        let idle = state.sealing == 0;
+        let pressed = state.urgent || state.closed || state.waiting > 0 || state.due && idle;
+        let blocks = if idle { 1 } else { 2 };
+        !state.queue.is_empty() && (pressed || state.queued >= blocks * state.target.bytes())
     }
 
     fn take_block(&self, state: &mut State<N>) -> Work<N::Ticket> {
@@ -387,11 +406,11 @@ impl<N: Numbering> Handover<N> {
         }
         state.queued -= batch.bytes;
         batch.last = state.pushed - state.queue.len() as u64;
+        state.sealing += 1;
         if state.queue.is_empty() {
-            state.urgent = false;
-        } else {
-            self.ripe.notify_one();
+            (state.urgent, state.due) = (false, false);
         }
+        self.wake(state);
         Work::Block(state.numbering.block(batch.entries, batch.bytes), batch)
     }
 
@@ -420,7 +439,7 @@ impl<N: Numbering> Handover<N> {
 
     fn hurry(&self, state: &mut State<N>) {
         state.urgent = !state.queue.is_empty();
-        self.ripe.notify_one();
+        self.wake(state);
     }
 
     fn wake(&self, state: &State<N>) {

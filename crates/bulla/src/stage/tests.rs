@@ -73,7 +73,7 @@ fn rows_arrive_whole_once_and_in_order() {
             scope.spawn(move || produce(handover, letter, count))
         });
         while producers.iter().any(|producer| !producer.is_finished()) {
-            handover.take_all();
+            handover.linger();
             std::thread::yield_now();
         }
         handover.close();
@@ -108,6 +108,45 @@ fn waiting_ends_in_time() {
     assert_eq!(handover.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
     handover.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
     assert_eq!(handover.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
+}
+
+#[test]
+fn while_a_block_is_sealed_the_next_one_waits_for_more_or_for_somebody() {
+    let bounds = Bounds { buffers: 20, buffer_size: 16, large_rows: 64, block_size: 32, most_block_size: 32 };
+    let handover = Handover::new(bounds, Count(0));
+    let (id, _) = handover.register().unwrap();
+    let mut full = None;
+    let mut append = |buffers| {
+        for _ in 0..buffers {
+            let mut writer = handover.exchange(id, full.take(), Wait::Never).unwrap();
+            assert!(writer.push(12, |row| row.fill(1)));
+            full = Some(writer);
+        }
+    };
+    let entries = || match handover.take(false) {
+        Some(Work::Block(_, batch)) => Some((batch.entries, batch)),
+        _ => None,
+    };
+    append(2);
+    assert!(entries().is_none(), "there is no full block");
+    handover.linger();
+    let (count, sealing) = entries().unwrap();
+    assert_eq!(count, 2);
+    append(2);
+    handover.linger();
+    assert!(entries().is_none(), "nobody waits for it");
+    handover.flush(id).unwrap();
+    let (count, flushed) = entries().unwrap();
+    assert_eq!(count, 2);
+    append(3);
+    assert!(entries().is_none(), "there are not two full blocks");
+    append(2);
+    let (count, full) = entries().unwrap();
+    assert_eq!(count, 2);
+    for batch in [sealing, flushed, full] {
+        handover.release(batch, Made::default());
+    }
+    assert_eq!(entries().unwrap().0, 2, "nobody seals");
 }
 
 /// A block with so many groups.

@@ -178,7 +178,7 @@ fn linger_takes_from_a_buffer_that_is_being_written() {
             producer.retire();
         });
         let linger = spawn(&handover, |handover| {
-            handover.take_all();
+            handover.linger();
             drain(handover)
         });
         producer.join().unwrap();
@@ -195,7 +195,7 @@ fn buffers_are_used_again_while_a_writer_reads() {
     check(3, || {
         let handover = handover(2, 1);
         let writer = spawn(&handover, write);
-        let linger = spawn(&handover, |handover| handover.take_all().0);
+        let linger = spawn(&handover, |handover| handover.linger());
         let mut producer = Producer::new(&handover);
         for row in 1..=4 {
             producer.append(row).unwrap();
@@ -276,12 +276,11 @@ fn a_buffer_that_comes_free_by_retiring_wakes_whoever_waits() {
 /// Nothing more comes, and nobody closes: a writer gets what there is all the same.
 #[test]
 fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
-    let hurries: [fn(&Handover<Count>, &mut Producer<'_>); 3] = [
+    let hurries: [fn(&Handover<Count>, &mut Producer<'_>); 4] = [
         |_, producer| producer.append(2).unwrap(),
         |handover, producer| drop(handover.flush(producer.id)),
-        |handover, _| {
-            handover.take_all();
-        },
+        |handover, _| _ = handover.take_all(),
+        |handover, _| _ = handover.linger(),
     ];
     for hurry in hurries {
         check(ALL, move || {
@@ -296,6 +295,29 @@ fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
             writer.join().unwrap();
         });
     }
+}
+
+/// Nothing more comes, and nobody closes: what lingers while a block is sealed is the next one of whoever seals it.
+#[test]
+fn what_lingers_while_a_block_is_sealed_is_taken_after_it() {
+    check(ALL, || {
+        let handover = bounded(Bounds { buffers: 4, ..bounds(ROW) }, usize::MAX);
+        let writer = spawn(&handover, |handover| {
+            let mut arrived = Vec::new();
+            while arrived.len() < 2 {
+                let Some(Work::Block(first, batch)) = handover.take(true) else { panic!("no block") };
+                seal(&mut arrived, first, &batch);
+                handover.release(batch, Made::default());
+            }
+            arrived
+        });
+        let mut producer = Producer::new(&handover);
+        for row in 1..=2 {
+            producer.append(row).unwrap();
+            handover.linger();
+        }
+        assert_eq!(in_order([writer.join().unwrap()]), [1, 2]);
+    });
 }
 
 /// Two blocks become ripe at once: whoever takes the first tells the next writer of the second.

@@ -100,6 +100,17 @@ impl BlobEncoder {
         self.account.turn_to(before);
     }
 
+    /// Appends a blob in which hardly anything comes twice: as it is, where time counts.
+    pub(super) fn store(&mut self, blob: &[u8], out: &mut Vec<u8>) {
+        if self.is_patient() {
+            return self.encode(blob, out);
+        }
+        if !blob.is_empty() {
+            out.push(RAW);
+            out.extend_from_slice(blob);
+        }
+    }
+
     fn encode_smaller(&mut self, blob: &[u8], out: &mut Vec<u8>) {
         let tag = if blob.len() <= SMALL {
             TABLED

@@ -93,7 +93,8 @@ fn number_missed(
     while missed != 0 {
         let word = missed.trailing_zeros() as usize;
         let start = word.checked_sub(1).map_or(start, |before| at + usize::from(words.ends[before]));
-        numbers[word] = vocabulary.number(&string[start..at + usize::from(words.ends[word])])?;
+        let end = at + usize::from(words.ends[word]);
+        numbers[word] = vocabulary.number(&string[..end], end - start)?;
         missed &= missed - 1;
     }
     Some(())

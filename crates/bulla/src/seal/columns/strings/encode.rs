@@ -57,7 +57,7 @@ impl StringEncoder {
             self.met = Met::One;
             out.push(WORDS);
             self.write_words(numbers, blobs, out);
-        } else if strings.iter().all(|&string| string == first) {
+        } else if strings[1..].iter().all(|&string| string == first) {
             self.met = Met::One;
             out.push(CONSTANT);
             varint::push(first.len() as u64, out);
@@ -111,7 +111,7 @@ impl StringEncoder {
         let start = out.len();
         varint::push(vocabulary.lengths.len() as u64, out);
         numbers.encode(&vocabulary.lengths, blobs, out);
-        blobs.encode(&vocabulary.text, out);
+        blobs.store(&vocabulary.text, out);
         blobs.account.dictionaries += out.len() - start;
         numbers.encode(counts, blobs, out);
         numbers.encode(tail_lengths, blobs, out);

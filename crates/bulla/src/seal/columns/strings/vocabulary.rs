@@ -67,10 +67,13 @@ impl Vocabulary {
         (slot & KEY == key).then(|| number_in(slot))
     }
 
-    /// The number of a word, which is added if it is new; `None` where that takes too long, or there is no room.
+    /// The number of the word of so many bytes up to the end of `text`, which is added if it is new; `None` where that
+    /// takes too long, or there is no room.
     #[inline(never)]
-    pub(super) fn number(&mut self, word: &[u8]) -> Option<u8> {
-        let key = short_key(word).unwrap_or_else(|| long_key(word));
+    pub(super) fn number(&mut self, text: &[u8], length: usize) -> Option<u8> {
+        let word = &text[text.len() - length..];
+        let last = text.last_chunk().copied().unwrap_or_else(|| filled_up(word));
+        let key = key(last, length).unwrap_or_else(|| long_key(word));
         for step in 0..MAX_PROBES {
             let place = (home(key) + step) % SLOTS;
             let slot = self.slots[place];
@@ -121,10 +124,11 @@ fn key(last: [u8; 8], length: usize) -> Option<u64> {
     Some((u64::from_le_bytes(last) ^ SEPARATORS) & OWN.get(length)?)
 }
 
-fn short_key(word: &[u8]) -> Option<u64> {
+/// A word of fewer than eight bytes, and zeros in front.
+fn filled_up(word: &[u8]) -> [u8; 8] {
     let mut last = [0; 8];
-    last[8_usize.checked_sub(word.len())?..].copy_from_slice(word);
-    key(last, word.len())
+    last[8 - word.len()..].copy_from_slice(word);
+    last
 }
 
 /// The key of a longer word: its lowest bytes are no shorter one's, nor those of [`EMPTY`].
@@ -162,7 +166,7 @@ mod tests {
         vocabulary.begin(usize::MAX);
         for _ in 0..2 {
             for (word, index) in words.iter().zip(0..) {
-                assert_eq!(vocabulary.number(word.as_bytes()), Some(index), "{word:?}");
+                assert_eq!(vocabulary.number(word.as_bytes(), word.len()), Some(index), "{word:?}");
                 assert_eq!(vocabulary.word(index), word.as_bytes());
                 let mut last = [b'x'; 8];
                 let own = word.len().min(8);
@@ -179,10 +183,13 @@ mod tests {
         let mut vocabulary = Vocabulary::default();
         vocabulary.begin(usize::MAX);
         let words = (0..1000).map(|number| format!("{number} "));
-        assert_eq!(words.filter(|word| vocabulary.number(word.as_bytes()).is_some()).count(), MOST_WORDS);
+        assert_eq!(
+            words.filter(|word| vocabulary.number(word.as_bytes(), word.len()).is_some()).count(),
+            MOST_WORDS
+        );
         vocabulary.begin(10);
-        assert_eq!(vocabulary.number(b"seven_ "), Some(0));
-        assert_eq!(vocabulary.number(b"fou "), None);
-        assert_eq!(vocabulary.number(b"tw "), Some(1));
+        assert_eq!(vocabulary.number(b"seven_ ", 7), Some(0));
+        assert_eq!(vocabulary.number(b"fou ", 4), None);
+        assert_eq!(vocabulary.number(b"tw ", 3), Some(1));
     }
 }

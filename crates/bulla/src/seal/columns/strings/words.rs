@@ -15,7 +15,8 @@ pub(super) const LONGEST: usize = 256;
 const FREE: usize = 4 * 1024;
 /// With fewer numbers of words no compressor is asked.
 const COMPRESSIBLE: usize = 64;
-/// How many numbers stand for all when a compressor's gain is estimated.
+/// Of how many numbers one stands for all when a compressor's gain is estimated, up to how many of these.
+const SAMPLED: usize = 8;
 const SAMPLE: usize = 512;
 pub(super) const SEPARATOR: u8 = b' ';
 /// How many bytes are looked at together, and how many before them with them.
@@ -76,16 +77,17 @@ impl Words {
         packed_length(self.indexes.len(), self.width())
     }
 
-    /// Whether a general compressor is likely to do better than packing: to save a quarter, and so be worth its time, or a
+    /// Whether a general compressor is likely to do better than packing: to save a third, and so be worth its time, or a
     /// sixteenth where time is no matter.
     pub(super) fn are_compressible(&self, patient: bool) -> bool {
         if self.width() <= 2 || self.indexes.len() < COMPRESSIBLE {
             return false;
         }
-        let from = self.indexes.len().saturating_sub(SAMPLE) / 2;
-        let sample = &self.indexes[from..self.indexes.len().min(from + SAMPLE)];
-        let (entropy, packed) = (entropy(sample), sample.len() as u64 * 16 * u64::from(self.width()));
-        let uneven = if patient { entropy * 16 < packed * 15 } else { entropy * 4 < packed * 3 };
+        let length = (self.indexes.len() / SAMPLED).clamp(COMPRESSIBLE, SAMPLE);
+        let from = (self.indexes.len() - length) / 2;
+        let sample = &self.indexes[from..from + length];
+        let (entropy, packed) = (entropy(sample), length as u64 * 16 * u64::from(self.width()));
+        let uneven = if patient { entropy * 16 < packed * 15 } else { entropy * 3 < packed * 2 };
         uneven || foretold(sample) > sample.len() / 2
     }
 
@@ -134,7 +136,7 @@ fn number_words(string: &[u8], vocabulary: &mut Vocabulary, indexes: &mut Vec<u8
             let last = *window[place + 1..].first_chunk::<BEFORE>()?;
             *index = match vocabulary.at_home(last, end - start) {
                 Some(index) => index,
-                None => vocabulary.number(&string[start..end])?,
+                None => vocabulary.number(&string[..end], end - start)?,
             };
             start = end;
         }
