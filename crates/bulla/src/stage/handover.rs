@@ -4,7 +4,6 @@
 //! - slices leave the queue in the order in which they entered it, and get their numbers as they leave, under the
 //!   same mutex: a producer's entries keep their order, and numbers have no holes;
 //! - at most half of the buffers belong to producers, so that a waiting producer always gets one in the end;
-//! - whoever seals a block looks for the next one when it is done, so that work that can wait needs to wake nobody;
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
 //!   returns the buffer to the pool.
 
@@ -358,8 +357,7 @@ impl<N: Numbering> Handover<N> {
         }
     }
 
-    /// Gives the buffers of a sealed block back, and learns what came of it. Whoever calls it has to
-    /// [take](Self::take) again.
+    /// Gives the buffers of a sealed block back, and learns what came of it.
     pub(crate) fn release(&self, batch: Batch, made: Made) {
         let mut state = self.lock();
         state.sealing -= 1;
@@ -367,6 +365,8 @@ impl<N: Numbering> Handover<N> {
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
+        // What became ripe is not to wait for what else whoever sealed has to do.
+        self.wake(&state);
     }
 
     /// How much is staged, and how often producers had to wait.
@@ -490,6 +490,8 @@ impl<N: Numbering> Handover<N> {
                 Wait::Forever => Duration::MAX,
             };
             if left.is_zero() {
+                // The next one may find space.
+                self.hurry(&mut state);
                 return Err(NoSpace::Timeout);
             }
             state.waiting += 1;

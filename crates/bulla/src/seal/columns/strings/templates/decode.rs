@@ -44,7 +44,7 @@ struct Shape {
 
 /// What stands for itself, and the column of the slot behind it.
 struct Part {
-    literal: Range<usize>,
+    literal: Range<u32>,
     column: Option<u8>,
 }
 
@@ -113,8 +113,8 @@ impl TemplateDecoder {
         read_texts(source, count, most, places, shape_text)?;
         for &place in places.iter() {
             let Span { start, length } = Span::unpack(place);
+            let end = (start + length) as usize;
             let mut start = start as usize;
-            let end = start + length as usize;
             let mut shape = Shape::default();
             while start < end {
                 let slot = shape_text[start..end].iter().position(|&byte| byte == SLOT);
@@ -128,7 +128,12 @@ impl TemplateDecoder {
                 }
                 start = literal.end + if slot.is_some() { 2 } else { 0 };
                 shape.literal += literal.len() as u64;
-                parts.push(Part { literal, column });
+                // Each slot is filled once at least, with half of what it costs.
+                if parts.len() > budget.left / 2 + MOST {
+                    return Err(Fault::TooLarge);
+                }
+                let place = |at: usize| u32::try_from(at).map_err(|_| Fault::TooLarge);
+                parts.push(Part { literal: place(literal.start)?..place(literal.end)?, column });
             }
             shape.parts_end = parts.len();
             shapes.push(shape);
@@ -213,7 +218,8 @@ impl TemplateDecoder {
             let index = usize::try_from(*slot).map_err(|_| Fault::Range)?;
             let parts_start = if index == 0 { 0 } else { self.shapes[index - 1].parts_end };
             for Part { literal, column } in &self.parts[parts_start..self.shapes[index].parts_end] {
-                room[end..end + literal.len()].copy_from_slice(&self.shape_text[literal.clone()]);
+                let literal = &self.shape_text[literal.start as usize..literal.end as usize];
+                room[end..end + literal.len()].copy_from_slice(literal);
                 end += literal.len();
                 if let Some(column) = column {
                     let column = usize::from(*column);

@@ -4,28 +4,50 @@ use super::super::super::table::Table;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
+/// Strings, one after the other. Holds only memory to be used again.
+#[derive(Default)]
+pub(super) struct Texts {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.text[start..self.ends[number]]
+    }
+
+    /// Adds a string: its number.
+    #[inline]
+    pub(super) fn add(&mut self, string: &[u8]) -> usize {
+        self.text.extend_from_slice(string);
+        self.ends.push(self.text.len());
+        self.ends.len() - 1
+    }
+}
+
 /// Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Distinct {
     table: Table,
-    text: Vec<u8>,
-    ends: Vec<usize>,
+    texts: Texts,
 }
 
 impl Distinct {
     pub(super) fn clear(&mut self) {
         self.table.clear();
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.texts.clear();
     }
 
     #[inline]
     pub(super) fn get(&self, number: usize) -> &[u8] {
-        get(&self.text, &self.ends, number)
+        self.texts.get(number)
     }
 
     /// Whether that is the number of a string.
@@ -42,26 +64,13 @@ impl Distinct {
         hasher.write(string);
         // The table wants its high bits as good as its low ones.
         let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let Distinct { table, text, ends } = self;
-        let number = table.number(hash, |number| is_same(get(text, ends, number), string))?;
-        if number == ends.len() {
-            self.add(string);
+        let Distinct { table, texts } = self;
+        let number = table.number(hash, |number| is_same(texts.get(number), string))?;
+        if number == texts.ends.len() {
+            texts.add(string);
         }
         Some(number)
     }
-
-    /// Adds a string as if it was new, and by itself: its number. From then on the table is not to be asked for others.
-    pub(super) fn add(&mut self, string: &[u8]) -> usize {
-        self.text.extend_from_slice(string);
-        self.ends.push(self.text.len());
-        self.ends.len() - 1
-    }
-}
-
-#[inline]
-fn get<'a>(text: &'a [u8], ends: &[usize], number: usize) -> &'a [u8] {
-    let start = if number == 0 { 0 } else { ends[number - 1] };
-    &text[start..ends[number]]
 }
 
 /// Whether two strings are the same. Most are short, and then this calls nothing.

@@ -122,7 +122,7 @@ impl Scan {
                 self.shape.push(byte);
                 at += 1;
             } else {
-                at = self.cut_run(string, at);
+                at = self.cut_run(string, at)?;
             }
             if self.tokens.len() > MOST_TOKENS || self.shape.len() > MOST_SHAPE {
                 return None;
@@ -131,17 +131,20 @@ impl Scan {
         Some(())
     }
 
-    /// Cuts the run that starts there: where it ends.
-    fn cut_run(&mut self, string: &[u8], start: usize) -> usize {
+    /// Cuts the run that starts there: where it ends; `None` where it has too many numbers.
+    fn cut_run(&mut self, string: &[u8], start: usize) -> Option<usize> {
         let Run { end, classes } = Run::of(string, start);
         let run = &string[start..end];
         if run.len() == UUID[0] && classes & !HEXADECIMAL == 0 && self.cut_uuid(string, start) {
-            return start + UUID.iter().sum::<usize>() + UUID.len() - 1;
+            return Some(start + UUID.iter().sum::<usize>() + UUID.len() - 1);
         }
         if classes & DIGIT == 0 || classes == DIGIT {
             self.cut_part(string, start..end);
         } else if run.len() >= LEAST_HEXADECIMAL && is_hexadecimal(classes) {
             let upper = classes & UPPER != 0;
+            if run.len() > MOST_TOKENS * MOST_HEXADECIMAL {
+                return None;
+            }
             run.chunks(MOST_HEXADECIMAL).for_each(|digits| self.hexadecimal(digits, upper));
         } else if changes(run).nth(PARTS - 1).is_none() {
             let mut from = start;
@@ -153,7 +156,7 @@ impl Scan {
         } else {
             self.push(Kind::Word, Token::Word(start..end));
         }
-        end
+        Some(end)
     }
 
     /// Cuts the UUID that starts there, if one does.

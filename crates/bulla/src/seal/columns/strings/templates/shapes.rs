@@ -10,6 +10,9 @@ use super::{MOST, MOST_TEXT, SLOT};
 /// The most that are told apart: those above [`MOST`] for what they are, strings that are taken whole.
 const MOST_MET: usize = 4096;
 
+/// After so many for which there was no room, none is tried any more.
+const MOST_REFUSED: usize = 64;
+
 /// Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Shapes {
@@ -68,6 +71,10 @@ impl Shapes {
     fn take(&mut self, scan: &Scan) -> Option<u8> {
         let reserved = if scan.is_whole() || scan.shape.is_empty() { 0 } else { 2 };
         let (text, columns) = (self.text.len(), self.places.len());
+        let refused = self.taken.len() - self.lengths.len();
+        if reserved > 0 && refused >= MOST_REFUSED {
+            return None;
+        }
         if self.lengths.len() + reserved >= MOST || text + scan.shape.len() + reserved > MOST_TEXT {
             return None;
         }

@@ -1,14 +1,18 @@
 //! Splits strings into the values of columns.
 
-use super::super::super::table::MAX_DISTINCT;
-use super::distinct::Distinct;
+use super::super::super::table::{MAX_DISTINCT, is_hopeless};
+use super::distinct::{Distinct, Texts};
 use super::scan::{Scan, Token};
 use super::shapes::Shapes;
 
 /// Strings taken whole may come to this, before they are more than a quarter of those met.
 const FREE: usize = 4 * 1024;
+/// A slot for less than so many bytes takes too much memory.
+const MOST_SLOTS: usize = 4;
 /// For so many values room is kept.
 const KEPT: usize = 1 << 19;
+/// The value of a word that was not looked up: added to its place among those.
+const UNKNOWN: u64 = 1 << 63;
 
 /// Strings as shapes and the values of columns. Holds only memory to be used again.
 #[derive(Default)]
@@ -17,9 +21,26 @@ pub(super) struct Split {
     pub(super) shapes: Shapes,
     /// By string, the number of its shape.
     pub(super) indexes: Vec<u64>,
-    /// By column, its values: of words, their numbers among those met.
-    pub(super) columns: Vec<Vec<u64>>,
+    pub(super) columns: Vec<Column>,
     pub(super) words: Words,
+}
+
+/// Holds only memory to be used again.
+#[derive(Default)]
+pub(super) struct Column {
+    /// Of words, what [`Words::get`] knows them by.
+    pub(super) values: Vec<u64>,
+    /// How many words were new, of those that were looked up.
+    new: usize,
+    /// Whether words are not looked up any more, because nearly all were new.
+    hopeless: bool,
+}
+
+impl Column {
+    fn clear(&mut self) {
+        self.values.clear();
+        (self.new, self.hopeless) = (0, false);
+    }
 }
 
 impl Split {
@@ -28,22 +49,20 @@ impl Split {
         self.shapes.clear();
         self.indexes.clear();
         self.words.clear();
-        self.columns.iter_mut().for_each(Vec::clear);
+        self.columns.iter_mut().for_each(Column::clear);
         let (mut met, mut whole, mut values) = (0, 0, 0);
         strings.iter().all(|string| {
             let Some(cut) = self.add(string) else { return false };
             met += string.len();
             whole += if cut { 0 } else { string.len() };
             values += self.scan.tokens.len();
-            whole <= FREE.max(met / 4) && values <= total / 2
+            whole <= FREE.max(met / 4) && values <= total / MOST_SLOTS
         })
     }
 
-    /// Gives back the room of a large column.
-    pub(super) fn release(&mut self) {
-        if self.columns.iter().map(Vec::capacity).sum::<usize>() > KEPT {
-            self.columns = Vec::new();
-        }
+    /// Whether it holds more than is to be kept.
+    pub(super) fn is_large(&self) -> bool {
+        self.columns.iter().map(|column| column.values.capacity()).sum::<usize>() > KEPT
     }
 
     /// Splits one more; whether it was cut, and not taken whole.
@@ -61,13 +80,13 @@ impl Split {
         for (&column, token) in slots.iter().zip(&self.scan.tokens) {
             let column = usize::from(column);
             if column >= self.columns.len() {
-                self.columns.resize_with(column + 1, Vec::new);
+                self.columns.resize_with(column + 1, Column::default);
             }
             let column = &mut self.columns[column];
-            column.push(match token {
-                Token::Number(value) => *value,
-                Token::Word(place) => self.words.number(&string[place.clone()], column.last())?,
-            });
+            match token {
+                Token::Number(value) => column.values.push(*value),
+                Token::Word(place) => self.words.add(&string[place.clone()], column)?,
+            }
         }
         Some(!self.scan.is_whole())
     }
@@ -76,37 +95,59 @@ impl Split {
 /// The words that were met.
 #[derive(Default)]
 pub(super) struct Words {
-    pub(super) met: Distinct,
+    known: Distinct,
     /// By number, how often each occurs.
     pub(super) occurrences: Vec<u32>,
+    /// Those that were not looked up, or that the table did not take.
+    unknown: Texts,
 }
 
 impl Words {
     fn clear(&mut self) {
-        self.met.clear();
+        self.known.clear();
         self.occurrences.clear();
+        self.unknown.clear();
     }
 
-    /// The number of a word, which has occurred once more: often it is that of the one before in its column. When the table is
-    /// full a new word is by itself, however often it comes.
+    /// The word of a column's value, and its number if it has one.
     #[inline]
-    fn number(&mut self, word: &[u8], before: Option<&u64>) -> Option<u64> {
-        if let Some(&number) = before {
-            let place = usize::try_from(number).ok()?;
-            if self.met.is(place, word) {
-                self.occurrences[place] += 1;
-                return Some(number);
-            }
+    pub(super) fn get(&self, value: u64) -> (&[u8], Option<usize>) {
+        let place = usize::try_from(value & !UNKNOWN).unwrap_or(usize::MAX);
+        match value & UNKNOWN {
+            0 => (self.known.get(place), Some(place)),
+            _ => (self.unknown.get(place), None),
         }
-        let number = match self.met.number(word) {
-            Some(number) => number,
-            None if self.met.len() < MAX_DISTINCT => return None,
-            None => self.met.add(word),
+    }
+
+    /// The word of a number.
+    pub(super) fn known(&self, number: usize) -> &[u8] {
+        self.known.get(number)
+    }
+
+    /// Adds a word to a column: often it is that of the one before. `None` where look-ups take too long.
+    #[inline]
+    fn add(&mut self, word: &[u8], column: &mut Column) -> Option<()> {
+        let before = column.values.last().filter(|&&value| value & UNKNOWN == 0);
+        let before = before.and_then(|&number| usize::try_from(number).ok());
+        let number = match before.filter(|&number| self.known.is(number, word)) {
+            None if column.hopeless => None,
+            None => match self.known.number(word) {
+                None if self.occurrences.len() < MAX_DISTINCT => return None,
+                number => number,
+            },
+            same => same,
         };
-        match self.occurrences.get_mut(number) {
-            Some(count) => *count += 1,
-            None => self.occurrences.push(1),
+        match number.map(|number| (number, self.occurrences.get_mut(number))) {
+            Some((_, Some(count))) => *count += 1,
+            Some((_, None)) => self.occurrences.push(1),
+            None => {}
         }
-        Some(number as u64)
+        column.new += usize::from(number.is_none_or(|number| self.occurrences[number] == 1));
+        column.values.push(match number {
+            Some(number) => number as u64,
+            None => UNKNOWN | self.unknown.add(word) as u64,
+        });
+        column.hopeless |= is_hopeless(column.values.len(), column.new);
+        Some(())
     }
 }

@@ -3,6 +3,7 @@
 use super::super::super::blob::{BlobDecoder, BlobEncoder};
 use super::super::super::input::{Budget, Input};
 use super::super::super::numbers::{NumberDecoder, NumberEncoder};
+use super::super::super::table::MAX_DISTINCT;
 use super::super::super::{Compression, TEXT};
 use super::super::decode::{Span, StringLimits};
 use super::scan::{MOST_TOKENS, Scan};
@@ -109,14 +110,14 @@ fn slots_of_one_kind_and_place_share_a_column() {
     let expected: [&[u8]; 5] = [&[0, 1, 2], &[0, 1, 3, 2], &[4, 5, 6, 7], &[4, 5, 7], &[4, 7]];
     let found = split.indexes.iter().map(|&shape| split.shapes.slots(u8::try_from(shape).unwrap()));
     assert!(found.eq(expected));
-    assert_eq!(split.columns[2], [2, 3].map(|digit| digit - 1));
+    assert_eq!(split.columns[2].values, [2, 3].map(|digit| digit - 1));
 }
 
 #[test]
 fn when_there_are_too_many_shapes_the_others_are_taken_whole() {
     let strings = (0..600).map(|index: usize| {
         let title = (0..10).map(|bit| if index >> bit & 1 == 0 { '-' } else { '_' });
-        let title = title.flat_map(|mark| ['w', mark]).collect::<String>();
+        let title = title.flat_map(|mark| ['w', 'o', 'r', mark]).collect::<String>();
         // Most of the bytes are of one shape.
         if index.is_multiple_of(2) {
             format!("a long folder of theirs/a longer file name {index}")
@@ -159,5 +160,37 @@ fn words_are_spelled_where_they_are_met_once() {
     let bytes: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
     assert!(split.split(&bytes, 1 << 20));
     assert_eq!(split.words.occurrences[..4], [40, 1, 1, 40]);
-    assert_eq!(split.words.met.len(), 82);
+    assert_eq!(split.words.occurrences.len(), 82);
+}
+
+#[test]
+fn a_dictionary_is_no_larger_than_a_reader_takes() {
+    // Each word in two strings, one behind the other, so that it is worth a place in the dictionary.
+    for count in [MAX_DISTINCT, MAX_DISTINCT + 5000] {
+        let word = |mut number: usize| {
+            let letter = |_| {
+                let letter = b'a' + (number % 26).to_le_bytes()[0];
+                number /= 26;
+                char::from(letter)
+            };
+            (0..6).map(letter).collect::<String>()
+        };
+        let strings = (0..2 * count).map(|index| format!("session/{}", word(index / 2))).collect::<Vec<_>>();
+        templates(&strings, 0).unwrap();
+    }
+}
+
+#[test]
+fn words_that_are_nearly_all_new_are_not_looked_up() {
+    let new = |index: usize| {
+        let letter = |at: u32| b'a' + ((index + 1) * 7919 / 3_usize.pow(at) % 26).to_le_bytes()[0];
+        (0..10).map(letter).map(char::from).collect::<String>()
+    };
+    let strings = (0..3000).map(|index| format!("http://{}.{}", new(index), ["com", "org"][index % 2]));
+    let strings = strings.collect::<Vec<_>>();
+    let bytes: Vec<&[u8]> = strings.iter().map(String::as_bytes).collect();
+    let mut split = Split::default();
+    assert!(split.split(&bytes, 1 << 20));
+    assert!((1000..2000).contains(&split.words.occurrences.len()), "{}", split.words.occurrences.len());
+    templates(&strings, 0).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::blob::BlobEncoder;
 use super::super::super::numbers::NumberEncoder;
-use super::super::TEMPLATES;
+use super::super::{PLAIN, TEMPLATES};
 use super::kind::Kind;
 use super::split::Split;
 use bulla_proof::varint;
@@ -53,7 +53,7 @@ impl Texts {
 
 impl Templates {
     /// Appends a column of `strings`, with its form, where it is a tenth smaller than plain; says whether it did. A sample
-    /// from the middle is written both ways first.
+    /// from the middle is written both ways first, and where that is all of them, appended plain if that is better.
     pub(in super::super) fn encode(
         &mut self,
         strings: &[&[u8]],
@@ -68,28 +68,38 @@ impl Templates {
         let sample = &strings[strings.len().saturating_sub(SAMPLE) / 2..];
         let sample = &sample[..sample.len().min(SAMPLE)];
         let sampled: usize = sample.iter().map(|string| string.len()).sum();
+        if sampled > sample.len() * LONGEST {
+            return false;
+        }
         let start = out.len();
-        let Some(mut dictionary) = self.encode_all(sample, numbers, blobs, out) else { return false };
+        let Some(dictionary) = self.encode_all(sample, numbers, blobs, out) else { return false };
         let end = out.len();
+        out.push(PLAIN);
         self.plain(sample, numbers, blobs, out);
         let plain = (out.len() - end) as u64;
-        out.truncate(end);
         let pays = |length: usize, plain: u64| (length as u64) < plain - plain / 10;
-        let mut pay = pays(end - start, plain);
-        if pay && sample.len() < strings.len() {
-            out.truncate(start);
-            let length = self.encode_all(strings, numbers, blobs, out);
-            self.split.release();
-            dictionary = length.unwrap_or_default();
-            // What is in the middle need not be so elsewhere.
-            pay = length.is_some() && pays(out.len() - start, plain * total as u64 / sampled.max(1) as u64);
+        let pay = pays(end - start, plain);
+        if sample.len() == strings.len() {
+            let worse = if pay { end..out.len() } else { start..end };
+            out.drain(worse);
+            blobs.account.dictionaries += if pay { dictionary } else { 0 };
+            return true;
         }
-        if pay {
-            blobs.account.dictionaries += dictionary;
-        } else {
-            out.truncate(start);
+        out.truncate(start);
+        if !pay {
+            return false;
         }
-        pay
+        let length = self.encode_all(strings, numbers, blobs, out);
+        if self.split.is_large() {
+            *self = Templates::default();
+        }
+        // What is in the middle need not be so elsewhere.
+        if length.is_none() || !pays(out.len() - start, plain * total as u64 / sampled.max(1) as u64) {
+            out.truncate(start);
+            return false;
+        }
+        blobs.account.dictionaries += length.unwrap_or_default();
+        true
     }
 
     /// Appends a column of `strings`: how much of it are shapes and the dictionary. `None` where they are not to be split; then
@@ -145,7 +155,7 @@ impl Templates {
         numbers.clear();
         for (word, &count) in split.words.occurrences.iter().enumerate() {
             if count > 1 {
-                texts.push(split.words.met.get(word));
+                texts.push(split.words.known(word));
             }
             let number = if count > 1 { texts.lengths.len() } else { 0 };
             numbers.push(u32::try_from(number).expect("a dictionary is smaller than its table"));
@@ -158,16 +168,17 @@ impl Templates {
         texts.clear();
         for (kind, column) in split.shapes.kinds().zip(&split.columns) {
             if kind != Kind::Word.byte() {
-                numbers.encode(column, blobs, out);
+                numbers.encode(&column.values, blobs, out);
                 continue;
             }
             values.clear();
-            for &word in column {
-                let word = usize::try_from(word).expect("words are in memory");
-                if known[word] == 0 {
-                    texts.push(split.words.met.get(word));
+            for &value in &column.values {
+                let (word, number) = split.words.get(value);
+                let number = number.map_or(0, |number| known[number]);
+                if number == 0 {
+                    texts.push(word);
                 }
-                values.push(u64::from(known[word]));
+                values.push(u64::from(number));
             }
             if !blobs.is_patient() && are_many(values) {
                 numbers.encode_indexes(values, blobs, out);
