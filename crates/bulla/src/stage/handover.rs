@@ -365,8 +365,10 @@ impl<N: Numbering> Handover<N> {
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
-        // What became ripe is not to wait for what else whoever sealed has to do.
-        self.wake(&state);
+        // What is due whoever sealed takes, as soon as it has done what else there is to do; the rest does not wait for that.
+        if self.presses(&state) {
+            self.ripe.notify_one();
+        }
     }
 
     /// How much is staged, and how often producers had to wait.
@@ -383,13 +385,16 @@ impl<N: Numbering> Handover<N> {
         empty && state.free.len() == state.made && state.large == 0 && state.waiting == 0
     }
 
-    /// Whether a block is to be taken: while one is sealed the next one may wait until there are two, as long as nobody
-    /// waits for it.
+    /// Whether a block is to be taken.
     fn is_ripe(&self, state: &State<N>) -> bool {
-        let idle = state.sealing == 0;
-        let pressed = state.urgent || state.closed || state.waiting > 0 || state.due && idle;
-        let blocks = if idle { 1 } else { 2 };
-        !state.queue.is_empty() && (pressed || state.queued >= blocks * state.target.bytes())
+        self.presses(state) || state.due && state.sealing == 0 && !state.queue.is_empty()
+    }
+
+    /// Whether somebody waits for a block, or there is one: while one is sealed the next may wait until there are two.
+    fn presses(&self, state: &State<N>) -> bool {
+        let waited_for = state.urgent || state.closed || state.waiting > 0;
+        let blocks = if state.sealing == 0 { 1 } else { 2 };
+        !state.queue.is_empty() && (waited_for || state.queued >= blocks * state.target.bytes())
     }
 
     fn take_block(&self, state: &mut State<N>) -> Work<N::Ticket> {
