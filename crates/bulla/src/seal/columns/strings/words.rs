@@ -261,6 +261,7 @@ mod tests {
     }
 
     /// Only where the processor can; `make test` says where it cannot.
+    #[cfg(target_os = "linux")]
     #[test]
     fn words_are_numbered_side_by_side_where_the_processor_can() {
         let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

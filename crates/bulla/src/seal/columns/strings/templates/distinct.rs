@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Strings, one after the other. Holds only memory to be used again.
 #[derive(Default)]
-pub(super) struct Texts {
+pub(super) struct Strings {
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Texts {
+impl Strings {
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -36,18 +36,18 @@ impl Texts {
 #[derive(Default)]
 pub(super) struct Distinct {
     table: Table,
-    texts: Texts,
+    strings: Strings,
 }
 
 impl Distinct {
     pub(super) fn clear(&mut self) {
         self.table.clear();
-        self.texts.clear();
+        self.strings.clear();
     }
 
     #[inline]
     pub(super) fn get(&self, number: usize) -> &[u8] {
-        self.texts.get(number)
+        self.strings.get(number)
     }
 
     /// Whether that is the number of a string.
@@ -64,10 +64,10 @@ impl Distinct {
         hasher.write(string);
         // The table wants its high bits as good as its low ones.
         let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let Distinct { table, texts } = self;
-        let number = table.number(hash, |number| is_same(texts.get(number), string))?;
-        if number == texts.ends.len() {
-            texts.add(string);
+        let Distinct { table, strings } = self;
+        let number = table.number(hash, |number| is_same(strings.get(number), string))?;
+        if number == strings.ends.len() {
+            strings.add(string);
         }
         Some(number)
     }

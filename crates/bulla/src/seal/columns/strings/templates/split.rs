@@ -1,7 +1,7 @@
 //! Splits strings into the values of columns.
 
 use super::super::super::table::{MAX_DISTINCT, is_hopeless};
-use super::distinct::{Distinct, Texts};
+use super::distinct::{Distinct, Strings};
 use super::scan::{Scan, Token};
 use super::shapes::Shapes;
 
@@ -99,7 +99,7 @@ pub(super) struct Words {
     /// By number, how often each occurs.
     pub(super) occurrences: Vec<u32>,
     /// Those that were not looked up, or that the table did not take.
-    unknown: Texts,
+    unknown: Strings,
 }
 
 impl Words {
@@ -124,6 +124,16 @@ impl Words {
         self.known.get(number)
     }
 
+    /// A known word has occurred once more: how often that is.
+    #[inline]
+    fn occurs(&mut self, number: usize) -> u32 {
+        if number == self.occurrences.len() {
+            self.occurrences.push(0);
+        }
+        self.occurrences[number] += 1;
+        self.occurrences[number]
+    }
+
     /// Adds a word to a column: often it is that of the one before. `None` where look-ups take too long.
     #[inline]
     fn add(&mut self, word: &[u8], column: &mut Column) -> Option<()> {
@@ -137,16 +147,12 @@ impl Words {
             },
             same => same,
         };
-        match number.map(|number| (number, self.occurrences.get_mut(number))) {
-            Some((_, Some(count))) => *count += 1,
-            Some((_, None)) => self.occurrences.push(1),
-            None => {}
-        }
-        column.new += usize::from(number.is_none_or(|number| self.occurrences[number] == 1));
-        column.values.push(match number {
-            Some(number) => number as u64,
-            None => UNKNOWN | self.unknown.add(word) as u64,
-        });
+        let (value, new) = match number {
+            Some(number) => (number as u64, self.occurs(number) == 1),
+            None => (UNKNOWN | self.unknown.add(word) as u64, true),
+        };
+        column.values.push(value);
+        column.new += usize::from(new);
         column.hopeless |= is_hopeless(column.values.len(), column.new);
         Some(())
     }
