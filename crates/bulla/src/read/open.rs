@@ -109,6 +109,9 @@ pub(crate) struct BlockOpener {
     decoder: Decoder,
     /// As the units hash them: of entries in groups without their personal fields.
     rows: Rows,
+    /// The personal rows of one group, and those of all that were opened, one after the other.
+    pieces: Rows,
+    personal: Vec<u8>,
     /// With the personal fields of the groups that were opened, once that was asked for.
     whole: Rows,
     members: Members,
@@ -184,10 +187,9 @@ impl BlockOpener {
         opening: &Opening<'_>,
     ) -> Result<Result<(), Unreadable>> {
         let place = Place { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
-        let mut personal = vec![None; if self.secrets.is_empty() { 0 } else { self.rows.len() }];
+        let mut places = vec![None; if self.secrets.is_empty() { 0 } else { self.rows.len() }];
         let mut left = self.decoder.left();
-        let mut pieces = Rows::default();
-        let mut bytes = Vec::new();
+        self.personal.clear();
         let groups = self.decoder.groups();
         let asked = |group: &usize| {
             let subjects = groups.content(*group).subjects;
@@ -210,29 +212,30 @@ impl BlockOpener {
                 Ok(text) => text,
                 Err(detail) => return Ok(Err(invalid(detail.to_owned()))),
             };
-            if let Err(error) = self.decoder.decode_group(&text, rows.len(), fields, &mut left, &mut pieces) {
+            let BlockOpener { decoder, pieces, .. } = self;
+            if let Err(error) = decoder.decode_group(&text, rows.len(), fields, &mut left, pieces) {
                 return Ok(Err(invalid(format!("a group of the block does not decode: {error}"))));
             }
-            for (&row, piece) in rows.iter().zip(pieces.iter()) {
-                personal[row as usize] = Some(bytes.len()..bytes.len() + piece.len());
-                bytes.extend_from_slice(piece);
+            for (&row, piece) in rows.iter().zip(self.pieces.iter()) {
+                places[row as usize] = Some(self.personal.len()..self.personal.len() + piece.len());
+                self.personal.extend_from_slice(piece);
             }
             self.secrets[group] = Ok(secret);
         }
-        Ok(self.merge(&personal, &bytes))
+        Ok(self.merge(&places))
     }
 
-    /// Puts shared and personal fields together.
-    fn merge(&mut self, personal: &[Option<Range<usize>>], bytes: &[u8]) -> Result<(), Unreadable> {
+    /// Puts shared and personal fields together, of which each row has some where `places` says.
+    fn merge(&mut self, places: &[Option<Range<usize>>]) -> Result<(), Unreadable> {
         self.whole.clear();
-        for (shared, personal) in self.rows.iter().zip(personal) {
-            let Some(personal) = personal else {
+        for (shared, place) in self.rows.iter().zip(places) {
+            let Some(place) = place else {
                 self.whole.push(|out| out.extend_from_slice(shared));
                 continue;
             };
             // Both were written by the decoder.
             self.whole
-                .push(|out| merge(shared, &bytes[personal.clone()], out))
+                .push(|out| merge(shared, &self.personal[place.clone()], out))
                 .map_err(|error| invalid(format!("an entry of a group: {error}")))?;
         }
         Ok(())
