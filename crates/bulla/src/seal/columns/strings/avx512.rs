@@ -178,3 +178,46 @@ fn store(register: __m512i) -> [u8; CHUNK] {
     unsafe { _mm512_storeu_epi8(bytes.as_mut_ptr().cast(), register) };
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not found at home is numbered all the same: were no word cut out right, only time would tell. Only where the
+    /// processor can; `make test` says where it cannot.
+    #[test]
+    fn short_words_are_found_at_home_wherever_a_chunk_ends() {
+        if Parallel::detect().is_none() {
+            return;
+        }
+        let mut vocabulary = Vocabulary::default();
+        vocabulary.begin(usize::MAX);
+        let words = ["a ", "to ", "the ", "data ", "notes ", "record ", "consent ", "\0 "];
+        let known = words.map(|word| (word, vocabulary.number(word.as_bytes(), word.len()).unwrap()));
+        let known = known.map(|(word, number)| {
+            let last = format!("       {word}").as_bytes().last_chunk().copied().unwrap();
+            assert_eq!(vocabulary.at_home(last, word.len()), Some(number), "{word:?} is away from home");
+            (word, number)
+        });
+        for shift in 0..2 * CHUNK {
+            let text = " ".repeat(shift) + &words.concat().repeat(4);
+            let text = text.as_bytes();
+            let (mut start, mut found) = (0, Vec::new());
+            for at in (0..text.len()).step_by(CHUNK) {
+                let mut numbers = [0; CHUNK + LANES];
+                // SAFETY: `detect` has found what the function is compiled for.
+                let words = unsafe { look_up(text, at, start, &vocabulary, &mut numbers) };
+                for (word, &number) in numbers.iter().enumerate().take(words.count) {
+                    let end = at + usize::from(words.ends[word]);
+                    let cut = std::str::from_utf8(&text[start..end]).unwrap();
+                    let expected = known.iter().find(|(word, _)| *word == cut);
+                    let number = (words.missed >> word & 1 == 0).then_some(number);
+                    assert_eq!(number, expected.map(|&(_, number)| number), "{cut:?} at {start}");
+                    found.extend(number);
+                    start = end;
+                }
+            }
+            assert_eq!(found.len(), 4 * words.concat().matches(' ').count(), "{shift}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
 use super::super::table::{Table, is_hopeless};
+use super::plain::Texts;
 use super::templates::Templates;
 use super::words::Words;
 use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
@@ -24,8 +25,7 @@ pub(in super::super) struct StringEncoder {
     /// Where each distinct string is met first.
     firsts: Vec<usize>,
     indexes: Vec<u64>,
-    lengths: Vec<u64>,
-    bytes: Vec<u8>,
+    texts: Texts,
     words: Words,
     templates: Templates,
     met: Met,
@@ -96,14 +96,9 @@ impl StringEncoder {
         blobs: &mut BlobEncoder,
         out: &mut Vec<u8>,
     ) {
-        self.lengths.clear();
-        self.bytes.clear();
-        for string in strings {
-            self.lengths.push(string.len() as u64);
-            self.bytes.extend_from_slice(string);
-        }
-        numbers.encode(&self.lengths, blobs, out);
-        blobs.encode(&self.bytes, out);
+        self.texts.clear();
+        strings.for_each(|string| self.texts.push(string));
+        self.texts.write(numbers, blobs, out);
     }
 
     fn write_words(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {

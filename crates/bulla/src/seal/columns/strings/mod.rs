@@ -16,6 +16,7 @@ mod packed;
 #[cfg(target_arch = "x86_64")]
 #[path = "avx512.rs"]
 mod parallel;
+mod plain;
 mod templates;
 mod vocabulary;
 mod words;

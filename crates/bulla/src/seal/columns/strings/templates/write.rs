@@ -2,6 +2,7 @@
 
 use super::super::super::blob::BlobEncoder;
 use super::super::super::numbers::NumberEncoder;
+use super::super::plain::Texts;
 use super::super::{PLAIN, TEMPLATES};
 use super::kind::Kind;
 use super::split::Split;
@@ -24,31 +25,6 @@ pub(in super::super) struct Templates {
     numbers: Vec<u32>,
     values: Vec<u64>,
     texts: Texts,
-}
-
-/// Strings, one after the other.
-#[derive(Default)]
-struct Texts {
-    text: Vec<u8>,
-    lengths: Vec<u64>,
-}
-
-impl Texts {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.lengths.clear();
-    }
-
-    fn push(&mut self, string: &[u8]) {
-        self.text.extend_from_slice(string);
-        self.lengths.push(string.len() as u64);
-    }
-
-    /// Appends them as plain strings.
-    fn write(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
-        numbers.encode(&self.lengths, blobs, out);
-        blobs.encode(&self.text, out);
-    }
 }
 
 impl Templates {
