@@ -5,8 +5,8 @@
 //! nothing else ran on the processor.
 
 use bulla::environment::Environment;
-use bulla::store::Memory;
 use bulla::{Entry, Init, Log, Options};
+use bulla_testkit::Memory;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -7,15 +7,15 @@
 
 use crate::commit::Durable;
 use crate::config::{LogConfig, terms::Terms};
-use crate::error::{Error, Result};
 use crate::keys::group::Subjects;
 use crate::keys::seal_chain::{SealChain, SealState};
 use crate::keys::signing::SigningKey;
-use crate::store::{self, Store};
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, TileBuilder, TileId};
 use bulla_proof::tree;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -151,24 +151,24 @@ impl Checkpointer {
     /// Signs and publishes the tree head.
     fn sign(&self, size: u64, root: Hash) -> Result<()> {
         let note = signed_note(&self.config.origin, size, root, &self.signing);
-        let written = store::replace(&*self.log, FILE, note.as_bytes());
+        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))
     }
 
     /// Writes a tile or bundle durably, with the directories above it.
     fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
         let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
-        let directory = store::parent(path);
+        let directory = bulla_store::path::parent(path);
         if !self.directories.contains(directory) {
             self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
             let mut above = directory;
             while !above.is_empty() {
-                above = store::parent(above);
+                above = bulla_store::path::parent(above);
                 self.log.sync_directory(above).map_err(|error| failed(above, error))?;
             }
             self.directories.insert(directory.to_owned());
         }
-        store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
+        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
     }
 
     /// Removes partial tiles whose full one is published. What cannot be removed harms nobody.
@@ -204,7 +204,7 @@ pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(Til
     let read = |path: String| -> Result<Vec<u8>> {
         let missing =
             |error| Error::tampered(format!("{}: {error}; run `bulla verify`", log.describe(&path)));
-        crate::keys::read_small(log, &path, 1 << 20).map_err(missing)
+        bulla_store::read_small(log, &path, 1 << 20).map_err(missing)
     };
     let damaged =
         |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));

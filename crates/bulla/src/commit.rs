@@ -11,16 +11,16 @@
 
 use crate::config::terms::Terms;
 use crate::environment::Clock;
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::frame::{self, HEAD};
 use crate::keys::seal_chain::{Seal, SealChain};
 use crate::options::Durability;
 use crate::seal::{Sealed, epoch};
 use crate::segment::{self, SegmentName};
-use crate::store::{Store, StoreFile};
 use crate::telemetry::Waits;
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Store, StoreFile};
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,13 +8,13 @@ pub(crate) mod fields;
 pub(crate) mod terms;
 
 use crate::checkpoint;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::segment;
-use crate::store::Store;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -13,15 +13,15 @@ use crate::config::{self, FieldRules, LogConfig, edit};
 use crate::engine::change::Unreplaced;
 use crate::engine::{self, Engine};
 use crate::environment::{Environment, KeyWrap};
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::recipients::check_recipient;
 use crate::log::default_keys;
 use crate::options::{Options, Tuning, settings};
 use crate::recover::Recovery;
-use crate::store::{self, FileSystem, Store};
 use crate::verify::is_live;
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::path::Path;
@@ -385,7 +385,7 @@ impl Plan {
             let message = format!("{name} was edited by hand meanwhile: try again");
             return Err(Unreplaced::Untouched(Error::unavailable(message)));
         }
-        store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
+        bulla_store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
             let error = Error::io(format!("writing {name}"), error);
             // The rename may have been done, and be undone by a power cut.
             if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }

@@ -5,13 +5,13 @@
 //! **Invariant:** a file that anybody may have made takes memory and work in proportion to its length, whatever its
 //! groups would decompress to.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::seal::columns::{Decoder, Fault, ROW_OVERHEAD, Rows};
 use crate::seal::groups::{decrypt, merge};
 use bulla_proof::Entry;
 use bulla_proof::entry::MAX_ROW;
 use bulla_proof::group::GroupSecret;
 use bulla_proof::proof::{Checked, DisclosedFrame, DisclosedGroup, DisclosedUnit};
+use bulla_store::{Error, ErrorKind, Result};
 
 /// How many times the length of a file its groups may hold. Any one entry may be as long as entries get.
 const TIMES: usize = 256;

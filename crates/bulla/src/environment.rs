@@ -2,10 +2,10 @@
 //!
 //! Each is reached through this module alone, so that a test can put a seed, a recorder or a simulated clock there.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::Subjects;
 use crate::keys::recipients;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use bulla_store::{Error, ErrorKind, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::{self, Debug};
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! The epochs of a log: when each began, and what can be known of who opens it.
 
 use crate::config;
-use crate::error::{Error, Result};
 use crate::frame;
 use crate::keys::recipients::Identity;
 use crate::read::manifest::{Frames, Manifest, Placed};
 use crate::recover;
 use crate::seal::epoch::{EpochBody, MAX_EPOCH};
-use crate::store::{FileSystem, Store};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::sha256;
+use bulla_store::{Error, Result};
+use bulla_store::{FileSystem, Store};
 use std::path::Path;
 
 /// An epoch of a log, under its checkpoint.

@@ -1,7 +1,7 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
-use crate::error::{Error, Result};
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -5,17 +5,17 @@
 
 mod salvage;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::finding::Finding;
 use crate::keys::group::GroupKeys;
 use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
-use crate::store::{FileSystem, Store};
 use crate::text::jsonl;
 use crate::verify::{OnProgress, Progress, Verify};
 use crate::withheld::WithheldEntries;
 use bulla_proof::checkpoint::VerifierKey;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

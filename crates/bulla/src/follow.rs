@@ -12,7 +12,6 @@
 //!   clock is read before the log.
 
 use crate::environment::{Clock, Environment};
-use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{self, Head, ReadError};
 use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
@@ -23,13 +22,14 @@ use crate::read::walk::open_segment;
 use crate::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot, trusted_checkpoint};
 use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
-use crate::store::StoreFile;
 use crate::withheld::Withheld;
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile;
 use bulla_proof::tree::Frontier;
+use bulla_store::StoreFile;
+use bulla_store::{Error, ErrorKind, Result};
 use std::sync::{Arc, OnceLock};
 
 /// How long after a time, in nanoseconds, what was logged before it is taken to be committed: entries get their time as

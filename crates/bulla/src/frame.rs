@@ -15,9 +15,9 @@
 //! ```
 
 use crate::keys::seal_chain::Seal;
-use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, CommitmentError};
 use bulla_proof::hash::{Hash, Sha256};
+use bulla_store::StoreFile;
 use std::{fmt, io};
 
 /// Bytes before the commitment.

@@ -7,14 +7,17 @@ use crate::disclosed::open_proof;
 use crate::erase::ErasureOrder;
 use crate::event::Event;
 use crate::grant::Grant;
-use crate::index::{self, HEAD, Head, Part, Parts};
+use crate::index::{
+    self,
+    file::Parts,
+    part::{HEAD, Head, Part},
+};
 use crate::keys::recipients::IdentityFile;
 use crate::keys::seal_chain::parse_seal_key;
 use crate::keys::signing::SigningKey;
 use crate::seal::columns::{Compression, Decoder, Encoder, Rows, padme};
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
-use crate::store::{Memory, Store};
 use crate::text::{LineReader, combined, jsonl};
 use crate::{config, frame};
 use base64::Engine as _;
@@ -26,10 +29,10 @@ use bulla_proof::order::Order;
 use bulla_proof::proof::Checked;
 use bulla_proof::tile;
 use bulla_proof::{Entry, ProofFile};
+use bulla_store::Store;
+use bulla_testkit::Memory;
+use bulla_testkit::corpus::Target;
 use std::io::IoSlice;
-
-/// A parser under test.
-pub type Target = fn(&[u8]);
 
 /// All of them, by name.
 pub const TARGETS: [(&str, Target); 14] = [
@@ -310,3 +313,6 @@ fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,13 +5,13 @@
 
 mod encoding;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::{GroupKeys, GroupSecret, Place};
 use crate::keys::identities::IdentityFile;
 use crate::keys::recipients::Age;
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;

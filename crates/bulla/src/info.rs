@@ -1,15 +1,15 @@
 //! What a log is, without reading it through.
 
 use crate::config::{self, FieldRules};
-use crate::error::{Error, Result};
 use crate::read::sources::Chunk;
 use crate::recover;
 use crate::segment;
-use crate::store::{FileSystem, Store};
 use crate::verify;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
+use bulla_store::{FileSystem, Store};
 use std::path::{Path, PathBuf};
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.

@@ -4,18 +4,18 @@ use crate::checkpoint;
 use crate::config::{self, FieldRules, terms::Terms};
 use crate::engine;
 use crate::environment::{Environment, Random};
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
 use crate::keys::{files, signing::SigningKey};
 use crate::keys::{identities, plugin, recipients};
 use crate::log::default_keys;
-use crate::store::{self, FileSystem, Store};
 use crate::vault::{self, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
 use bulla_proof::tree;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -253,6 +253,6 @@ fn prepare(store: &dyn Store, directories: &[&str]) -> Result<()> {
 }
 
 fn write(store: &dyn Store, path: &str, content: &[u8]) -> Result<()> {
-    let written = store::write_new(store, path, content);
+    let written = bulla_store::write_new(store, path, content);
     written.map_err(|error| Error::io(format!("writing {}", store.describe(path)), error))
 }

@@ -4,7 +4,6 @@
 
 mod disclose;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
 use bulla_proof::consistency::prove_consistency;
@@ -12,6 +11,7 @@ use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
 use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
 use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
+use bulla_store::{Error, ErrorKind, Result};
 use std::fmt;
 
 /// A proof of the entries that meet a query.

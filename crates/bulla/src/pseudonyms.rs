@@ -2,9 +2,9 @@
 
 use crate::config;
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::pseudonym::{FieldPseudonyms, Pseudonym, PseudonymKey};
-use crate::store::{FileSystem, Store};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use std::fmt::{self, Debug};
 use std::io;
 use std::path::Path;

@@ -7,7 +7,6 @@
 mod whole;
 
 use crate::config::{self, LogConfig};
-use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::keys::epoch::EpochKeys;
@@ -22,13 +21,14 @@ use crate::read::pipeline;
 use crate::read::walk::open_segment;
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
-use crate::store::{FileSystem, Store, StoreFile};
 use crate::verify::{OnProgress, Progress, Signed, read_checkpoint};
 use crate::withheld::{Withheld, WithheldEntries};
 use bulla_proof::Entry;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store, StoreFile};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,12 +2,12 @@
 
 use crate::control::through_writer;
 use crate::environment::Environment;
-use crate::error::Result;
 use crate::event::ExportRecord;
 use crate::log::Log;
 use crate::options::Options;
 use crate::query::Query;
-use crate::store::FileSystem;
+use bulla_store::FileSystem;
+use bulla_store::Result;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -16,18 +16,18 @@
 use crate::checkpoint;
 use crate::commit::{Start, free_name};
 use crate::config::{LogConfig, terms::Terms};
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, MAX_EVENT};
 use crate::frame::{self, FrameError, Head, ReadError};
 use crate::keys::seal_chain::{SealChain, SealState};
 use crate::seal::epoch::{EpochBody, MAX_EPOCH};
 use crate::segment::{self, SegmentName};
-use crate::store::{Store, StoreFile};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Store, StoreFile};
 use std::io::{self, IoSlice};
 
 /// What a log that may be written to goes on with.
@@ -172,7 +172,7 @@ pub(crate) fn recover(
 /// Reads the published checkpoint and checks its signature.
 pub(crate) fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
     let name = log.describe(checkpoint::FILE);
-    let bytes = crate::keys::read_small(log, checkpoint::FILE, 1 << 20).map_err(|error| {
+    let bytes = bulla_store::read_small(log, checkpoint::FILE, 1 << 20).map_err(|error| {
         match error.io_error().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => Error::tampered(format!("{name} is missing")),
             _ => error,

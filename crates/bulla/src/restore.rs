@@ -7,14 +7,14 @@
 use crate::config;
 use crate::engine::{self, Engine, Vaults};
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::files;
 use crate::keys::recipients::Identity;
 use crate::keys::seal_chain::SealState;
 use crate::log::default_keys;
 use crate::options::Options;
 use crate::reader::Reader;
-use crate::store::{self, FileSystem, Store};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,13 +106,13 @@ fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
         unknown.subject = unknown.subject.max(before.subject);
     }
     let text = format!("{} {}\n", unknown.frame, unknown.subject);
-    let written = store::replace(keys, files::RESTORING, text.as_bytes());
+    let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
     written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))?;
     Ok(unknown)
 }
 
 fn written_down(keys: &dyn Store) -> Result<Option<Unknown>> {
-    let bytes = match crate::keys::read_small(keys, files::RESTORING, 64) {
+    let bytes = match bulla_store::read_small(keys, files::RESTORING, 64) {
         Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
             return Ok(None);
         }

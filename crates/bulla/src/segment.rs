@@ -4,8 +4,8 @@
 //! name was abandoned before. A file's frames count up to where the next file begins; the bytes after that are
 //! surplus, which an event of the log has to explain.
 
-use crate::error::{Error, Result};
-use crate::store::Store;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 use std::fmt;
 
 /// The directory of segments.

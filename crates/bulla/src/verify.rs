@@ -7,7 +7,6 @@
 use crate::checkpoint;
 use crate::config::{self, LogConfig};
 use crate::engine;
-use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, FindingKind, Findings, Severity};
 use crate::index;
 use crate::keys::group::GroupKeys;
@@ -18,11 +17,12 @@ use crate::read::open::{BlockOpener, Located, Opening, Unreadable, most_memory};
 use crate::read::pipeline::MOST_WEIGHT;
 use crate::read::sources;
 use crate::read::walk::{Tail, Walk};
-use crate::store::{FileSystem, Store};
 use crate::withheld::Withheld;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::{Hash, sha256};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -333,7 +333,7 @@ pub(crate) fn read_checkpoint(
     findings: &mut Findings,
 ) -> Result<Option<Signed>> {
     let name = checkpoint::FILE;
-    let bytes = match crate::keys::read_small(store, name, 1 << 20) {
+    let bytes = match bulla_store::read_small(store, name, 1 << 20) {
         Ok(bytes) => bytes,
         Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
             findings.add(Finding::new(FindingKind::CheckpointDamaged, format!("{name} is missing")));

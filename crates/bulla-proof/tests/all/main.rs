@@ -3,7 +3,6 @@
 // The helpers of tests are tests too, which Clippy's own exception does not see.
 #![allow(clippy::unwrap_used)]
 
-mod allocator;
 mod checkpoint;
 mod commitment;
 mod consistency;
@@ -17,3 +16,6 @@ mod tile;
 mod tree;
 mod unit;
 mod vectors;
+
+#[global_allocator]
+static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator::Counting;

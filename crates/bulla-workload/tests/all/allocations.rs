@@ -1,5 +1,5 @@
-use crate::allocator::allocations;
 use crate::generator;
+use bulla_testkit::allocator::allocations;
 use bulla_workload::Workload;
 use std::hint::black_box;
 

@@ -4,8 +4,6 @@
 mod allocations;
 // Each test binary uses what it needs of it.
 #[allow(dead_code)]
-#[path = "../../../bulla/tests/all/allocator.rs"]
-mod allocator;
 mod compression;
 mod distributions;
 mod known_answers;
@@ -28,3 +26,6 @@ fn rows(generator: &mut Generator, entries: usize) -> Vec<u8> {
 fn generator(workload: Workload) -> Generator {
     workload.generator(1, 0)
 }
+
+#[global_allocator]
+static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator::Counting;

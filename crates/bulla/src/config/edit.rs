@@ -2,7 +2,7 @@
 
 use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 

@@ -3,8 +3,8 @@
 //! Invariants: a rule is one that its field can have, and has one spelling; a field without a rule is kept.
 
 use super::edit::quote;
-use crate::error::{Error, Result};
 use bulla_proof::entry::{Field, MAX_PAYLOAD};
+use bulla_store::{Error, Result};
 use std::fmt::{self, Display};
 
 /// What becomes of a field's value. Its [`Display`] is how it is written in `bulla.toml`.

@@ -2,9 +2,9 @@
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::engine::Engine;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::{GroupKeys, Place};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// Does what is asked.
 ///

@@ -2,7 +2,6 @@
 
 use crate::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::{ExportRecord, parse_digest};
 use crate::keys::group::GroupSecret;
 use crate::recover::Recovery;
@@ -10,6 +9,7 @@ use crate::vault::ReplicaState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

@@ -5,7 +5,7 @@ use super::link::{Link, Stop};
 use super::message::{Answer, Request, Response, decode, encode};
 use super::socket::Listener;
 use crate::engine::Engine;
-use crate::error::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};
 use rustix::process::{Uid, geteuid};

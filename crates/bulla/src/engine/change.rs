@@ -7,8 +7,8 @@
 
 use super::{Engine, lock};
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
 use crate::event::Event;
+use bulla_store::{Error, Result};
 use std::sync::Arc;
 
 /// Why the file of a log's configuration was not replaced.

@@ -1,8 +1,8 @@
 //! The directories of a log, and the locks on them.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::Store;
 use crate::{index, keys, segment};
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// Takes the locks of both directories.
 ///

@@ -13,13 +13,13 @@ use super::Engine;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
 use crate::erase::{Erasure, ErasureOrder, Hold};
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, Remains};
 use crate::keys::files;
 use crate::reader::Reader;
 use crate::vault::{self, Committed, MAX_ERASED, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
+use bulla_store::{Error, ErrorKind, Result};
 use std::sync::PoisonError;
 
 impl Engine {

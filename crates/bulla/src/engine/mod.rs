@@ -16,7 +16,6 @@ use crate::checkpoint::Checkpointer;
 use crate::commit::{Committer, Counts, Policy};
 use crate::config::{self, LogConfig};
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::index::{Gathered, Indexer};
 use crate::keys::group::Place;
@@ -30,10 +29,11 @@ use crate::seal::groups::Grouping;
 use crate::seal::{Identity, Sealed};
 use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::stage::target::Made;
-use crate::store::Store;
 use crate::telemetry::{Meter, Waits, count, timed};
 use crate::vault::ReplicaState;
 use bulla_proof::commitment::FrameKind;
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
 pub(crate) use directories::{DIRECTORIES, LOCK, take_locks};
 use numbering::{Control, Counter, Ticket};
 pub(crate) use people::Vaults;
@@ -673,7 +673,7 @@ fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
     let name = keys.describe(keys::files::SIGNING);
-    let bytes = zeroize::Zeroizing::new(keys::read_small(keys, keys::files::SIGNING, 4096)?);
+    let bytes = zeroize::Zeroizing::new(bulla_store::read_small(keys, keys::files::SIGNING, 4096)?);
     let text = std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{name} is not text")))?;
     let key =
         SigningKey::parse(text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))?;

@@ -5,11 +5,11 @@
 
 use crate::config::LogConfig;
 use crate::environment::Random;
-use crate::error::Result;
 use crate::event::Event;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
+use bulla_store::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 

@@ -2,12 +2,12 @@
 
 use crate::config::LogConfig;
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys;
 use crate::keys::group::Subjects;
 use crate::keys::seal_chain::SealState;
-use crate::store::Store;
 use crate::vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! How far the log has come, and what receipts wait for.
 
 use super::numbering::Place;
-use crate::error::{Error, ErrorKind, Result};
 use crate::stage::handover::Sequence;
+use bulla_store::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

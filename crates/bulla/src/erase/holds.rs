@@ -1,8 +1,9 @@
 //! Holds: who must not be erased for now, by whose word and why.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::{files, read_small};
-use crate::store::{self, FileSystem, Store};
+use crate::keys::files;
+use bulla_store::read_small;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -65,7 +66,7 @@ impl Holds {
         if text.len() as u64 > LIMIT {
             return Err(Error::invalid(format!("the holds would take more than {LIMIT} bytes")));
         }
-        let written = store::replace(keys, files::HOLDS, &text);
+        let written = bulla_store::replace(keys, files::HOLDS, &text);
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::HOLDS)), error))
     }
 

@@ -1,7 +1,6 @@
 //! The order to erase, with the names of those whom it is about: what the one who gave it keeps.
 
 use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::signing::SigningKey;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,6 +8,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::order::{MAX_ORDERED, MAX_REASON, ORDER_SALT_LENGTH, Order, ordered_subject};
+use bulla_store::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Debug};
 

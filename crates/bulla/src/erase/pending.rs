@@ -1,8 +1,9 @@
 //! What an erasure that is under way will tell the log: kept in the key directory until the log has it.
 
-use crate::error::{Error, Result};
-use crate::keys::{files, read_small};
-use crate::store::{self, Store};
+use crate::keys::files;
+use bulla_store::Store;
+use bulla_store::read_small;
+use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -42,7 +43,7 @@ impl Pending {
     /// Where the store fails.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
         let text = serde_json::to_vec(self).map_err(|_| Error::invalid("the order does not fit memory"))?;
-        let written = store::replace(keys, files::ERASURE, &text);
+        let written = bulla_store::replace(keys, files::ERASURE, &text);
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))
     }
 

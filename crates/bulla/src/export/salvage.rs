@@ -7,7 +7,6 @@
 
 use super::{Export, Exported, Unopened};
 use crate::config;
-use crate::error::{Error, ErrorKind, Result};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::keys::recipients::Identity;
@@ -18,6 +17,7 @@ use crate::read::walk::Walk;
 use crate::reader::{Asked, Matches, Memory};
 use crate::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
 use crate::withheld::WithheldEntries;
+use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 impl Export {

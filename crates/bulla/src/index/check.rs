@@ -7,9 +7,9 @@ use crate::environment::AesGcm;
 use crate::finding::{Finding, FindingKind, Findings};
 use crate::keys::epoch::EpochKeys;
 use crate::read::sources::Encoded;
-use crate::store::Store;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::{Hash, Sha256};
+use bulla_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::part::{HEAD, Head, Part};
 use super::path;
 use crate::environment::AesGcm;
 use crate::keys::epoch::EpochKeys;
-use crate::store::{Store, StoreFile};
+use bulla_store::{Store, StoreFile};
 use std::io;
 
 /// The most parts that are looked at, so that a file takes little memory whatever its length: enough for eight

@@ -6,11 +6,11 @@
 use super::part::Part;
 use super::{DIRECTORY, GROUP, MAX_TOKENS, parse_name, path};
 use crate::environment::{Cipher, Environment, Random};
-use crate::error::Result;
 use crate::keys::epoch::EpochKeys;
 use crate::keys::scrub::scrubbed;
-use crate::store::{Store, StoreFile};
 use bulla_proof::commitment::Commitment;
+use bulla_store::Result;
+use bulla_store::{Store, StoreFile};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,8 +7,8 @@ use crate::environment::AesGcm;
 use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
 use crate::read::sources::Encoded;
-use crate::store::Store;
 use bulla_proof::commitment::Commitment;
+use bulla_store::Store;
 
 /// Looks blocks up in the order of their frames.
 pub(crate) struct Lookup<'a> {

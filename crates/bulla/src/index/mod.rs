@@ -10,19 +10,19 @@
 //! something, only that it has not: a reader looks at the rows themselves, and verification compares the two.
 
 mod check;
-mod file;
+pub(crate) mod file;
 mod gather;
 mod lookup;
-mod part;
+pub(crate) mod part;
 mod rebuild;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use check::{Check, digest};
-pub(crate) use file::Parts;
+
 pub(crate) use gather::{Gathered, Indexer};
 pub(crate) use lookup::{Indexed, Lookup};
-pub(crate) use part::{HEAD, Head, Part};
+
 pub(crate) use rebuild::Rebuild;
 
 use crate::keys::epoch::EpochKeys;

@@ -19,11 +19,11 @@
 
 use super::{GROUP, MAX_TOKENS};
 use crate::environment::{Cipher, Random};
-use crate::error::{Error, Result};
 use crate::keys::epoch::EpochKeys;
 use crate::seal::columns::{Compression, Fault, IntegerReader, IntegerWriter, padme};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::{Hash, Sha256};
+use bulla_store::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"BulI";
 const VERSION: [u8; 4] = [1, 0, 0, 0];

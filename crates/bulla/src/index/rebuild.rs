@@ -5,8 +5,8 @@ use super::gather::{Gathered, Gatherer, Ready};
 use super::path;
 use crate::environment::{AesGcm, SystemRandom};
 use crate::keys::epoch::EpochKeys;
-use crate::store::{self, Store};
 use crate::verify::is_live;
+use bulla_store::Store;
 use std::sync::Arc;
 
 /// Gathers blocks that no part covers, and adds parts for them to the epochs' files.
@@ -71,6 +71,6 @@ impl<'a> Rebuild<'a> {
             return Ok(());
         }
         self.store.create_directory(super::DIRECTORY)?;
-        store::replace(self.store, &path(epoch), &content)
+        bulla_store::replace(self.store, &path(epoch), &content)
     }
 }

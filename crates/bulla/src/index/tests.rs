@@ -11,10 +11,11 @@ use crate::keys::epoch::EpochSecret;
 use crate::keys::recipients::Identity;
 use crate::read::walk::Walk;
 use crate::reader::trusted_checkpoint;
-use crate::store::{self, Memory, Store};
 use crate::{Finding, FindingKind, Init, Log, Options, Query, Reader, Severity, Step, Verify};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
+use bulla_store::Store;
+use bulla_testkit::Memory;
 use std::sync::Arc;
 
 struct Open;
@@ -77,7 +78,7 @@ fn write(store: &Memory, epoch: u64, covered: &[u64], tokens: impl Fn(u64) -> Ve
     let part = Part::of(blocks.iter().map(|(bit, tokens)| (*bit, &tokens[..])));
     let keys = &frames[epoch as usize].1;
     let bytes = part.seal(keys, 0, &commitments.collect::<Vec<_>>(), (&SystemRandom, &AesGcm)).unwrap();
-    store::replace(store, &path(epoch), &bytes).unwrap();
+    bulla_store::replace(store, &path(epoch), &bytes).unwrap();
 }
 
 /// What the block of a frame can be found by.
@@ -169,9 +170,9 @@ fn a_part_of_frames_that_the_log_does_not_have_is_nothing() {
     for (frame, commitment) in [(2, other.encode()), (40, frames[2].0.encode())] {
         let part = Part::of([(frame, &[1, 2, 3][..])].into_iter());
         let bytes = part.seal(&frames[0].1, 0, &[(frame, commitment)], (&SystemRandom, &AesGcm)).unwrap();
-        store::replace(&store, &path(0), &[&bytes[..], &sound].concat()).unwrap();
+        bulla_store::replace(&store, &path(0), &[&bytes[..], &sound].concat()).unwrap();
         assert_eq!((findings(&store), read(&store, 2)), (Vec::new(), (1, 1)));
-        store::replace(&store, &path(0), &bytes).unwrap();
+        bulla_store::replace(&store, &path(0), &bytes).unwrap();
         assert_eq!((findings(&store), read(&store, 2)), (Vec::new(), (3, 1)));
     }
 }
@@ -195,7 +196,7 @@ fn damage_is_a_notice_with_its_place() {
         ([&sound[..], b"x"].concat(), sound.len()),
         ([&sound[..], &sound[..150]].concat(), sound.len()),
     ] {
-        store::replace(&store, &path(4), &bad).unwrap();
+        bulla_store::replace(&store, &path(4), &bad).unwrap();
         let found = findings(&store);
         let [finding] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((finding.kind.name(), finding.severity), ("index-damaged", Severity::Notice));
@@ -210,10 +211,10 @@ fn what_a_writer_is_writing_is_no_damage() {
     let sound = content(&store, 4);
     let _writer = store.lock("LOCK").unwrap();
     for length in [1, 99, 100, sound.len() - 1] {
-        store::replace(&store, &path(4), &[&sound[..], &sound[..length]].concat()).unwrap();
+        bulla_store::replace(&store, &path(4), &[&sound[..], &sound[..length]].concat()).unwrap();
         assert_eq!(findings(&store), [], "{length} bytes");
     }
-    store::replace(&store, &path(4), &[&sound[..], &[1; 200]].concat()).unwrap();
+    bulla_store::replace(&store, &path(4), &[&sound[..], &[1; 200]].concat()).unwrap();
     assert_eq!(findings(&store).len(), 1);
 }
 
@@ -231,7 +232,7 @@ fn what_a_crash_left_of_epochs_that_it_took_is_removed() {
     let files = || store.list(DIRECTORY).unwrap().into_iter().map(|item| item.name).collect::<Vec<_>>();
     let names = |epochs: &[u64]| epochs.iter().map(|&epoch| path(epoch)[6..].to_owned()).collect::<Vec<_>>();
     for epoch in [8, 9, 100] {
-        store::replace(&store, &path(epoch), &content(&store, 0)).unwrap();
+        bulla_store::replace(&store, &path(epoch), &content(&store, 0)).unwrap();
     }
     assert_eq!(files(), names(&[0, 4, 8, 9, 100]));
     drop(Indexer::new(Arc::new(store.clone()), 8));
@@ -371,7 +372,7 @@ fn the_corpus_has_parts_that_are_parts() {
     let store = Memory::new();
     store.create_directory(DIRECTORY).unwrap();
     for (name, parts) in [("file", 2), ("torn", 1)] {
-        store::replace(&store, &path(7), &read(name)).unwrap();
+        bulla_store::replace(&store, &path(7), &read(name)).unwrap();
         let found = Parts::load(&store, 7).unwrap();
         assert_eq!((found.heads.len(), found.damage.is_some_and(|damage| damage.torn)), (parts, parts == 1));
     }

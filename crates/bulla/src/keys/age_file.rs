@@ -4,13 +4,13 @@
 //! leaves copies of what it encrypts in memory: a host must not be able to read an epoch that it has closed.
 
 use crate::environment::{Random, SystemRandom};
-use crate::error::{Error, Result};
 use crate::keys::{plugin, stanza};
 use age_core::format::{FileKey, Stanza, is_arbitrary_string};
 use age_core::secrecy::ExposeSecret as _;
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
+use bulla_store::{Error, Result};
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -5,12 +5,12 @@
 //! commitment to the key: AES-GCM alone does not bind a ciphertext to one key.
 
 use crate::environment::Random;
-use crate::error::{Error, Result};
 use crate::keys::scrub::{scrubbed, scrubbed_cipher};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};

@@ -5,10 +5,10 @@
 //! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
 //! proof may reveal it, and whoever has it can check the commitment.
 
-use crate::error::{Error, Result};
 use crate::vault::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
 pub use bulla_proof::group::GroupSecret;
+use bulla_store::{Error, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;

@@ -4,10 +4,10 @@
 //! bounded before it is done.
 
 use super::plugin::{self, Plugins};
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::epoch::EpochSecret;
 use crate::keys::prompt::Prompt;
 use age::secrecy::{ExposeSecret as _, SecretString};
+use bulla_store::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -40,23 +40,3 @@ pub mod files {
     /// Taken by the writer: one key directory serves one writer.
     pub const LOCK: &str = "LOCK";
 }
-
-use crate::error::{Error, Result};
-use crate::store::Store;
-
-/// Reads a small file of `store` whole.
-///
-/// # Errors
-/// `Unavailable` where it is missing or cannot be read, `Invalid` where it is over `limit` bytes.
-pub(crate) fn read_small(store: &dyn Store, path: &str, limit: u64) -> Result<Vec<u8>> {
-    let name = store.describe(path);
-    let failed = |error| Error::io(format!("reading {name}"), error);
-    let file = store.open(path).map_err(failed)?;
-    let length = file.length().map_err(failed)?;
-    if length > limit {
-        return Err(Error::invalid(format!("{name} has {length} bytes; such a file has at most {limit}")));
-    }
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
-    Ok(bytes)
-}

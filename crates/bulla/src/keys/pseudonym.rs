@@ -9,14 +9,15 @@
 
 use crate::config::LogConfig;
 use crate::environment::{Environment, Random};
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::{files, read_small};
-use crate::store::{self, Store};
+use crate::keys::files;
 use crate::vault::{Access, Vault};
 use aws_lc_rs::hmac;
 use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
 use bulla_proof::hash::Hash;
+use bulla_store::Store;
+use bulla_store::read_small;
+use bulla_store::{Error, ErrorKind, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use std::fmt::{self, Display};
@@ -76,7 +77,7 @@ impl PseudonymKey {
         }
         let mut key = Zeroizing::new([0; 32]);
         random.fill(&mut *key)?;
-        let written = store::write_new(keys, files::PSEUDONYM, Self { key, log }.render().as_bytes());
+        let written = bulla_store::write_new(keys, files::PSEUDONYM, Self { key, log }.render().as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::PSEUDONYM)), error))
     }
 
@@ -172,7 +173,7 @@ impl Display for Pseudonym {
 mod tests {
     use super::*;
     use crate::environment::SystemRandom;
-    use crate::store::Memory;
+    use bulla_testkit::Memory;
     use std::collections::BTreeSet;
 
     const LOG: LogId = LogId([9; 16]);

@@ -6,7 +6,7 @@ use super::age_file;
 use super::plugin::{self, PluginRecipients, Plugins};
 use super::prompt::Prompt;
 use crate::environment::KeyWrap;
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

@@ -5,11 +5,11 @@
 //! commitment_i), where the seal before frame 0 is zero. All HMAC-SHA-256. Who takes S_i cannot go back to S_{i-1}.
 
 use crate::config::terms::Terms;
-use crate::error::{Error, Result};
 use crate::keys::files;
-use crate::store::{self, Store};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, sha256};
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -107,7 +107,7 @@ impl SealState {
         bytes.extend_from_slice(&self.subjects.to_le_bytes());
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
-        let written = store::replace(keys, files::SEAL_STATE, &bytes);
+        let written = bulla_store::replace(keys, files::SEAL_STATE, &bytes);
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SEAL_STATE)), error))
     }
 
@@ -117,7 +117,7 @@ impl SealState {
     /// `Unavailable` where it is missing or cannot be read, `Tampered` where it is damaged.
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
         let name = keys.describe(files::SEAL_STATE);
-        let bytes = Zeroizing::new(super::read_small(keys, files::SEAL_STATE, 1024)?);
+        let bytes = Zeroizing::new(bulla_store::read_small(keys, files::SEAL_STATE, 1024)?);
         let damaged = || Error::tampered(format!("{name} is damaged; restore it from a backup"));
         let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {

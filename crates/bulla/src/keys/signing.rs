@@ -1,9 +1,9 @@
 //! The log's Ed25519 signing key, kept as the Go `note` package's text: `PRIVATE+KEY+<name>+<id>+<base64>`.
 
-use crate::error::{Error, Result};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bulla_proof::checkpoint::VerifierKey;
+use bulla_store::{Error, Result};
 use ed25519_dalek::Signer as _;
 use zeroize::Zeroizing;
 

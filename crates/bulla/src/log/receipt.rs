@@ -3,8 +3,8 @@
 use super::check_owner;
 use crate::engine::Engine;
 use crate::engine::progress::Stage;
-use crate::error::Result;
 use crate::stage::handover::Sequence;
+use bulla_store::Result;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;

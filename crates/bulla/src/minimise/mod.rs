@@ -14,12 +14,12 @@ mod tests;
 
 use crate::config::{FieldRules, LogConfig, Rule};
 use crate::environment::Environment;
-use crate::error::Result;
 use crate::keys::pseudonym::{FieldPseudonyms, PseudonymKey};
-use crate::store::Store;
 use address::Prefixes;
 use bulla_proof::entry::Field;
 use bulla_proof::{Entry, EntryError};
+use bulla_store::Result;
+use bulla_store::Store;
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,6 @@
 //!   work meanwhile.
 
 use crate::config::LogConfig;
-use crate::error::Result;
 use crate::event::{Event, MAX_EVENT};
 use crate::keys::group::GroupKeys;
 use crate::read::events::each_event;
@@ -15,10 +14,11 @@ use crate::read::manifest::Manifest;
 use crate::read::open::{Located, verified};
 use crate::read::walk::Walk;
 use crate::reader::trusted_checkpoint;
-use crate::store::Store;
 use crate::withheld::Withheld;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::FrameKind;
+use bulla_store::Result;
+use bulla_store::Store;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

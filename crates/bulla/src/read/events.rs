@@ -1,13 +1,13 @@
 //! The events of a log, from its frames.
 
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
 use crate::event::MAX_EVENT;
 use crate::read::manifest::{Frames, Manifest};
 use crate::read::open::{Located, verified};
 use crate::read::walk::open_segment;
-use crate::store::Store;
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 
 /// Gives `each` the commitments and bodies of the events in the frames of a manifest from `from` on. What is too long for
 /// an event is none.

@@ -9,17 +9,17 @@
 //! one of its frames does, or whose successor is gone, lacks all frames from there on to the next segment: [`missing`].
 
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
 use crate::finding::{Finding, Findings};
 use crate::frame;
 use crate::read::sources;
 use crate::segment::{self, SegmentName};
-use crate::store::Store;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, FULL_WIDTH};
 use bulla_proof::tree;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 
 /// Where a commitment has the kind of its frame.
 const KIND: usize = 1;

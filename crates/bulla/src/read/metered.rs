@@ -1,6 +1,6 @@
 //! A store that counts the bytes read from it.
 
-use crate::store::{Item, Store, StoreFile};
+use bulla_store::{Item, Store, StoreFile};
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! From a located frame to its rows: digest, decryption, decoding, units.
 
 use crate::environment::{AesGcm, Cipher};
-use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::hashing::BulkHasher;
@@ -12,11 +11,12 @@ use crate::seal::Identity;
 use crate::seal::columns::{Decoder, Groups, Rows};
 use crate::seal::groups::{Leaves, Members, decrypt, merge};
 use crate::segment::SegmentName;
-use crate::store::StoreFile;
 use crate::withheld::Withheld;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::unit::SALT_LENGTH;
+use bulla_store::StoreFile;
+use bulla_store::{Error, Result};
 use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;

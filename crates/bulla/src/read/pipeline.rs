@@ -1,6 +1,6 @@
 //! Work on many threads, its results in order, in bounded memory.
 
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};

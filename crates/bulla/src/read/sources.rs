@@ -1,13 +1,12 @@
 //! The tree as it is stored: what tiles and bundles say of each frame, and whether they say what the log says.
 
-use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingKind, Findings};
-use crate::keys;
-use crate::store::Store;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, FULL_WIDTH, TileId, TilePath};
 use bulla_proof::tree;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
 use std::io;
 
 /// An encoded commitment.
@@ -87,7 +86,7 @@ pub(crate) fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<O
 
 /// Reads a file of the tree; `None` where it is missing, no file at all, or too large to be one of the tree's.
 fn read(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>> {
-    match keys::read_small(store, path, LIMIT) {
+    match bulla_store::read_small(store, path, LIMIT) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match error.io_error().map(io::Error::kind) {
             None
@@ -164,7 +163,7 @@ fn told(
 fn widths(store: &dyn Store, full: &str, width: u16) -> Result<Vec<u16>> {
     let directory = format!("{full}.p");
     let mut widths = vec![width];
-    let partial = |item: crate::store::Item| match tile::parse_path(&format!("{directory}/{}", item.name))? {
+    let partial = |item: bulla_store::Item| match tile::parse_path(&format!("{directory}/{}", item.name))? {
         TilePath::Hashes(TileId { width, .. }) | TilePath::Entries { width, .. } => Some(width),
     };
     let items = list(store, &directory)?;
@@ -249,7 +248,7 @@ fn reaches(id: TileId, size: u64) -> bool {
     id.index.saturating_mul(WIDTH).saturating_add(u64::from(id.width)) <= at_level
 }
 
-fn list(store: &dyn Store, directory: &str) -> Result<Vec<crate::store::Item>> {
+fn list(store: &dyn Store, directory: &str) -> Result<Vec<bulla_store::Item>> {
     match store.list(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         items => items.map_err(|error| Error::io(format!("listing {}", store.describe(directory)), error)),

@@ -1,12 +1,12 @@
 //! Bytes of segments that belong to no frame, and the events that explain them.
 
-use crate::error::Result;
 use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use crate::read::walk::{failed, open_segment};
 use crate::segment::SegmentName;
-use crate::store::Store;
+use bulla_store::Result;
+use bulla_store::Store;
 
 /// Bytes that belong to no frame.
 #[derive(Clone, Copy)]

@@ -1,12 +1,12 @@
 //! What is asked of the log itself, and not of its entries.
 
 use super::{Files, Snapshot, open_checked};
-use crate::error::Result;
 use crate::event::Event;
 use crate::read::events;
 use crate::read::manifest::Frames;
 use crate::read::open::BlockOpener;
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_store::Result;
 
 impl Snapshot<'_> {
     /// Gives `each` the events in the frames from `from` on, with their frames. One that is no event of this version is

@@ -5,13 +5,13 @@ use super::columns::{Compression, Encoder, Groups, padme};
 use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
-use crate::error::{Error, Result};
 use crate::hashing::BulkHasher;
 use crate::index::Tokens;
 use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
+use bulla_store::{Error, Result};
 
 /// The codec id of bodies made here: columns, version 1.
 pub(crate) const COLUMNS: u8 = 1;

@@ -12,12 +12,12 @@
 //! ```
 
 use super::{Identity, Numbers, Sealed};
-use crate::error::{Error, Result};
 use crate::keys::epoch::EpochKeys;
 use crate::keys::recipients::{self, MAX_WRAPPED};
 use crate::keys::seal_chain::Seal;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
 
 const FIXED: usize = 136;
 const CONFIG: std::ops::Range<usize> = 68..100;

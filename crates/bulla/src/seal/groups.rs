@@ -6,13 +6,13 @@ use super::Identity;
 use super::account::Task;
 use super::columns::{Encoder, Groups, PERSONAL, Partition};
 use crate::environment::{AesGcm, Cipher};
-use crate::error::{Error, Result};
 use crate::hashing::BulkHasher;
 use crate::keys::group::GroupSecret;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
+use bulla_store::{Error, Result};
 
 /// Which entries of a block form which group, and the secrets of the groups: what sealing is given.
 pub(crate) struct Grouping {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::secret::Subject;
 use crate::environment::Random;
-use crate::error::Result;
+use bulla_store::Result;
 
 /// Stands for a subject's text in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use super::rows::{self, RowCipher};
 use super::snapshot::Snapshot;
 use super::stop::Stop;
 use super::{Shared, Vault};
-use crate::error::Result;
+use bulla_store::Result;
 
 /// What a check found.
 #[derive(Debug)]

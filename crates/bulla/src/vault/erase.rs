@@ -23,7 +23,7 @@ use super::secret::Pseudonym;
 use super::snapshot::Change;
 use super::stop::Stop;
 use super::{Shared, Vault};
-use crate::error::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result};
 
 /// An erasure that has begun: its subjects are held back, and everything about them is still there.
 #[must_use = "its subjects are held back until it is committed or withdrawn"]

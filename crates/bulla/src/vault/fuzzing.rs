@@ -10,8 +10,8 @@ use super::roots::RootsFile;
 use super::rows::{self, Row, RowCipher};
 use super::secret::{Pseudonym, Secret};
 use crate::environment::{AesGcm, Cipher, Random};
-use crate::error::Result;
 use bulla_proof::commitment::LogId;
+use bulla_store::Result;
 
 const LOG: LogId = LogId([7; 16]);
 const GENERATION: u64 = 3;

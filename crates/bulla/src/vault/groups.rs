@@ -2,8 +2,8 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla_store::{Error, ErrorKind, Result};
 
 impl Subjects for Vault {
     fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {

@@ -22,7 +22,7 @@ use super::lmdb::{Part, Tables};
 use super::secret::{Pseudonym, Secret};
 use super::stop::Stop;
 use super::writing::Writing;
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 
 /// A bucket with more entries is halved.
 pub(super) const SPLIT_ABOVE: u32 = 8192;

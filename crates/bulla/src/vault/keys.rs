@@ -26,8 +26,8 @@ use zeroize::Zeroizing;
 use super::root::RootKey;
 use super::secret::Secret;
 use crate::environment::{AesGcm, Cipher, Random};
-use crate::error::{Error, ErrorKind, Result};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// Neighbouring rows that share a key, as a power of two.
 pub(super) const ROWS_LOG2: u32 = 12;

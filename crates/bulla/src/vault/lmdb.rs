@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use super::stop::{Stop, of_heed};
 use super::writing::Writing;
-use crate::error::{Error, ErrorKind, Result};
-use crate::process;
+use bulla_store::process;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// A database of bytes to bytes.
 pub(super) type Table = Database<'static, Bytes, Bytes>;

@@ -35,6 +35,7 @@
 mod cache;
 mod check;
 mod erase;
+#[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod groups;
 mod index;
@@ -76,8 +77,8 @@ use replicas::Replicas;
 use roots::Roots;
 
 use crate::environment::Random;
-use crate::error::{Error, ErrorKind, Result};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 use zeroize::Zeroizing;
 
 /// What a handle may do.

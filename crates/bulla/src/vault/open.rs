@@ -19,9 +19,9 @@ use super::snapshot::{another_log, unfinished};
 use super::{Access, ReplicaPlace, Shared, State, Vault, registry};
 use crate::config::LogConfig;
 use crate::environment::{Environment, Random, SystemRandom};
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::{FileSystem, Store};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 
 /// The most replicas of a vault.
 pub const MAX_REPLICAS: usize = 4;

@@ -15,8 +15,8 @@ use super::lmdb::{Part, Tables};
 use super::stop::Stop;
 use super::writing::Writing;
 use crate::environment::Random;
-use crate::error::{Error, Result};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, Result};
 
 /// What the vault is, and how far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

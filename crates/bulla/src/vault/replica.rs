@@ -20,8 +20,8 @@ use super::open::{DIRECTORY, make_directory, sync};
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
 use super::writing::Journal;
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::{FileSystem, Store};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
 
 /// Where a replica lies.
 #[derive(Clone, Debug)]

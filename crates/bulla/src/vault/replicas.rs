@@ -17,7 +17,7 @@ use super::roots::Content;
 use super::snapshot::unfinished;
 use super::writing::Journal;
 use super::{Shared, Vault};
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// A replica of a vault that is open for writing.

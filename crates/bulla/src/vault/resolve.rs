@@ -10,7 +10,7 @@ use super::secret::{Pseudonym, Secret, Subject, SubjectKey};
 use super::snapshot::{Change, Snapshot};
 use super::stop::Stop;
 use super::{Access, Shared, Vault};
-use crate::error::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result};
 
 impl Vault {
     /// Numbers and keys of `subjects`, in their order. Those that the vault does not know yet get one, all of them in one

@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use crate::environment::KeyWrap;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keys::recipients::Identity;
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// The secret of one generation.
 #[derive(Clone)]

@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 use super::keys::{Keys, MAX_FILE};
 use super::root::{Root, RootKey};
 use crate::environment::Random;
-use crate::error::{Error, ErrorKind, Result};
-use crate::keys::read_small;
-use crate::store::{self, Store};
 use bulla_proof::commitment::LogId;
+use bulla_store::Store;
+use bulla_store::read_small;
+use bulla_store::{Error, ErrorKind, Result};
 
 const DIRECTORY: &str = "roots";
 /// The longest root file: an age file to many recipients.
@@ -125,7 +125,7 @@ impl Roots {
     /// Where the store fails.
     pub(super) fn put(&self, files: &[Content]) -> Result<()> {
         files.iter().try_for_each(|Content { path, bytes }| {
-            let replaced = store::replace(&*self.store, path, bytes);
+            let replaced = bulla_store::replace(&*self.store, path, bytes);
             replaced.map_err(|error| Error::io(format!("writing {}", self.store.describe(path)), error))
         })
     }

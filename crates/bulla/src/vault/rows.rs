@@ -21,8 +21,8 @@ use super::lmdb::{Part, Tables};
 use super::secret::{Pseudonym, Secret};
 use super::stop::Stop;
 use super::writing::Writing;
-use crate::error::{Error, Result};
 use bulla_proof::commitment::LogId;
+use bulla_store::{Error, Result};
 
 const TEXT: usize = 48;
 /// The bytes of a row.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::environment::Random;
-use crate::error::Result;
 use bulla_proof::commitment::LogId;
+use bulla_store::Result;
 
 /// Thirty-two secret bytes.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]

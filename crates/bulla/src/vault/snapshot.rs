@@ -10,7 +10,7 @@ use super::lmdb::Tables;
 use super::record::{Changes, Erasing, Meta};
 use super::stop::Stop;
 use super::writing::Writing;
-use crate::error::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result};
 
 /// Other processes' erasures that one look-up follows before it gives up.
 const ATTEMPTS: usize = 64;

@@ -1,6 +1,6 @@
 //! Why work inside a transaction ends early.
 
-use crate::error::Error;
+use bulla_store::Error;
 
 pub(super) enum Stop {
     /// The map has no room: once it has grown, the same work is done again.

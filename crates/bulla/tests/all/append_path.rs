@@ -1,9 +1,9 @@
 //! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer. So too where
 //! the log has a rule for every field, and where data subjects have keys.
 
-use crate::allocator::allocations;
 use crate::workshop::{Workshop, alone, is_alone};
 use bulla::{Entry, Options, Producer};
+use bulla_testkit::allocator::allocations;
 use std::process::Command;
 use std::time::Duration;
 

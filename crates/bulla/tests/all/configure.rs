@@ -5,13 +5,13 @@ use bulla::environment::{Clock, Environment, SystemClock};
 use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::segment::SegmentName;
-use bulla::store::fault::Faults;
 use bulla::{
     Configure, Configured, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Query, Report,
     Result, SettingSource, Unopened, Verify,
 };
 use bulla_proof::Commitment;
 use bulla_proof::hash::{Hash, sha256};
+use bulla_testkit::fault::Faults;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;

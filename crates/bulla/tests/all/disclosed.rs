@@ -1,6 +1,5 @@
 //! Proofs whose groups are opened: known answers, logs that lied, and claims that are bounded in memory.
 
-use crate::allocator::most_held;
 use bulla::environment::{AesGcm, Cipher};
 use bulla::{ErrorKind, Opened, open_proof};
 use bulla_proof::commitment::{CODEC_COLUMNS, Commitment, FrameKind, LogId, MAX_CONTENT_LOG2};
@@ -10,6 +9,7 @@ use bulla_proof::unit::group_unit;
 use bulla_proof::{
     Checkpoint, Entry, GroupSecret, Hash, HashId, VerifierKey, block_root, sha256, sign_checkpoint, varint,
 };
+use bulla_testkit::allocator::most_held;
 use serde_json::{Value, json};
 
 fn vectors() -> Value {

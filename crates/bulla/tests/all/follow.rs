@@ -5,8 +5,9 @@ mod time;
 
 use crate::damage::world::{Mask, World};
 use crate::helpers::refuse_writes;
-use bulla::store::{Item, Memory, Store, StoreFile};
+use bulla::store::{Item, Store, StoreFile};
 use bulla::{ErrorKind, Polled, Query, Reader, Step};
+use bulla_testkit::Memory;
 use std::fmt::Debug;
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -1,29 +1,8 @@
 //! What tests of several places need.
 
-use bulla::store::fault::Fault;
+pub(crate) use bulla_testkit::Rng;
+use bulla_testkit::fault::Fault;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// SplitMix64.
-#[derive(Clone)]
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// Whether `fault` can strike the operation of this line of a trace.
 pub(crate) fn strikes(fault: Fault, line: &str) -> bool {

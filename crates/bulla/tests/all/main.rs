@@ -2,12 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::cast_possible_truncation)]
 
 mod age_tool;
-mod allocator;
 mod append_path;
 mod backpressure;
 mod configure;
 mod control;
-mod corpus;
 mod crash;
 mod damage;
 mod disclosed;
@@ -32,3 +30,6 @@ mod telemetry;
 mod vault;
 mod vectors;
 mod workshop;
+
+#[global_allocator]
+static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator::Counting;

@@ -3,8 +3,9 @@
 use crate::workshop::Workshop;
 use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::{Memory, Store};
+use bulla::store::Store;
 use bulla::{Entry, Export, Init, Log, Options, Result};
+use bulla_testkit::Memory;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 

@@ -1,10 +1,10 @@
 //! What a log tells of itself is what was done.
 
 use crate::workshop::Workshop;
-use bulla::store::fault::{Fault, Faults};
 use bulla::{Durability, Entry, ErrorKind, Init, Log, Options, Step};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::entry::MAX_STRING;
+use bulla_testkit::fault::{Fault, Faults};
 use std::sync::Arc;
 use std::time::Duration;
 

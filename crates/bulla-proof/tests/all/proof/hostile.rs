@@ -1,11 +1,11 @@
 //! Whatever a file claims, reading it takes no more memory than a small multiple of its length.
 
 use super::world::{World, encode};
-use crate::allocator::most_held;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
 use bulla_proof::{Entry, HashId, ProofFile, varint};
+use bulla_testkit::allocator::most_held_here;
 use proptest::prelude::*;
 
 /// Memory for a file's length, and what messages and small vectors take besides.
@@ -13,7 +13,7 @@ const TIMES: usize = 7;
 const BESIDES: usize = 4096;
 
 fn read_within_bounds(file: &[u8], world: &World) -> bool {
-    let (proven, most) = most_held(|| match ProofFile::parse(file) {
+    let (proven, most) = most_held_here(|| match ProofFile::parse(file) {
         Ok(ProofFile::Entries(proof)) => proof.verify(Some(&world.key)).is_ok_and(|checked| {
             let grouped: usize = checked.groups().map(|group| group.shared_entries().len()).sum();
             checked.entries().count() + grouped == checked.entry_count()

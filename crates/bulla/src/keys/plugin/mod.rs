@@ -6,7 +6,6 @@
 
 mod process;
 
-use crate::error::{Error, Result};
 use crate::keys::prompt::{Nobody, Prompt};
 use crate::keys::stanza::{self, Partial, Read};
 use crate::options::{parse_duration, within};
@@ -16,6 +15,7 @@ use age_core::primitives::bech32_decode;
 use age_core::secrecy::ExposeSecret as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
+use bulla_store::{Error, Result};
 use process::Process;
 use std::collections::HashSet;
 use std::io;

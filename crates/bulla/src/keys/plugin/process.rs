@@ -5,7 +5,7 @@
 //! group.
 
 use super::plain;
-use crate::error::{Error, Result};
+use bulla_store::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};

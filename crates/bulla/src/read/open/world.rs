@@ -5,7 +5,6 @@
 use super::{BlockOpener, Located, Opening, Verified};
 use crate::engine::grouping::group;
 use crate::environment::AesGcm;
-use crate::error::Result;
 use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
 use crate::read::erasures::{Erased, Erasures};
@@ -13,11 +12,13 @@ use crate::seal::block::BlockSealer;
 use crate::seal::columns::Compression;
 use crate::seal::{Identity, Numbers, Sealed};
 use crate::segment::SegmentName;
-use crate::store::{Memory, Store, StoreFile};
 use crate::vault::{Subject, SubjectKey};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
+use bulla_store::Result;
+use bulla_store::{Store, StoreFile};
+use bulla_testkit::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 

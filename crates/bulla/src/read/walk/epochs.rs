@@ -2,7 +2,6 @@
 
 use super::{Epoch, Last, Walk, failed};
 use crate::config::terms::Terms;
-use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
 use crate::frame::{self, Head, ReadError};
@@ -11,10 +10,11 @@ use crate::read::open::Located;
 use crate::read::sources::Chunk;
 use crate::seal::epoch::{EpochBody, MAX_EPOCH};
 use crate::segment::SegmentName;
-use crate::store::StoreFile;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::tree;
+use bulla_store::StoreFile;
+use bulla_store::{ErrorKind, Result};
 use std::sync::Arc;
 
 impl Walk<'_> {

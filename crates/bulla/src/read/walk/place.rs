@@ -1,15 +1,15 @@
 //! Where frames lie: segments, what is left over between frames, and what is found again behind damage.
 
 use super::{Open, Place, Walk, failed, open_segment};
-use crate::error::Result;
 use crate::frame::{self, Head, ReadError};
 use crate::read::sources::{self, Encoded};
 use crate::read::surplus::Surplus;
 use crate::segment::SegmentName;
-use crate::store::StoreFile;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree;
+use bulla_store::Result;
+use bulla_store::StoreFile;
 
 impl Walk<'_> {
     /// Opens the segment that must hold `frame`, unless it is open.

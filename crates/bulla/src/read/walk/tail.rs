@@ -1,12 +1,12 @@
 //! The end of the walk: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
 
 use super::{Tail, Walk, open_segment};
-use crate::error::Result;
 use crate::event::{Event, MAX_EVENT};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
+use bulla_store::Result;
 
 impl Walk<'_> {
     /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.

@@ -1,7 +1,7 @@
 //! A crash at every operation on a file, in every way that a disk may keep it, then opened again.
 
 use super::*;
-use crate::store::fault::{Fault, FaultStore};
+use bulla_testkit::fault::{Fault, FaultStore};
 
 const SEEDS: u64 = 12;
 

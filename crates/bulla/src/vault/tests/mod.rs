@@ -14,8 +14,8 @@ mod vectors;
 
 use super::*;
 use crate::environment::SystemRandom;
-use crate::store::fault::Faults;
-use crate::store::{FileSystem, Store};
+use bulla_store::{FileSystem, Store};
+use bulla_testkit::fault::Faults;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tempfile::TempDir;
@@ -115,7 +115,7 @@ fn kept(directory: &Path, roots: &dyn Store) -> Kept {
     });
     let items = roots.list("roots").unwrap().into_iter();
     let file = |name: String| {
-        let bytes = crate::keys::read_small(roots, &format!("roots/{name}"), 1 << 20).unwrap();
+        let bytes = bulla_store::read_small(roots, &format!("roots/{name}"), 1 << 20).unwrap();
         (name, bytes)
     };
     (read.map_err(|stop| stop.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())

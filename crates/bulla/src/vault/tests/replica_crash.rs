@@ -1,7 +1,7 @@
 //! A vault with a replica, stopped at every operation on a file, and with every fault of the replica's medium.
 
 use super::*;
-use crate::store::fault::{Fault, FaultStore};
+use bulla_testkit::fault::{Fault, FaultStore};
 
 const SEEDS: u64 = 3;
 

@@ -5,8 +5,8 @@ use super::points::{Examined, Image, is_log, operations};
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
 use super::world::{Counts, History, Outcome, environment, must, tail};
 use crate::helpers::{Rng, strikes};
-use bulla::store::fault::{Fault, Faults};
 use bulla::{Durability, Log, Options};
+use bulla_testkit::fault::{Fault, Faults};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

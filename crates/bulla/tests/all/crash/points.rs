@@ -4,9 +4,9 @@ use super::for_each;
 use super::scenario::{MODES, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, must, tail};
 use crate::helpers::Rng;
-use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind};
 use bulla_proof::hash::{Hash, sha256};
+use bulla_testkit::fault::Faults;
 use std::collections::HashSet;
 use std::sync::Mutex;
 

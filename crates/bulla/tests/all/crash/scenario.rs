@@ -2,8 +2,8 @@
 
 use super::world::{Counts, History, Outcome, environment};
 use crate::helpers::Rng;
-use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step};
+use bulla_testkit::fault::Faults;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -6,8 +6,8 @@ use super::world::{History, OpenWrap, Outcome};
 use crate::register::ByName;
 use bulla::event::Event;
 use bulla::segment::SegmentName;
-use bulla::store::fault::Faults;
 use bulla::{Durability, ErrorKind, Export, Log, Severity, Step, Verify};
+use bulla_testkit::fault::Faults;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,15 +3,15 @@
 use super::image::Image;
 use super::layout::{BLOCK, Frame, HEAD, Layout, SEAL};
 use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, small};
-use crate::allocator::most_held;
 use crate::workshop::{alone, is_alone};
 use bulla::environment::{AesGcm, Cipher};
 use bulla::seal::columns::padme;
-use bulla::store::Memory;
 use bulla::{Entry, Export, Init, Log, Options, Result, VerifierKey, Verify};
 use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
 use bulla_proof::hash::sha256;
 use bulla_proof::varint;
+use bulla_testkit::Memory;
+use bulla_testkit::allocator::most_held;
 use std::fs::OpenOptions;
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! A log's files as they lie, to be damaged and read: cheap to clone, never written through the store.
 
 use crate::helpers::refuse_writes;
-use bulla::store::fault::Faults;
 use bulla::store::{Item, Store, StoreFile};
+use bulla_testkit::fault::Faults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io::{self, IoSlice};

@@ -4,8 +4,8 @@ use super::image::Image;
 use super::layout::{BLOCK, HEAD, Layout};
 use super::world::{Level, Made, Mask, environment};
 use bulla::environment::AesGcm;
-use bulla::store::Memory;
 use bulla::{Entry, Export, Init, Log, Options, Step};
+use bulla_testkit::Memory;
 use std::sync::Arc;
 
 const FRAMES: u64 = 65_536;

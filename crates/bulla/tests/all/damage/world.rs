@@ -8,12 +8,12 @@ use bulla::event::Event;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
 use bulla::store::Store;
-use bulla::store::fault::{Fault, Faults};
 use bulla::{
     Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
 };
 use bulla_proof::hash::sha256;
 use bulla_proof::tree::leaf_hash;
+use bulla_testkit::fault::{Fault, Faults};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;

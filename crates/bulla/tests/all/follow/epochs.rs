@@ -5,8 +5,8 @@ use crate::damage::world::environment;
 use bulla::environment::{AesGcm, Environment, KeyWrap};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
-use bulla::store::fault::Faults;
 use bulla::{Configure, Entry, Error, ErrorKind, Follow, Init, Log, Options, Query, Reader, Result, Step};
+use bulla_testkit::fault::Faults;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use bulla::environment::{Clock, Environment, KeyWrap, SystemClock};
 use bulla::keys::recipients::Age;
-use bulla::store::fault::Faults;
 use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Query, Reader, Verify};
+use bulla_testkit::fault::Faults;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

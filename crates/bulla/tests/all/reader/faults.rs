@@ -3,7 +3,7 @@
 use super::world::{Row, World, answer, reader};
 use crate::helpers::strikes;
 use bulla::Query;
-use bulla::store::fault::{Fault, Faults};
+use bulla_testkit::fault::{Fault, Faults};
 use std::sync::Arc;
 
 /// Blocks of each session: more than one part covers.

@@ -1,8 +1,9 @@
 //! A reader that had to read blocks makes up what the index lacks.
 
 use super::world::{Row, World, answer, index_files, without_index, writable};
-use bulla::store::{Memory, Store};
+use bulla::store::Store;
 use bulla::{FindingKind, Query, ReadReport, Severity};
+use bulla_testkit::Memory;
 
 /// Blocks of each of the log's two epochs: more than one part covers.
 const BLOCKS: u64 = 70;

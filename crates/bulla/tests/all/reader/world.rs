@@ -6,7 +6,7 @@ use crate::helpers::Rng;
 use crate::register::Register;
 use bulla::environment::{AesGcm, Environment};
 use bulla::keys::{files, signing::SigningKey};
-use bulla::store::{Memory, Store};
+use bulla::store::Store;
 use bulla::text::jsonl;
 use bulla::{
     Entry, ErasureOrder, Export, Init, Log, Options, Producer, Query, ReadReport, Reader, Result, Step,
@@ -14,6 +14,7 @@ use bulla::{
 };
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, SignedNote, tile};
+use bulla_testkit::Memory;
 use std::io::IoSlice;
 use std::sync::Arc;
 
@@ -254,7 +255,7 @@ pub(super) fn entry_number(line: &[u8]) -> u64 {
 pub(super) fn writable(image: &Image) -> Memory {
     let store = Memory::new();
     for path in image.paths() {
-        store.create_directory(bulla::store::parent(&path)).unwrap();
+        store.create_directory(bulla_store::path::parent(&path)).unwrap();
         put(&store, &path, image.get(&path));
     }
     store

@@ -1,9 +1,9 @@
 //! Sealing asks for subjects that were just met, at every entry.
 
 use super::{create, open, resolve};
-use crate::allocator::allocations;
 use crate::workshop::{alone, is_alone};
 use bulla::vault::Access;
+use bulla_testkit::allocator::allocations;
 use std::process::Command;
 
 const LOOKUPS: usize = 100_000;

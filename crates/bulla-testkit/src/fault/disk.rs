@@ -8,8 +8,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::store::path::{ancestors, check_below_root, split};
-use crate::store::{Item, content, parent};
+use crate::content;
+use bulla_store::Item;
+use bulla_store::path::{ancestors, check_below_root, parent, split};
 
 /// The file numbers and directory numbers index the two vectors.
 #[derive(Clone)]

@@ -14,8 +14,8 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::path::{check, check_below_root};
-use super::{Item, Store, StoreFile, content};
+use crate::path::{check, check_below_root};
+use crate::{Item, Store, StoreFile};
 
 /// Files below a directory of the file system.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl StoreFile for SystemFile {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             IoSlice::advance_slices(&mut buffers, written);
-            offset = content::end(offset, written)?;
+            offset = offset.checked_add(written as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         }
         Ok(())
     }

@@ -37,19 +37,23 @@ pub struct Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// An error of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error { kind, message: message.into(), source: None }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    /// `Invalid`: what was given is wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    pub(crate) fn tampered(message: impl Into<String>) -> Self {
+    /// `Tampered`: the log is not what was written.
+    pub fn tampered(message: impl Into<String>) -> Self {
         Error::new(ErrorKind::Tampered, message)
     }
 
-    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+    /// `Unavailable`: the environment failed.
+    pub fn unavailable(message: impl Into<String>) -> Self {
         Error::new(ErrorKind::Unavailable, message)
     }
 

@@ -1,5 +1,8 @@
 //! What every store must do, and what only the file system can.
 
+mod allocator;
+mod atomic;
+
 use std::fs;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,8 +10,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::fault::Faults;
-use super::*;
+use crate::Memory;
+use crate::fault::Faults;
+use bulla_store::path::parent;
+use bulla_store::*;
 
 /// Runs `check` on an empty store of every kind, whose root exists.
 fn on_every_store(check: fn(&dyn Store)) {

@@ -13,7 +13,7 @@ static PAGE: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
 
 /// The id of this process.
 #[inline]
-pub(crate) fn id() -> u32 {
+pub fn id() -> u32 {
     match PAGE.get_or_init(map) {
         Some(kept) => match kept.load(Ordering::Relaxed) {
             0 => keep(kept),

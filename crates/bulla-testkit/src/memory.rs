@@ -7,8 +7,9 @@ use std::fmt::{self, Debug};
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::path::{ancestors, check, check_below_root, parent, split};
-use super::{Item, Store, StoreFile, content};
+use crate::content;
+use bulla_store::path::{ancestors, check, check_below_root, parent, split};
+use bulla_store::{Item, Store, StoreFile};
 
 /// Files in memory. Clones share them. The root always exists.
 #[derive(Clone, Default)]

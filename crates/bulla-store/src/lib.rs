@@ -1,21 +1,17 @@
-//! Storage behind one small trait: the only way that the engine reaches files.
+//! Files as the log reaches them, behind one small trait, and the [`Error`] that every room above passes on.
 //!
-//! Three implementations: [`FileSystem`], [`Memory`], and [`fault::Faults`], which loses at a crash what was not
-//! synced and fails on request. What the engine assumes of a medium is in `docs/format.md`, "The medium".
+//! [`FileSystem`] is the real store; what tests put in its place is in `bulla-testkit`. What the log assumes of a medium
+//! is in `docs/format.md`, "The medium".
 
 mod atomic;
-mod content;
-pub mod fault;
+mod error;
 mod filesystem;
-mod memory;
-mod path;
-#[cfg(test)]
-mod tests;
+pub mod path;
+pub mod process;
 
-pub use atomic::{replace, write_new};
+pub use atomic::{read_small, replace, write_new};
+pub use error::{Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
-pub use memory::Memory;
-pub use path::parent;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::disk::{Change, Disk, File, NameChange, Names, Node, ROOT};
 use super::random::Random;
-use crate::store::content;
+use crate::content;
 
 /// Which of the changes of one file, or of the names, survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

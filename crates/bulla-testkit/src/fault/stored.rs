@@ -6,8 +6,9 @@ use std::io::{self, IoSlice};
 use super::Faults;
 use super::disk::Disk;
 use super::machine::Operation;
-use crate::store::path::{check, check_below_root, join};
-use crate::store::{Item, Store, StoreFile, content};
+use crate::content;
+use bulla_store::path::{check, check_below_root, join};
+use bulla_store::{Item, Store, StoreFile};
 
 /// The store in one directory of a simulated machine. Clones are handles on the same store.
 #[derive(Clone, Debug)]

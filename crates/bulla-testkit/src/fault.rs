@@ -1,7 +1,8 @@
 //! A simulated machine for crash tests: it loses at a power cut what was not synced, and fails on request.
 //!
 //! ```
-//! use bulla::store::{Store, fault::Faults, replace};
+//! use bulla_store::{Store, replace};
+//! use bulla_testkit::fault::Faults;
 //!
 //! let machine = Faults::new();
 //! let store = machine.store("audit");
@@ -34,7 +35,7 @@
 //!   directory is durable by halves until both are synced: with only the old one synced the file may be lost. What is
 //!   inconsistent after other losses (a creation where the old name still is) is skipped.
 //!
-//! `create_directory` of a store's own directory is durable at once, as in [`FileSystem`](super::FileSystem).
+//! `create_directory` of a store's own directory is durable at once, as in [`FileSystem`](bulla_store::FileSystem).
 //!
 //! # Counting
 //!

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 
 use super::{Fault, FaultStore, Faults};
-use crate::store::{Store, StoreFile};
+use bulla_store::{Store, StoreFile};
 
 const SEEDS: u64 = 1024;
 

@@ -1,0 +1,47 @@
+//! Fuzz targets as plain tests: on their corpus, and on every file of it with bytes changed and ends cut off.
+
+use std::path::{Path, PathBuf};
+
+/// A parser under test: it takes any bytes, and panics where what must hold does not.
+pub type Target = fn(&[u8]);
+
+/// Runs each target on the files of its corpus, `fuzz/corpus/<name>`, and close to them.
+///
+/// # Panics
+/// Where a target does, where it has no corpus, or where no program in `fuzz/fuzz_targets` drives it.
+pub fn check(targets: &[(&str, Target)]) {
+    for (name, target) in targets {
+        let driver = fuzz().join("fuzz_targets").join(name).with_extension("rs");
+        assert!(driver.is_file(), "no fuzzer drives {name}");
+        for file in corpus(name) {
+            check_close_to(&std::fs::read(file).expect("a file of the corpus can be read"), *target);
+        }
+    }
+}
+
+fn check_close_to(content: &[u8], target: Target) {
+    target(content);
+    let step = content.len().div_ceil(500).max(1);
+    for at in (0..content.len()).step_by(step) {
+        target(&content[..at]);
+        for change in [0x01, 0x80, 0xff] {
+            let mut changed = content.to_vec();
+            changed[at] ^= change;
+            target(&changed);
+        }
+    }
+}
+
+fn corpus(target: &str) -> Vec<PathBuf> {
+    let folder = fuzz().join("corpus").join(target);
+    let items = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files = items.map(|item| item.expect("a folder can be read").path()).collect::<Vec<_>>();
+    files.sort();
+    assert!(!files.is_empty(), "{target} has no corpus");
+    files
+}
+
+/// The folder of the fuzzer.
+pub fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+}

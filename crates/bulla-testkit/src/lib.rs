@@ -1,0 +1,17 @@
+//! What tests put in the place of a disk: [`Memory`], which keeps files in memory, and [`fault::Faults`], a simulated
+//! machine that loses at a crash what was not synced and fails on request.
+//!
+//! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory.
+//! Nothing here is part of a released library.
+
+pub mod allocator;
+mod content;
+pub mod corpus;
+pub mod fault;
+mod memory;
+mod rng;
+#[cfg(test)]
+mod tests;
+
+pub use memory::Memory;
+pub use rng::Rng;
