@@ -5,8 +5,8 @@
 //! **Invariant:** a file that anybody may have made takes memory and work in proportion to its length, whatever its
 //! groups would decompress to.
 
-use crate::seal::columns::{Decoder, Fault, ROW_OVERHEAD, Rows};
 use crate::seal::groups::{decrypt, merge};
+use bulla_columns::{Decoder, Fault, ROW_OVERHEAD, Rows};
 use bulla_proof::Entry;
 use bulla_proof::entry::MAX_ROW;
 use bulla_proof::group::GroupSecret;

@@ -15,7 +15,6 @@ use crate::index::{
 use crate::keys::recipients::IdentityFile;
 use crate::keys::seal_chain::parse_seal_key;
 use crate::keys::signing::SigningKey;
-use crate::seal::columns::{Compression, Decoder, Encoder, Rows, padme};
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
 use crate::text::{LineReader, combined, jsonl};
@@ -24,7 +23,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
-use bulla_proof::entry::RawRow;
 use bulla_proof::order::Order;
 use bulla_proof::proof::Checked;
 use bulla_proof::tile;
@@ -35,10 +33,9 @@ use bulla_testkit::corpus::Target;
 use std::io::IoSlice;
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("frame", frame),
     ("commitment", commitment),
-    ("block", block),
     ("row", row),
     ("checkpoint", checkpoint),
     ("tile", tile),
@@ -66,48 +63,6 @@ pub fn frame(bytes: &[u8]) {
 pub fn commitment(bytes: &[u8]) {
     if let Ok(commitment) = Commitment::decode(bytes) {
         assert_eq!(commitment.encode()[..], *bytes, "a commitment has one spelling");
-    }
-}
-
-/// The plaintext of a block. The first two bytes choose how many entries it is said to have.
-pub fn block(bytes: &[u8]) {
-    const LIMIT: usize = 1 << 20;
-    let Some((count, plaintext)) = bytes.split_first_chunk::<2>() else { return };
-    let entries = usize::from(u16::from_le_bytes(*count));
-    let mut rows = Rows::default();
-    let mut decoder = Decoder::new();
-    if decoder.decode(plaintext, entries, LIMIT, &mut rows).is_err() {
-        return;
-    }
-    assert_eq!(rows.len(), entries);
-    assert!(rows.iter().map(|row| row.len() + 4).sum::<usize>() <= LIMIT);
-    let mut again = Vec::new();
-    let list = rows.iter().collect::<Vec<_>>();
-    Encoder::new(Compression::NONE).encode(&list, &mut again).expect("decoded rows are rows");
-    again.resize(padme(again.len()), 0);
-    let mut decoded = Rows::default();
-    Decoder::new().decode(&again, entries, LIMIT, &mut decoded).expect("what was encoded decodes");
-    assert!(rows.iter().eq(decoded.iter()), "rows come out as they went in");
-    rows.iter().for_each(row);
-    for group in 0..decoder.groups().len() {
-        personal_rows(&mut decoder, group, entries);
-    }
-}
-
-/// A group of the block that was decoded last, as if it were not encrypted: a tag stands behind its plaintext.
-fn personal_rows(decoder: &mut Decoder, group: usize, entries: usize) {
-    let content = decoder.groups().content(group);
-    let text = content.ciphertext[..content.ciphertext.len() - 16].to_vec();
-    let (personal, mut left) = (content.personal, decoder.left());
-    let count = (0..entries).filter(|&row| decoder.groups().of_row(row) == Some(group)).count();
-    assert!(count > 0, "a group has an entry");
-    let mut pieces = Rows::default();
-    if decoder.decode_group(&text, count, personal, &mut left, &mut pieces).is_ok() {
-        assert_eq!(pieces.len(), count);
-        assert!(
-            pieces.iter().all(|piece| RawRow::parse_personal(piece).is_ok()),
-            "what was decoded is a row"
-        );
     }
 }
 

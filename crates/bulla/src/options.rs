@@ -5,8 +5,8 @@ pub(crate) mod settings;
 pub use settings::{Setting, SettingSource};
 
 use crate::keys::plugin;
-use crate::seal::columns::Compression;
 use crate::vault::MAX_REPLICAS;
+use bulla_columns::Compression;
 use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use bulla_store::{Error, Result};

@@ -3,7 +3,7 @@
 //! Everything is counted once a block, a group of frames or a wait, never once an entry.
 
 use crate::environment::Clock;
-use crate::seal::account::{Account, Task};
+use bulla_columns::account::{Account, Task};
 use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -22,7 +22,6 @@ use crate::keys::group::Place;
 use crate::keys::{self, epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use crate::options::{Durability, Options, Tuning};
 use crate::recover::{self, Recovery};
-use crate::seal::account::Account;
 use crate::seal::block::BlockSealer;
 use crate::seal::epoch::seal_epoch;
 use crate::seal::groups::Grouping;
@@ -31,6 +30,7 @@ use crate::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
 use crate::stage::target::Made;
 use crate::telemetry::{Meter, Waits, count, timed};
 use crate::vault::ReplicaState;
+use bulla_columns::account::Account;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
@@ -273,7 +273,10 @@ impl Engine {
 
     /// Working memory for [`Engine::seal_next`].
     pub(crate) fn sealer(&self) -> BlockSealer {
-        let account = Account::timed_by(self.environment.clock.clone());
+        let account = Account::timed_by({
+            let clock = self.environment.clock.clone();
+            Arc::new(move || clock.steady())
+        });
         BlockSealer::with_account(self.tuning.compression, account)
     }
 

@@ -26,7 +26,7 @@ pub(crate) use lookup::{Indexed, Lookup};
 pub(crate) use rebuild::Rebuild;
 
 use crate::keys::epoch::EpochKeys;
-use crate::seal::columns::Groups;
+use bulla_columns::{Groups, Searched};
 use bulla_proof::entry::{Field, RawRow};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
@@ -53,32 +53,6 @@ pub(crate) fn path(epoch: u64) -> String {
 pub(crate) fn parse_name(name: &str) -> Option<u64> {
     let epoch = name.strip_suffix(".idx")?.parse().ok()?;
     (path(epoch).strip_prefix(DIRECTORY)?.strip_prefix('/') == Some(name)).then_some(epoch)
-}
-
-/// What entries are found by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Searched {
-    Operation = 0,
-    Processor = 1,
-    Stream = 2,
-    Subject = 3,
-    /// A data subject of a group, by number.
-    Number = 4,
-    /// That there are groups, whose personal fields are not indexed.
-    Grouped = 5,
-}
-
-impl Searched {
-    /// What an optional field of an entry is found by.
-    pub(crate) fn of(field: Field) -> Option<Self> {
-        match field {
-            Field::Processor => Some(Searched::Processor),
-            Field::Stream => Some(Searched::Stream),
-            Field::Subject => Some(Searched::Subject),
-            _ => None,
-        }
-    }
 }
 
 /// The token of a value: the upper 40 bits of SipHash-2-4 of the field's number and the value.

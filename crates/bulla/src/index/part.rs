@@ -20,7 +20,7 @@
 use super::{GROUP, MAX_TOKENS};
 use crate::environment::{Cipher, Random};
 use crate::keys::epoch::EpochKeys;
-use crate::seal::columns::{Compression, Fault, IntegerReader, IntegerWriter, padme};
+use bulla_columns::{Compression, Fault, IntegerReader, IntegerWriter, padme};
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_store::{Error, Result};

@@ -1,7 +1,5 @@
 //! Sealing a block: columns, units and their root, padding, encryption.
 
-use super::account::{Account, Task};
-use super::columns::{Compression, Encoder, Groups, padme};
 use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
 use crate::environment::Cipher;
@@ -9,6 +7,8 @@ use crate::hashing::BulkHasher;
 use crate::index::Tokens;
 use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
+use bulla_columns::account::{Account, Task};
+use bulla_columns::{Compression, Encoder, Groups, padme};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_store::{Error, Result};

@@ -1,8 +1,6 @@
 //! Sealing: rows, keys and numbers in, a frame's commitment and body out. No I/O, no clock, no randomness.
 
-pub(crate) mod account;
 pub mod block;
-pub mod columns;
 pub(crate) mod epoch;
 pub(crate) mod groups;
 

@@ -2,7 +2,7 @@
 
 use super::world::{World, nobody};
 use super::*;
-use crate::seal::columns::Compression;
+use bulla_columns::Compression;
 use bulla_proof::Entry;
 use bulla_proof::hash::HashId;
 use bulla_proof::unit::{self, GroupContent};

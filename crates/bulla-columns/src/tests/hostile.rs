@@ -1,7 +1,7 @@
 //! Whatever the bytes: rows that are canonical, or an error; and memory within bounds.
 
 use super::*;
-use crate::seal::columns::Fault;
+use crate::Fault;
 
 /// The memory that a decoder may hold: so many times the content limit, and a little.
 const MOST: usize = 24;

@@ -10,7 +10,7 @@ use super::{BYTES, CHUNK, CONSTANT, DELTA, DEPTH, DICTIONARY, PACKED, RUNS, unzi
 
 /// Reads columns of integers. Holds only memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct NumberDecoder {
+pub(crate) struct NumberDecoder {
     spare: Vec<Vec<u64>>,
     planes: Vec<u8>,
     /// The most bytes that the form of bytes may have of each value.
@@ -22,7 +22,7 @@ const NARROW: usize = 4;
 
 impl NumberDecoder {
     /// Reads a column of `count` values, replacing `out`.
-    pub(in super::super) fn decode(
+    pub(crate) fn decode(
         &mut self,
         input: &mut Input<'_>,
         count: usize,
@@ -35,7 +35,7 @@ impl NumberDecoder {
 
     /// The same of lengths and indexes of strings: there may be many more of them than there are rows, and they, and the
     /// differences between them, are never as wide as other integers can be.
-    pub(in super::super) fn decode_narrow(
+    pub(crate) fn decode_narrow(
         &mut self,
         input: &mut Input<'_>,
         count: usize,
@@ -48,7 +48,7 @@ impl NumberDecoder {
 
     /// How much memory is held, in bytes.
     #[cfg(test)]
-    pub(in super::super) fn footprint(&self) -> usize {
+    pub(crate) fn footprint(&self) -> usize {
         self.spare.iter().map(Vec::capacity).sum::<usize>() * 8 + self.planes.capacity()
     }
 

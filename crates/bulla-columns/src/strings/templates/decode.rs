@@ -12,15 +12,15 @@ use super::{MOST, MOST_TEXT, SLOT};
 use std::ops::Range;
 
 /// Where a column comes from.
-pub(in super::super) struct Source<'a, 'b> {
-    pub(in super::super) input: &'a mut Input<'b>,
-    pub(in super::super) numbers: &'a mut NumberDecoder,
-    pub(in super::super) blobs: &'a mut BlobDecoder,
+pub(crate) struct Source<'a, 'b> {
+    pub(crate) input: &'a mut Input<'b>,
+    pub(crate) numbers: &'a mut NumberDecoder,
+    pub(crate) blobs: &'a mut BlobDecoder,
 }
 
 /// Reads strings in templates. Holds what the last column took, and memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct TemplateDecoder {
+pub(crate) struct TemplateDecoder {
     shapes: Vec<Shape>,
     parts: Vec<Part>,
     columns: Vec<Column>,
@@ -58,7 +58,7 @@ struct Column {
 
 impl TemplateDecoder {
     /// Reads a column of `count` strings, as [`super::super::StringDecoder::decode`] does.
-    pub(in super::super) fn decode(
+    pub(crate) fn decode(
         &mut self,
         source: &mut Source<'_, '_>,
         count: usize,
@@ -82,7 +82,7 @@ impl TemplateDecoder {
 
     /// How much memory is held, in bytes.
     #[cfg(test)]
-    pub(in super::super) fn footprint(&self) -> usize {
+    pub(crate) fn footprint(&self) -> usize {
         let TemplateDecoder { shapes, parts, columns, shape_text, text, places, spelled } = self;
         let values: usize = columns.iter().map(|column| column.values.capacity()).sum();
         let shapes = shapes.capacity() * size_of::<Shape>() + parts.capacity() * size_of::<Part>();

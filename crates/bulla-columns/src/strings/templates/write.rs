@@ -19,7 +19,7 @@ const DISTINCT: usize = 512;
 
 /// Writes strings in templates. Holds only memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct Templates {
+pub(crate) struct Templates {
     split: Split,
     /// By word that was met, one more than its number in the dictionary, or 0 for one that is spelled.
     numbers: Vec<u32>,
@@ -30,7 +30,7 @@ pub(in super::super) struct Templates {
 impl Templates {
     /// Appends a column of `strings`, with its form, where it is a tenth smaller than plain; says whether it did. A sample
     /// from the middle is written both ways first, and where that is all of them, appended plain if that is better.
-    pub(in super::super) fn encode(
+    pub(crate) fn encode(
         &mut self,
         strings: &[&[u8]],
         numbers: &mut NumberEncoder,

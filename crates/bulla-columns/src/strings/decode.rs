@@ -13,9 +13,9 @@ use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, TEMPLATES, WORDS, packed};
 
 /// Where a string lies in the pool.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Span {
-    pub(in super::super) start: u32,
-    pub(in super::super) length: u32,
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) length: u32,
 }
 
 impl Span {
@@ -28,24 +28,24 @@ impl Span {
     /// What [`Span::pack`] made.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "it is the lower half")]
-    pub(in super::super) fn unpack(packed: u64) -> Self {
+    pub(crate) fn unpack(packed: u64) -> Self {
         Span { start: (packed >> 32) as u32, length: packed as u32 }
     }
 }
 
 /// What a column's strings must be.
 #[derive(Clone, Copy)]
-pub(in super::super) struct StringLimits {
-    pub(in super::super) shortest: usize,
-    pub(in super::super) longest: usize,
-    pub(in super::super) text: bool,
+pub(crate) struct StringLimits {
+    pub(crate) shortest: usize,
+    pub(crate) longest: usize,
+    pub(crate) text: bool,
 }
 
 /// Reads columns of strings. Holds only memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct StringDecoder {
-    pub(in super::super) numbers: NumberDecoder,
-    pub(in super::super) blobs: BlobDecoder,
+pub(crate) struct StringDecoder {
+    pub(crate) numbers: NumberDecoder,
+    pub(crate) blobs: BlobDecoder,
     integers: Vec<u64>,
     /// The strings of a dictionary, as [packed](Span::pack) places in the pool.
     distinct: Vec<u64>,
@@ -80,7 +80,7 @@ struct WordDecoder {
 impl StringDecoder {
     /// Reads a column of `count` strings: their bytes go to the end of `pool`, where they lie,
     /// [packed](Span::pack), replaces `spans`.
-    pub(in super::super) fn decode(
+    pub(crate) fn decode(
         &mut self,
         input: &mut Input<'_>,
         count: usize,
@@ -129,7 +129,7 @@ impl StringDecoder {
 
     /// How much memory is held, in bytes.
     #[cfg(test)]
-    pub(in super::super) fn footprint(&self) -> usize {
+    pub(crate) fn footprint(&self) -> usize {
         let WordDecoder { text, words, indexes, tails, tail_lengths } = &self.words;
         let words = text.capacity() + indexes.capacity() + tails.capacity() + words.capacity() * 8;
         let integers = self.integers.capacity() + tail_lengths.capacity();

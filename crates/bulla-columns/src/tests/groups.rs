@@ -2,7 +2,7 @@
 
 use super::vectors::{cases, hex, number, unhex};
 use super::*;
-use crate::seal::columns::{Fault, Groups, PERSONAL, Partition};
+use crate::{Fault, Groups, PERSONAL, Partition};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::hash::Hash;
 use serde_json::{Value, json};
@@ -229,7 +229,7 @@ fn groups_pay_from_what_their_block_declared() {
             let count = block.rows_of(group as u64).count();
             decoder.decode_group(&text, count, PERSONAL, &mut left, &mut pieces)?;
         }
-        Ok::<usize, crate::seal::columns::DecodeError>(left)
+        Ok::<usize, crate::DecodeError>(left)
     };
     // To the byte: shared and personal rows together are the rows.
     assert_eq!(all(limit), Ok(0));

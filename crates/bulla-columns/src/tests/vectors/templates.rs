@@ -1,9 +1,9 @@
 //! Vectors of strings in templates.
 
 use super::{CLIENT, PAYLOAD, Parts};
-use crate::seal::columns::Compression;
-use crate::seal::columns::blob::BlobEncoder;
-use crate::seal::columns::tests::row;
+use crate::Compression;
+use crate::blob::BlobEncoder;
+use crate::tests::row;
 use bulla_proof::Entry;
 use std::ops::Range;
 

@@ -14,7 +14,7 @@ const SAMPLE: usize = 1024;
 
 /// Writes columns of integers. Holds only memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct NumberEncoder {
+pub(crate) struct NumberEncoder {
     table: Table,
     spare: Vec<Vec<u64>>,
     planes: Vec<u8>,
@@ -29,17 +29,12 @@ struct Allowed {
 
 impl NumberEncoder {
     /// Appends a column of `values`.
-    pub(in super::super) fn encode(&mut self, values: &[u64], blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&mut self, values: &[u64], blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
         self.column(values, Allowed { depth: 0, dictionary: true }, blobs, out);
     }
 
     /// Appends a column of numbers of distinct values, each number below their count occurring.
-    pub(in super::super) fn encode_indexes(
-        &mut self,
-        indexes: &[u64],
-        blobs: &mut BlobEncoder,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn encode_indexes(&mut self, indexes: &[u64], blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
         self.column(indexes, Allowed { depth: 0, dictionary: false }, blobs, out);
     }
 

@@ -16,7 +16,7 @@ fn assert_round_trip(rows: &[Vec<u8>], level: i32) {
     }
     if !rows.is_empty() {
         let error = decode(&plaintext, rows.len(), content(rows) - 1).unwrap_err();
-        assert_eq!(error.fault, crate::seal::columns::Fault::TooLarge);
+        assert_eq!(error.fault, crate::Fault::TooLarge);
     }
 }
 

@@ -8,14 +8,15 @@ use super::numbers::{NumberDecoder, NumberEncoder};
 use bulla_proof::varint;
 
 /// Writes counts and columns one after the other.
-pub(crate) struct IntegerWriter {
+pub struct IntegerWriter {
     numbers: NumberEncoder,
     blobs: BlobEncoder,
     out: Vec<u8>,
 }
 
 impl IntegerWriter {
-    pub(crate) fn new(compression: Compression) -> Self {
+    /// A writer that compresses columns so.
+    pub fn new(compression: Compression) -> Self {
         IntegerWriter {
             numbers: NumberEncoder::default(),
             blobs: BlobEncoder::new(compression),
@@ -23,21 +24,24 @@ impl IntegerWriter {
         }
     }
 
-    pub(crate) fn count(&mut self, count: usize) {
+    /// Writes how many values there are.
+    pub fn count(&mut self, count: usize) {
         varint::push(count as u64, &mut self.out);
     }
 
-    pub(crate) fn column(&mut self, values: &[u64]) {
+    /// Writes a column of values.
+    pub fn column(&mut self, values: &[u64]) {
         self.numbers.encode(values, &mut self.blobs, &mut self.out);
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    /// What was written.
+    pub fn finish(self) -> Vec<u8> {
         self.out
     }
 }
 
 /// Reads what an [`IntegerWriter`] wrote.
-pub(crate) struct IntegerReader<'a> {
+pub struct IntegerReader<'a> {
     input: Input<'a>,
     length: usize,
     numbers: NumberDecoder,
@@ -45,25 +49,26 @@ pub(crate) struct IntegerReader<'a> {
 }
 
 impl<'a> IntegerReader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// A reader of what an [`IntegerWriter`] wrote.
+    pub fn new(bytes: &'a [u8]) -> Self {
         let (numbers, blobs) = (NumberDecoder::default(), BlobDecoder::default());
         IntegerReader { input: Input { rest: bytes }, length: bytes.len(), numbers, blobs }
     }
 
     /// A count of at most `most`.
-    pub(crate) fn count(&mut self, most: usize) -> Result<usize, Fault> {
+    pub fn count(&mut self, most: usize) -> Result<usize, Fault> {
         self.input.count(0, most)
     }
 
     /// A column of `count` values, for which memory is taken.
-    pub(crate) fn column(&mut self, count: usize) -> Result<Vec<u64>, Fault> {
+    pub fn column(&mut self, count: usize) -> Result<Vec<u64>, Fault> {
         let mut values = Vec::new();
         self.numbers.decode(&mut self.input, count, &mut self.blobs, &mut values)?;
         Ok(values)
     }
 
     /// What is left has to be the padding.
-    pub(crate) fn finish(self) -> Result<(), Fault> {
+    pub fn finish(self) -> Result<(), Fault> {
         self.input.padding(self.length)
     }
 }

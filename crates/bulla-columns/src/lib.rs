@@ -11,17 +11,21 @@
 //! - Whatever the bytes, decoding ends in rows that are canonical or in an error, and takes memory of at most a
 //!   small multiple of the content limit: every value is paid for from it before there is room made.
 
+pub mod account;
 mod bitpack;
 mod blob;
 mod decode;
 mod encode;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod groups;
 mod input;
 mod integers;
 mod numbers;
 mod padding;
 mod rows;
+mod searched;
 mod strings;
 mod table;
 #[cfg(test)]
@@ -31,10 +35,11 @@ mod writer;
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use error::{DecodeError, Fault};
-pub(crate) use groups::{Groups, PERSONAL, Partition};
-pub(crate) use integers::{IntegerReader, IntegerWriter};
+pub use groups::{Groups, PERSONAL, Partition};
+pub use integers::{IntegerReader, IntegerWriter};
 pub use padding::padme;
 pub use rows::Rows;
+pub use searched::Searched;
 
 use bulla_proof::entry::{Field, MAX_PAYLOAD, MAX_STRING};
 use strings::StringLimits;
@@ -67,7 +72,7 @@ impl Compression {
     }
 
     /// What zstd takes of memory at that level, in bytes: `ZSTD_estimateCCtxSize` of version 1.5, rounded up.
-    pub(crate) const fn memory(self) -> usize {
+    pub const fn memory(self) -> usize {
         const MEBIBYTES: [usize; 20] =
             [0, 1, 1, 2, 3, 4, 4, 7, 7, 13, 25, 25, 49, 49, 49, 65, 65, 65, 65, 82];
         MEBIBYTES[self.0.unsigned_abs() as usize] << 20

@@ -7,7 +7,7 @@ use super::plain::Texts;
 use super::templates::Templates;
 use super::words::Words;
 use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, WORDS, packed};
-use crate::seal::account::Account;
+use crate::account::Account;
 use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
@@ -20,7 +20,7 @@ const LONG: usize = 256;
 
 /// Writes columns of strings. Holds only memory to be used again.
 #[derive(Default)]
-pub(in super::super) struct StringEncoder {
+pub(crate) struct StringEncoder {
     table: Table,
     /// Where each distinct string is met first.
     firsts: Vec<usize>,
@@ -44,7 +44,7 @@ enum Met {
 
 impl StringEncoder {
     /// Appends a column of `strings`.
-    pub(in super::super) fn encode(
+    pub(crate) fn encode(
         &mut self,
         strings: &[&[u8]],
         numbers: &mut NumberEncoder,
@@ -81,7 +81,7 @@ impl StringEncoder {
     }
 
     /// Tells the strings of the column that was encoded last: each once, where that is known, else all.
-    pub(in super::super) fn tell(&self, strings: &[&[u8]], mut tell: impl FnMut(&[u8])) {
+    pub(crate) fn tell(&self, strings: &[&[u8]], mut tell: impl FnMut(&[u8])) {
         match self.met {
             Met::One => strings.iter().take(1).for_each(|string| tell(string)),
             Met::Firsts => self.firsts.iter().for_each(|&first| tell(strings[first])),

@@ -171,7 +171,7 @@ pub(super) fn compresses(values: impl Iterator<Item = u64>, width: usize, bits: 
 }
 
 /// log2 in sixteenths, the same on every machine; at most 9 % of a bit too low.
-pub(in super::super) fn log2_sixteenths(value: u32) -> u64 {
+pub(crate) fn log2_sixteenths(value: u32) -> u64 {
     if value < 2 {
         return 0;
     }

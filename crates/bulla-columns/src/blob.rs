@@ -14,7 +14,7 @@
 use super::Compression;
 use super::error::Fault;
 use super::input::Input;
-use crate::seal::account::{Account, Task};
+use crate::account::{Account, Task};
 use bulla_proof::varint;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use zstd::bulk::{Compressor, Decompressor};

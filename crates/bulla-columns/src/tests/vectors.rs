@@ -7,8 +7,8 @@
 mod templates;
 
 use super::*;
-use crate::seal::columns::PERSONAL;
-use crate::seal::columns::blob::{BlobEncoder, TABLED};
+use crate::PERSONAL;
+use crate::blob::{BlobEncoder, TABLED};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -71,7 +71,7 @@ impl Decoder {
     }
 
     /// What the rows of the block that was decoded last leave of its content limit: what its groups may take.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.left
     }
 
@@ -83,7 +83,7 @@ impl Decoder {
     ///
     /// # Errors
     /// Where the plaintext is not exactly that many personal rows, or there is not as much left. `rows` is then empty.
-    pub(crate) fn decode_group(
+    pub fn decode_group(
         &mut self,
         plaintext: &[u8],
         entries: usize,

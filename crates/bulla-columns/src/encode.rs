@@ -5,8 +5,8 @@ use super::groups::Partition;
 use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
-use crate::index::Searched;
-use crate::seal::account::Account;
+use crate::Searched;
+use crate::account::Account;
 use bulla_proof::EntryError;
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::varint;
@@ -48,7 +48,7 @@ impl Encoder {
     }
 
     /// What encoding took.
-    pub(crate) fn account(&mut self) -> &mut Account {
+    pub fn account(&mut self) -> &mut Account {
         &mut self.blobs.account
     }
 
@@ -64,7 +64,7 @@ impl Encoder {
     /// The same of rows of which some are in groups, up to where the groups follow ([`Encoder::end_groups`]); and
     /// tells what the entries can be found by, of those in groups without their personal fields. Returns the earliest and the
     /// latest time of the rows.
-    pub(crate) fn encode_and_tell(
+    pub fn encode_and_tell(
         &mut self,
         rows: &[&[u8]],
         partition: &Partition<'_>,
@@ -86,7 +86,7 @@ impl Encoder {
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    pub(crate) fn encode_group<'a>(
+    pub fn encode_group<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a [u8]>,
         personal: u16,

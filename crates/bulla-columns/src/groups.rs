@@ -20,7 +20,7 @@ use bulla_proof::varint;
 use std::ops::Range;
 
 /// The fields of an entry that are about its subjects, unless the log says otherwise.
-pub(crate) const PERSONAL: u16 = Field::Location.bit()
+pub const PERSONAL: u16 = Field::Location.bit()
     | Field::Client.bit()
     | Field::Actor.bit()
     | Field::Stream.bit()
@@ -32,17 +32,18 @@ const TAG: usize = 16;
 
 /// Which rows of a block are in which group.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Partition<'a> {
+pub struct Partition<'a> {
     /// Of each row its group, from 1 on in the order of their first rows; 0 where it is in none. Empty without groups.
-    pub(crate) member: &'a [u64],
-    pub(crate) groups: usize,
+    pub member: &'a [u64],
+    /// How many groups there are.
+    pub groups: usize,
     /// Presence bits of the fields that a group's rows have in the group.
-    pub(crate) personal: u16,
+    pub personal: u16,
 }
 
 impl Partition<'_> {
     /// No groups at all.
-    pub(crate) const NONE: Partition<'static> = Partition { member: &[], groups: 0, personal: 0 };
+    pub const NONE: Partition<'static> = Partition { member: &[], groups: 0, personal: 0 };
 
     pub(super) fn is_empty(&self) -> bool {
         self.groups == 0
@@ -60,7 +61,7 @@ impl Partition<'_> {
 
 /// The groups of one block: what can be said of them without a key. Used again, it keeps its memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Groups {
+pub struct Groups {
     pub(super) personal: u16,
     /// As in [`Partition`].
     member: Vec<u64>,
@@ -75,7 +76,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// No groups, of entries whose `personal` fields would be in them.
-    pub(crate) fn begin(&mut self, personal: u16) {
+    pub fn begin(&mut self, personal: u16) {
         self.clear();
         self.personal = personal;
     }
@@ -93,7 +94,7 @@ impl Groups {
     ///
     /// # Errors
     /// What `encrypt` fails with.
-    pub(crate) fn push<E>(
+    pub fn push<E>(
         &mut self,
         subjects: &[u64],
         commitment: Hash,
@@ -110,21 +111,22 @@ impl Groups {
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// The fields that the groups' entries have in their groups.
-    pub(crate) fn personal(&self) -> u16 {
+    pub fn personal(&self) -> u16 {
         self.personal
     }
 
     /// The group of a row, from 0 on.
-    pub(crate) fn of_row(&self, row: usize) -> Option<usize> {
+    pub fn of_row(&self, row: usize) -> Option<usize> {
         usize::try_from(self.member.get(row)?.checked_sub(1)?).ok()
     }
 
@@ -132,7 +134,7 @@ impl Groups {
     ///
     /// # Panics
     /// When there is no such group.
-    pub(crate) fn content(&self, group: usize) -> GroupContent<'_> {
+    pub fn content(&self, group: usize) -> GroupContent<'_> {
         let (subjects, ciphertext) = self.ranges(group);
         GroupContent {
             personal: self.personal,
@@ -158,7 +160,7 @@ impl Encoder {
     }
 
     /// Appends what a block keeps of its groups.
-    pub(crate) fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
+    pub fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
         for column in [&groups.counts, &groups.subjects, &groups.lengths] {
             self.numbers.encode(column, &mut self.blobs, out);
         }
@@ -169,7 +171,7 @@ impl Encoder {
 
 impl Decoder {
     /// The groups of the block that was decoded last.
-    pub(crate) fn groups(&self) -> &Groups {
+    pub fn groups(&self) -> &Groups {
         &self.groups
     }
 

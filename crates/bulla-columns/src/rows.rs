@@ -23,13 +23,13 @@ impl Rows {
     }
 
     /// No rows.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
     /// Adds a row, which `write` appends; what that returns.
-    pub(crate) fn push<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    pub fn push<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let value = write(&mut self.bytes);
         self.ends.push(self.bytes.len());
         value
