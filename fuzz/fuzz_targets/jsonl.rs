@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla::fuzzing::jsonl(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla_text::fuzzing::jsonl(bytes));

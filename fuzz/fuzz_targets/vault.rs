@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla::fuzzing::vault(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulla_vault::fuzzing::vault(bytes));

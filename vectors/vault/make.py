@@ -137,6 +137,7 @@ def make():
             "value": struct.pack("<III", bucket, 2, crc32c(struct.pack("<III", first, bucket, 2))).hex(),
         } for first, bucket in [(0, 5), (0x8000, 9)]],
         "subjects": subjects,
+        "field_pseudonym_key": field_key.hex(),
         "field_pseudonyms": field_pseudonyms,
     }
 

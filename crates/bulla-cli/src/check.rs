@@ -170,7 +170,7 @@ fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
 
 fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
     // Why whoever made the proof had no key, nobody can tell from it.
-    let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
+    let withheld = disclosed.withheld.then_some(Withheld::NotGiven.name());
     jsonl::write_read(&disclosed.entry, disclosed.number, withheld, line);
 }
 

@@ -4,9 +4,10 @@ use crate::exit::{Exit, Failure};
 use crate::place::{Place, error_in, read_small};
 use crate::terminal::{self, Terminal};
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
-use bulla::keys::plugin::{DEFAULT_TIMEOUT, parse_timeout};
+use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::IdentityFile;
 use bulla::keys::{files, prompt::Prompt};
+use bulla::parse_plugin_timeout;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +142,7 @@ fn no_terminal(what: &str) -> Failure {
 fn plugin_timeout() -> Result<Duration, Failure> {
     const NAME: &str = "BULLA_PLUGIN_TIMEOUT";
     match std::env::var(NAME) {
-        Ok(text) => parse_timeout(&text).map_err(|error| Failure::usage(format!("{NAME}: {error}"))),
+        Ok(text) => parse_plugin_timeout(&text).map_err(|error| Failure::usage(format!("{NAME}: {error}"))),
         Err(_) => Ok(DEFAULT_TIMEOUT),
     }
 }

@@ -7,9 +7,10 @@
 
 use crate::commit::Durable;
 use crate::config::{LogConfig, terms::Terms};
-use crate::keys::group::Subjects;
-use crate::keys::seal_chain::{SealChain, SealState};
-use crate::keys::signing::SigningKey;
+use crate::keys::seal_state::SealState;
+use bulla_crypto::group::Subjects;
+use bulla_crypto::seal_chain::SealChain;
+use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, TileBuilder, TileId};

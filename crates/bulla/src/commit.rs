@@ -10,14 +10,14 @@
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
 
 use crate::config::terms::Terms;
-use crate::environment::Clock;
 use crate::event::Event;
 use crate::frame::{self, HEAD};
-use crate::keys::seal_chain::{Seal, SealChain};
 use crate::options::Durability;
 use crate::seal::{Sealed, epoch};
 use crate::segment::{self, SegmentName};
 use crate::telemetry::Waits;
+use bulla_crypto::environment::Clock;
+use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Store, StoreFile};

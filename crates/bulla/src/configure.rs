@@ -12,13 +12,13 @@
 use crate::config::{self, FieldRules, LogConfig, edit};
 use crate::engine::change::Unreplaced;
 use crate::engine::{self, Engine};
-use crate::environment::{Environment, KeyWrap};
 use crate::keys::pseudonym::PseudonymKey;
-use crate::keys::recipients::check_recipient;
 use crate::log::default_keys;
 use crate::options::{Options, Tuning, settings};
 use crate::recover::Recovery;
 use crate::verify::is_live;
+use bulla_crypto::environment::{Environment, KeyWrap};
+use bulla_crypto::recipients::check_recipient;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};

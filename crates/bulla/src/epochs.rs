@@ -2,10 +2,10 @@
 
 use crate::config;
 use crate::frame;
-use crate::keys::recipients::Identity;
 use crate::read::manifest::{Frames, Manifest, Placed};
 use crate::recover;
 use crate::seal::epoch::{EpochBody, MAX_EPOCH};
+use bulla_crypto::recipients::Identity;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::sha256;
 use bulla_store::{Error, Result};

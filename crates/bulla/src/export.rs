@@ -6,16 +6,16 @@
 mod salvage;
 
 use crate::finding::Finding;
-use crate::keys::group::GroupKeys;
-use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
-use crate::text::jsonl;
 use crate::verify::{OnProgress, Progress, Verify};
-use crate::withheld::WithheldEntries;
+use crate::withheld::{Withheld, WithheldEntries};
+use bulla_crypto::group::GroupKeys;
+use bulla_crypto::recipients::Identity;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_text::jsonl;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Export {
         let render = |matches: &Matches<'_>| {
             let mut text = Vec::new();
             for (number, entry) in matches.iter() {
-                jsonl::write_read(&entry, number, matches.withheld(number), &mut text);
+                jsonl::write_read(&entry, number, matches.withheld(number).map(Withheld::name), &mut text);
             }
             text
         };

@@ -11,9 +11,7 @@
 //! - what is bounded by time ends at a look that began after the time was over and found nothing left to wait for: the
 //!   clock is read before the log.
 
-use crate::environment::{Clock, Environment};
 use crate::frame::{self, Head, ReadError};
-use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
 use crate::read::erasures::Erasures;
 use crate::read::manifest::Frames;
@@ -23,6 +21,8 @@ use crate::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot, t
 use crate::seal::epoch::EpochBody;
 use crate::segment::{self, SegmentName};
 use crate::withheld::Withheld;
+use bulla_crypto::environment::{Clock, Environment};
+use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;

@@ -14,7 +14,7 @@
 //!      …    32  seal
 //! ```
 
-use crate::keys::seal_chain::Seal;
+use bulla_crypto::seal_chain::Seal;
 use bulla_proof::commitment::{Commitment, CommitmentError};
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_store::StoreFile;

@@ -12,15 +12,14 @@ use crate::index::{
     file::Parts,
     part::{HEAD, Head, Part},
 };
-use crate::keys::recipients::IdentityFile;
-use crate::keys::seal_chain::parse_seal_key;
-use crate::keys::signing::SigningKey;
 use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
-use crate::text::{LineReader, combined, jsonl};
 use crate::{config, frame};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bulla_crypto::recipients::IdentityFile;
+use bulla_crypto::seal_chain::parse_seal_key;
+use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::order::Order;
@@ -33,19 +32,16 @@ use bulla_testkit::corpus::Target;
 use std::io::IoSlice;
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("frame", frame),
     ("commitment", commitment),
     ("row", row),
     ("checkpoint", checkpoint),
     ("tile", tile),
-    ("jsonl", jsonl),
-    ("combined", combined),
     ("config", config),
     ("small_files", small_files),
     ("proof", proof),
     ("index", index),
-    ("vault", vault),
     ("grant", grant),
 ];
 
@@ -104,26 +100,6 @@ pub fn tile(bytes: &[u8]) {
     if let Ok(path) = std::str::from_utf8(content) {
         let _ = tile::parse_path(path);
     }
-}
-
-/// Lines of JSON.
-pub fn jsonl(bytes: &[u8]) {
-    each_line(bytes, |line| {
-        let Ok(parsed) = jsonl::parse_line(line) else { return };
-        let mut text = Vec::new();
-        jsonl::write_unnumbered(&parsed.entry(), &mut text);
-        let text = String::from_utf8(text).expect("JSON is UTF-8");
-        assert_eq!(jsonl::parse_line(text.trim_end().as_bytes()).as_ref(), Ok(&parsed), "{text}");
-    });
-}
-
-/// Lines of an access log.
-pub fn combined(bytes: &[u8]) {
-    each_line(bytes, |line| {
-        if let Ok(parsed) = combined::parse_line(line) {
-            parsed.entry().measure().expect("a parsed entry is within its limits");
-        }
-    });
 }
 
 /// `bulla.toml`.
@@ -205,11 +181,6 @@ pub fn index(bytes: &[u8]) {
     }
 }
 
-/// What the vault keeps: its records and entries, the files of its roots and keys.
-pub fn vault(bytes: &[u8]) {
-    crate::vault::fuzzing::parse(bytes);
-}
-
 /// What the file of a grant holds.
 pub fn grant(bytes: &[u8]) {
     if let Some(grant) = Grant::decode(bytes) {
@@ -257,15 +228,6 @@ fn disclosed(checked: &Checked<'_>) {
         assert_eq!(opened.entries, checked.entry_count() as u64);
         let closed = checked.groups().filter(|group| !group.has_secret());
         assert_eq!(opened.withheld, closed.map(|group| group.shared_entries().len() as u64).sum::<u64>());
-    }
-}
-
-fn each_line(bytes: &[u8], mut check: impl FnMut(&[u8])) {
-    let mut lines = LineReader::with_limit(bytes, 4096);
-    while let Some(line) = lines.next_line().expect("reading memory does not fail") {
-        if let Ok(text) = line.text {
-            check(text);
-        }
     }
 }
 

@@ -5,11 +5,11 @@
 
 mod encoding;
 
-use crate::keys::group::{GroupKeys, GroupSecret, Place};
-use crate::keys::identities::IdentityFile;
-use crate::keys::recipients::Age;
 use crate::query::Query;
 use crate::reader::{Delivery, Matches, ReadReport, Reader};
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::identities::IdentityFile;
+use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;

@@ -3,19 +3,21 @@
 use crate::checkpoint;
 use crate::config::{self, FieldRules, terms::Terms};
 use crate::engine;
-use crate::environment::{Environment, Random};
+use crate::keys::files;
 use crate::keys::pseudonym::PseudonymKey;
-use crate::keys::seal_chain::{SealChain, SealState, render_seal_key};
-use crate::keys::{files, signing::SigningKey};
-use crate::keys::{identities, plugin, recipients};
+use crate::keys::seal_state::SealState;
 use crate::log::default_keys;
-use crate::vault::{self, Vault};
+use bulla_crypto::environment::{Environment, Random};
+use bulla_crypto::seal_chain::{SealChain, render_seal_key};
+use bulla_crypto::signing::SigningKey;
+use bulla_crypto::{identities, plugin, recipients};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_vault::Vault;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -169,7 +171,7 @@ impl Init {
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = vault {
-            let settings = vault::Settings { random: environment.random.clone(), ..Default::default() };
+            let settings = bulla_vault::Settings { random: environment.random.clone(), ..Default::default() };
             Vault::create(directory, id, &settings)?;
         }
         let state = Zeroizing::new(random(&*environment.random)?);

@@ -4,12 +4,12 @@ pub(crate) mod settings;
 
 pub use settings::{Setting, SettingSource};
 
-use crate::keys::plugin;
-use crate::vault::MAX_REPLICAS;
 use bulla_columns::Compression;
+use bulla_crypto::plugin;
 use bulla_proof::commitment::MAX_CONTENT_LOG2;
 use bulla_proof::entry::MAX_ROW;
 use bulla_store::{Error, Result};
+use bulla_vault::MAX_REPLICAS;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -340,7 +340,7 @@ impl TryFrom<Options> for Tuning {
                 Duration::ZERO,
                 longest,
             )?,
-            plugin_timeout: plugin::within_limits(options.plugin_timeout.unwrap_or(plugin::DEFAULT_TIMEOUT))?,
+            plugin_timeout: plugin::check_timeout(options.plugin_timeout.unwrap_or(plugin::DEFAULT_TIMEOUT))?,
             durability: match options.durability.unwrap_or_default() {
                 // None at all would have a thread do nothing else.
                 Durability::Interval(time) => {
@@ -383,6 +383,17 @@ pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(
         return Err(Error::invalid(format!("`{name}` is {value:?}; it may be from {least:?} to {most:?}")));
     }
     Ok(value)
+}
+
+/// A time limit for plugins as a person writes it: `30 s`, `2 min`.
+///
+/// # Errors
+/// `Invalid` where it is none, or out of bounds.
+pub fn parse_plugin_timeout(text: &str) -> Result<Duration> {
+    let limit = parse_duration(text);
+    plugin::check_timeout(
+        limit.ok_or_else(|| Error::invalid(format!("`{text}` is not a duration such as \"30 s\"")))?,
+    )
 }
 
 /// `"64 MiB"`, `"4KiB"` or a plain number of bytes.

@@ -1,8 +1,8 @@
 //! The pseudonyms of a field, for whoever has the key: what name stands behind one, only a guess tells.
 
 use crate::config;
-use crate::environment::Environment;
 use crate::keys::pseudonym::{FieldPseudonyms, Pseudonym, PseudonymKey};
+use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::fmt::{self, Debug};
@@ -35,7 +35,7 @@ impl Pseudonyms {
     ///
     /// # Errors
     /// `Invalid` where there is no such field or its rule is not `pseudonymise`; `NoKey` where the vault, or the key of a
-    /// log that has none, is not there or not to be read; `Tampered` and `Refused` as [`crate::vault::Vault::open`].
+    /// log that has none, is not there or not to be read; `Tampered` and `Refused` as [`bulla_vault::Vault::open`].
     pub fn open(directory: impl AsRef<Path>, keys: impl AsRef<Path>, field: &str) -> Result<Self> {
         let (log, keys) = (FileSystem::new(directory.as_ref()), FileSystem::new(keys.as_ref()));
         Self::open_stores(&log, &keys, &Environment::default(), field)

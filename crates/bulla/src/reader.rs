@@ -9,9 +9,6 @@ mod whole;
 use crate::config::{self, LogConfig};
 use crate::finding::{Finding, Findings};
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
-use crate::keys::epoch::EpochKeys;
-use crate::keys::group::GroupKeys;
-use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::read::erasures::{Erased, Erasures};
 use crate::read::manifest::{self, Frames, Manifest, Placed};
@@ -23,6 +20,9 @@ use crate::seal::epoch::EpochBody;
 use crate::segment::SegmentName;
 use crate::verify::{OnProgress, Progress, Signed, read_checkpoint};
 use crate::withheld::{Withheld, WithheldEntries};
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::group::GroupKeys;
+use bulla_crypto::recipients::Identity;
 use bulla_proof::Entry;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -191,7 +191,7 @@ impl Reader {
     }
 
     /// Takes the keys of personal groups from here. Without any, entries that are in a group are refused with `NoKey`;
-    /// with [`SharedOnly`](crate::keys::group::SharedOnly) what is personal of them is withheld.
+    /// with [`SharedOnly`](bulla_crypto::group::SharedOnly) what is personal of them is withheld.
     pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
         self.group_keys = Some(keys);
         self

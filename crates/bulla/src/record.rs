@@ -1,11 +1,11 @@
 //! Exports that the log itself tells of.
 
 use crate::control::through_writer;
-use crate::environment::Environment;
 use crate::event::ExportRecord;
 use crate::log::Log;
 use crate::options::Options;
 use crate::query::Query;
+use bulla_crypto::environment::Environment;
 use bulla_store::FileSystem;
 use bulla_store::Result;
 use std::path::Path;

@@ -6,13 +6,13 @@
 
 use crate::config;
 use crate::engine::{self, Engine, Vaults};
-use crate::environment::Environment;
 use crate::keys::files;
-use crate::keys::recipients::Identity;
-use crate::keys::seal_chain::SealState;
+use crate::keys::seal_state::SealState;
 use crate::log::default_keys;
 use crate::options::Options;
 use crate::reader::Reader;
+use bulla_crypto::environment::Environment;
+use bulla_crypto::recipients::Identity;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::io;

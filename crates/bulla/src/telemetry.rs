@@ -2,8 +2,8 @@
 //!
 //! Everything is counted once a block, a group of frames or a wait, never once an entry.
 
-use crate::environment::Clock;
 use bulla_columns::account::{Account, Task};
+use bulla_crypto::environment::Clock;
 use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -7,8 +7,8 @@
 use super::text_or_bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bulla::Entry;
 use bulla::text::time::format_time;
-use bulla::{Entry, Withheld};
 use std::io::Write as _;
 
 /// The first line: all columns, always these, in this order.
@@ -17,7 +17,7 @@ pub(super) const HEADER: &[u8] =
 stream,status,duration,size,flags,payload,location_base64,payload_base64,withheld\r\n";
 
 /// Writes the record of an entry, its line end included.
-pub(super) fn write_entry(entry: &Entry<'_>, number: u64, withheld: Option<Withheld>, out: &mut Vec<u8>) {
+pub(super) fn write_entry(entry: &Entry<'_>, number: u64, withheld: Option<&str>, out: &mut Vec<u8>) {
     let (location, location_base64) = text_or_bytes(entry.location);
     let (payload, payload_base64) = text_or_bytes(entry.payload);
     write_number(number, out);
@@ -39,7 +39,7 @@ pub(super) fn write_entry(entry: &Entry<'_>, number: u64, withheld: Option<Withh
         out.push(b',');
         bytes.into_iter().for_each(|bytes| out.extend_from_slice(BASE64.encode(bytes).as_bytes()));
     }
-    write_text(withheld.map(Withheld::name), out);
+    write_text(withheld, out);
     out.extend_from_slice(b"\r\n");
 }
 

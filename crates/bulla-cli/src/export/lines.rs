@@ -9,12 +9,12 @@ pub(super) fn run(
     export: bulla::Export,
     out: &mut dyn Write,
     header: &[u8],
-    write_entry: fn(&Entry<'_>, u64, Option<Withheld>, &mut Vec<u8>),
+    write_entry: fn(&Entry<'_>, u64, Option<&str>, &mut Vec<u8>),
 ) -> Result<Exported> {
     let render = |matches: &Matches<'_>| {
         let mut text = Vec::new();
         for (number, entry) in matches.iter() {
-            write_entry(&entry, number, matches.withheld(number), &mut text);
+            write_entry(&entry, number, matches.withheld(number).map(Withheld::name), &mut text);
         }
         text
     };

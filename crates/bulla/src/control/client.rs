@@ -7,7 +7,7 @@ use super::{SOCKET, socket};
 use crate::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
 use crate::event::ExportRecord;
-use crate::keys::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::engine::Engine;
-use crate::keys::group::{GroupKeys, Place};
+use bulla_crypto::group::{GroupKeys, Place};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 

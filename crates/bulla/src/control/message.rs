@@ -3,13 +3,13 @@
 use crate::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
 use crate::event::{ExportRecord, parse_digest};
-use crate::keys::group::GroupSecret;
 use crate::recover::Recovery;
-use crate::vault::ReplicaState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulla_crypto::group::GroupSecret;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::ReplicaState;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -28,9 +28,9 @@ pub(super) const MAX_GROUPS: usize = 4096;
 pub(super) enum Request {
     /// Who writes which log.
     Status,
-    /// [`crate::keys::group::GroupKeys::number`].
+    /// [`bulla_crypto::group::GroupKeys::number`].
     Number { subject: String },
-    /// [`crate::keys::group::GroupKeys::secrets`], of up to [`MAX_GROUPS`].
+    /// [`bulla_crypto::group::GroupKeys::secrets`], of up to [`MAX_GROUPS`].
     Secrets {
         #[serde(with = "log_id")]
         log: LogId,
@@ -38,7 +38,7 @@ pub(super) enum Request {
         frame: u64,
         groups: Vec<Vec<u64>>,
     },
-    /// [`crate::keys::group::GroupKeys::erased_up_to`].
+    /// [`bulla_crypto::group::GroupKeys::erased_up_to`].
     ErasedUpTo,
     /// [`crate::Log::configure`].
     Configure(Configure),

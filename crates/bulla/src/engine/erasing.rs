@@ -16,10 +16,10 @@ use crate::erase::{Erasure, ErasureOrder, Hold};
 use crate::event::{Event, Remains};
 use crate::keys::files;
 use crate::reader::Reader;
-use crate::vault::{self, Committed, MAX_ERASED, Vault};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::{Committed, MAX_ERASED, Vault};
 use std::sync::PoisonError;
 
 impl Engine {
@@ -65,7 +65,7 @@ impl Engine {
                 unconfirmed.numbers
             ))),
             // Nobody has been told of it, and there is nothing that the log could tell.
-            None => vault.resume_erasure()?.map_or(Ok(()), vault::Erasure::withdraw),
+            None => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
         }
     }
 
@@ -89,7 +89,7 @@ impl Engine {
             Some(unconfirmed) if unconfirmed.erased => {
                 Err(Error::unavailable(format!("an erasure was not finished: {error}")))
             }
-            _ => vault.resume_erasure()?.map_or(Ok(()), vault::Erasure::withdraw),
+            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
         });
         withdrawn.inspect_err(|error| self.fail(error))?;
         Pending::remove(&*self.keys)?;
@@ -191,7 +191,7 @@ impl Engine {
 fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
     let committed = match vault.resume_committed()? {
         Some(committed) => Some(committed),
-        None => vault.begin_erasure_of(numbers)?.map(vault::Erasure::commit).transpose()?,
+        None => vault.begin_erasure_of(numbers)?.map(bulla_vault::Erasure::commit).transpose()?,
     };
     committed.map(Committed::destroy).transpose().map(|_| ())
 }

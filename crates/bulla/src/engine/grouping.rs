@@ -1,10 +1,10 @@
 //! Which entries of a block form which personal group: one for each set of data subjects.
 
-use crate::keys::group::{Place, Subjects};
 use crate::seal::groups::{Grouping, SubjectSet};
-use crate::vault::Subject;
+use bulla_crypto::group::{Place, Subjects};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_store::{Error, Result};
+use bulla_vault::Subject;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;

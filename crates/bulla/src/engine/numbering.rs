@@ -4,11 +4,11 @@
 //! event that allows the change, one with the old `[log]` would take the permission back.
 
 use crate::config::LogConfig;
-use crate::environment::Random;
 use crate::event::Event;
-use crate::keys::epoch::{EpochKeys, EpochSecret};
 use crate::seal::Numbers;
 use crate::stage::handover::Numbering;
+use bulla_crypto::environment::Random;
+use bulla_crypto::epoch::{EpochKeys, EpochSecret};
 use bulla_store::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

@@ -1,13 +1,14 @@
 //! Where the data subjects of a log that is opened have their numbers and keys, and that this is not older than the log.
 
 use crate::config::LogConfig;
-use crate::environment::Environment;
 use crate::keys;
-use crate::keys::group::Subjects;
-use crate::keys::seal_chain::SealState;
-use crate::vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use crate::keys::seal_state::SealState;
+use crate::keys::vault;
+use bulla_crypto::environment::Environment;
+use bulla_crypto::group::Subjects;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::{Access, ReplicaPlace, ReplicaState, Vault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl People {
         }
         let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
         let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
-        let vault = Vault::open_of(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
+        let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
         let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
         let people = People { subjects, vault };

@@ -1,9 +1,9 @@
 //! The order to erase, with the names of those whom it is about: what the one who gave it keeps.
 
-use crate::environment::Environment;
-use crate::keys::signing::SigningKey;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bulla_crypto::environment::Environment;
+use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;

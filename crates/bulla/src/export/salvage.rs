@@ -9,7 +9,6 @@ use super::{Export, Exported, Unopened};
 use crate::config;
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
-use crate::keys::recipients::Identity;
 use crate::query::Query;
 use crate::read::erasures::{Erased, Erasures};
 use crate::read::open::Located;
@@ -17,6 +16,7 @@ use crate::read::walk::Walk;
 use crate::reader::{Asked, Matches, Memory};
 use crate::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
 use crate::withheld::WithheldEntries;
+use bulla_crypto::recipients::Identity;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use super::file::Parts;
 use super::part::{Head, Part};
 use super::{DIRECTORY, GROUP, path};
-use crate::environment::AesGcm;
 use crate::finding::{Finding, FindingKind, Findings};
-use crate::keys::epoch::EpochKeys;
 use crate::read::sources::Encoded;
+use bulla_crypto::environment::AesGcm;
+use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_store::Store;

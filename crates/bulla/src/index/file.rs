@@ -2,8 +2,8 @@
 
 use super::part::{HEAD, Head, Part};
 use super::path;
-use crate::environment::AesGcm;
-use crate::keys::epoch::EpochKeys;
+use bulla_crypto::environment::AesGcm;
+use bulla_crypto::epoch::EpochKeys;
 use bulla_store::{Store, StoreFile};
 use std::io;
 

@@ -5,9 +5,9 @@
 
 use super::part::Part;
 use super::{DIRECTORY, GROUP, MAX_TOKENS, parse_name, path};
-use crate::environment::{Cipher, Environment, Random};
-use crate::keys::epoch::EpochKeys;
-use crate::keys::scrub::scrubbed;
+use bulla_crypto::environment::{Cipher, Environment, Random};
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::scrub::scrubbed;
 use bulla_proof::commitment::Commitment;
 use bulla_store::Result;
 use bulla_store::{Store, StoreFile};

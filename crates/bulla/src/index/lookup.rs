@@ -3,10 +3,10 @@
 use super::file::Parts;
 use super::part::Part;
 use super::{GROUP, GROUPED, Searched, token};
-use crate::environment::AesGcm;
-use crate::keys::epoch::EpochKeys;
 use crate::query::Query;
 use crate::read::sources::Encoded;
+use bulla_crypto::environment::AesGcm;
+use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;
 use bulla_store::Store;
 

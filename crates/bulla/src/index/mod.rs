@@ -25,8 +25,8 @@ pub(crate) use lookup::{Indexed, Lookup};
 
 pub(crate) use rebuild::Rebuild;
 
-use crate::keys::epoch::EpochKeys;
 use bulla_columns::{Groups, Searched};
+use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::entry::{Field, RawRow};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;

@@ -18,9 +18,9 @@
 //! column of the blocks of each, a bit for each frame of the group; zeros up to the Padmé length.
 
 use super::{GROUP, MAX_TOKENS};
-use crate::environment::{Cipher, Random};
-use crate::keys::epoch::EpochKeys;
 use bulla_columns::{Compression, Fault, IntegerReader, IntegerWriter, padme};
+use bulla_crypto::environment::{Cipher, Random};
+use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_store::{Error, Result};

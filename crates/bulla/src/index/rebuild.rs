@@ -3,9 +3,9 @@
 use super::file::{MOST_KEPT, Parts};
 use super::gather::{Gathered, Gatherer, Ready};
 use super::path;
-use crate::environment::{AesGcm, SystemRandom};
-use crate::keys::epoch::EpochKeys;
 use crate::verify::is_live;
+use bulla_crypto::environment::{AesGcm, SystemRandom};
+use bulla_crypto::epoch::EpochKeys;
 use bulla_store::Store;
 use std::sync::Arc;
 

@@ -8,16 +8,17 @@
 //! a file. Nothing but [`PseudonymKey`] knows which.
 
 use crate::config::LogConfig;
-use crate::environment::{Environment, Random};
 use crate::keys::files;
-use crate::vault::{Access, Vault};
+use crate::keys::vault;
 use aws_lc_rs::hmac;
+use bulla_crypto::environment::{Environment, Random};
 use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
 use bulla_proof::hash::Hash;
 use bulla_store::Store;
 use bulla_store::read_small;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::Access;
 use hkdf::Hkdf;
 use sha2::Sha256;
 use std::fmt::{self, Display};
@@ -37,7 +38,7 @@ impl PseudonymKey {
     /// As [`Vault::open`] for a log that has one. Else `Unavailable` where the file is missing or cannot be read, `Invalid`
     /// where it is none, `Refused` where it is another log's.
     pub(crate) fn load(config: &LogConfig, keys: &dyn Store, environment: &Environment) -> Result<Self> {
-        match Vault::open_of(config, keys, environment, Access::Read, Vec::new())? {
+        match vault::open_vault(config, keys, environment, Access::Read, Vec::new())? {
             Some(vault) => Ok(PseudonymKey { key: vault.field_pseudonym_key()?, log: config.id }),
             None => Self::read(keys, config.id),
         }
@@ -65,7 +66,7 @@ impl PseudonymKey {
         keys: &dyn Store,
         environment: &Environment,
     ) -> Result<()> {
-        match Vault::is_of(config, environment) {
+        match vault::has_vault(config, environment) {
             true => Ok(()),
             false => Self::make_file(keys, config.id, &*environment.random),
         }
@@ -172,8 +173,9 @@ impl Display for Pseudonym {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::SystemRandom;
+    use bulla_crypto::environment::SystemRandom;
     use bulla_testkit::Memory;
+    use serde_json::Value;
     use std::collections::BTreeSet;
 
     const LOG: LogId = LogId([9; 16]);
@@ -243,5 +245,27 @@ mod tests {
             assert!(PseudonymKey::parse(wrong.as_bytes(), LOG).is_err(), "{wrong}");
         }
         assert!(PseudonymKey::parse(b"\xff", LOG).is_err());
+    }
+
+    #[test]
+    fn pseudonyms_of_fields_are_the_other_implementation_s() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/vault/vault.json");
+        let vectors = serde_json::from_str::<Value>(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let unhex = |value: &Value| {
+            let text = value.as_str().unwrap();
+            let digits =
+                (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap());
+            digits.collect::<Vec<_>>()
+        };
+        let log = LogId(unhex(&vectors["log_id"]).try_into().unwrap());
+        let key = PseudonymKey::new(unhex(&vectors["field_pseudonym_key"]).try_into().unwrap(), log);
+        let fields = [Field::Controller, Field::Location, Field::Client, Field::Actor];
+        let made = vectors["field_pseudonyms"].as_array().unwrap();
+        assert_eq!(made.len(), fields.len());
+        for (field, made) in fields.into_iter().zip(made) {
+            assert_eq!(made["bit"], field as u64);
+            let pseudonym = key.of_field(field).unwrap().of(&unhex(&made["value"]));
+            assert_eq!(made["pseudonym"], pseudonym.to_string());
+        }
     }
 }

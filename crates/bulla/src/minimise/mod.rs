@@ -13,9 +13,9 @@ mod cut;
 mod tests;
 
 use crate::config::{FieldRules, LogConfig, Rule};
-use crate::environment::Environment;
 use crate::keys::pseudonym::{FieldPseudonyms, PseudonymKey};
 use address::Prefixes;
+use bulla_crypto::environment::Environment;
 use bulla_proof::entry::Field;
 use bulla_proof::{Entry, EntryError};
 use bulla_store::Result;

@@ -2,7 +2,7 @@
 
 use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse_size};
 use crate::config::edit::quote;
-use crate::keys::plugin;
+use bulla_crypto::plugin;
 use bulla_store::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -8,13 +8,13 @@
 
 use crate::config::LogConfig;
 use crate::event::{Event, MAX_EVENT};
-use crate::keys::group::GroupKeys;
 use crate::read::events::each_event;
 use crate::read::manifest::Manifest;
 use crate::read::open::{Located, verified};
 use crate::read::walk::Walk;
 use crate::reader::trusted_checkpoint;
 use crate::withheld::Withheld;
+use bulla_crypto::group::GroupKeys;
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;

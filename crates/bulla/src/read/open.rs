@@ -1,17 +1,17 @@
 //! From a located frame to its rows: digest, decryption, decoding, units.
 
-use crate::environment::{AesGcm, Cipher};
 use crate::finding::{Finding, FindingKind};
 use crate::frame;
-use crate::hashing::BulkHasher;
-use crate::keys::epoch::EpochKeys;
-use crate::keys::group::{GroupKeys, GroupSecret, Place};
 use crate::read::erasures::Erasures;
 use crate::seal::Identity;
 use crate::seal::groups::{Leaves, Members, decrypt, merge};
 use crate::segment::SegmentName;
 use crate::withheld::Withheld;
 use bulla_columns::{Decoder, Groups, Rows};
+use bulla_crypto::environment::{AesGcm, Cipher};
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::unit::SALT_LENGTH;

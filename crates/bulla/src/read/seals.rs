@@ -3,8 +3,8 @@
 //! A seal rests on the seal before it. Where that one is damaged, both what is stored and what it should have been
 //! count, so that one damaged seal is told once; where the frame before is missing, the next seal cannot be told.
 
-use crate::keys::seal_chain::{Seal, SealChain};
 use crate::read::sources::Encoded;
+use bulla_crypto::seal_chain::{Seal, SealChain};
 
 /// See the module.
 pub(crate) struct Seals {

@@ -2,13 +2,13 @@
 
 use super::groups::{self, Grouping, Leaves, Members, SharedRows};
 use super::{Identity, Numbers, Sealed};
-use crate::environment::Cipher;
-use crate::hashing::BulkHasher;
 use crate::index::Tokens;
-use crate::keys::epoch::EpochKeys;
 use crate::stage::buffer::ROW_PREFIX;
 use bulla_columns::account::{Account, Task};
 use bulla_columns::{Compression, Encoder, Groups, padme};
+use bulla_crypto::environment::Cipher;
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_store::{Error, Result};

@@ -12,9 +12,9 @@
 //! ```
 
 use super::{Identity, Numbers, Sealed};
-use crate::keys::epoch::EpochKeys;
-use crate::keys::recipients::{self, MAX_WRAPPED};
-use crate::keys::seal_chain::Seal;
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::recipients::{self, MAX_WRAPPED};
+use bulla_crypto::seal_chain::Seal;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};

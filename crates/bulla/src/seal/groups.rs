@@ -3,11 +3,11 @@
 //! A block has one group for each set of data subjects, so that no two groups of it have the same key.
 
 use super::Identity;
-use crate::environment::{AesGcm, Cipher};
-use crate::hashing::BulkHasher;
-use crate::keys::group::GroupSecret;
 use bulla_columns::account::Task;
 use bulla_columns::{Encoder, Groups, PERSONAL, Partition};
+use bulla_crypto::environment::{AesGcm, Cipher};
+use bulla_crypto::group::GroupSecret;
+use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;

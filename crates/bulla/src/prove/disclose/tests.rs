@@ -4,7 +4,6 @@ use super::disclose;
 use crate::disclosed::{Opened, open_proof};
 use crate::read::open::BlockOpener;
 use crate::read::open::world::{self, World};
-use crate::text::jsonl;
 use crate::withheld::Withheld;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +11,7 @@ use bulla_columns::Compression;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::proof::{DisclosedFrame, Proof, ProofError, UnitContent, UnitProblem};
 use bulla_proof::{Checkpoint, Entry, VerifierKey, multiproof, sha256, sign_checkpoint, tile, tree};
+use bulla_text::jsonl;
 use ed25519_dalek::{Signer as _, SigningKey};
 use std::collections::BTreeSet;
 
@@ -161,7 +161,7 @@ fn a_secret_of_another_group_or_of_none_is_told() {
     let secret = |group: usize| opener.secret(group).cloned();
     let mut wrong = 0;
     for (at, unit) in disclose(&opener, commitment, &rows).unwrap().units().iter().enumerate() {
-        for other in [secret(0), secret(1), Some(crate::keys::group::GroupSecret::new([7; 32]))] {
+        for other in [secret(0), secret(1), Some(bulla_crypto::group::GroupSecret::new([7; 32]))] {
             let mut units = disclose(&opener, commitment, &rows).unwrap().units().to_vec();
             let UnitContent::Group(group) = &mut units[at].content else { continue };
             group.secret = other;
@@ -214,7 +214,7 @@ fn another_implementation_opens_the_same() {
         let mut lines = Vec::new();
         open_proof(&proof.verify(Some(&key)).unwrap(), |disclosed| {
             let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
-            jsonl::write_read(&disclosed.entry, disclosed.number, withheld, &mut lines);
+            jsonl::write_read(&disclosed.entry, disclosed.number, withheld.map(Withheld::name), &mut lines);
             Ok(())
         })
         .unwrap();

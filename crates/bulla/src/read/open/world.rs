@@ -4,21 +4,21 @@
 
 use super::{BlockOpener, Located, Opening, Verified};
 use crate::engine::grouping::group;
-use crate::environment::AesGcm;
-use crate::keys::epoch::{EpochKeys, EpochSecret};
-use crate::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
 use crate::read::erasures::{Erased, Erasures};
 use crate::seal::block::BlockSealer;
 use crate::seal::{Identity, Numbers, Sealed};
 use crate::segment::SegmentName;
-use crate::vault::{Subject, SubjectKey};
 use bulla_columns::Compression;
+use bulla_crypto::environment::AesGcm;
+use bulla_crypto::epoch::{EpochKeys, EpochSecret};
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place, Subjects};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
 use bulla_store::Result;
 use bulla_store::{Store, StoreFile};
 use bulla_testkit::Memory;
+use bulla_vault::{Subject, SubjectKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 

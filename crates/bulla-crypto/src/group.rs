@@ -1,0 +1,142 @@
+//! The key of a personal group: one set of data subjects in one block.
+//!
+//! secret = HKDF-Expand(the subjects' keys, "bulla group v1" ‖ log id ‖ epoch's random ‖ frame number ‖ count of
+//! subjects ‖ their numbers, 32) (RFC 5869, SHA-256); the key and the commitment to it follow from the secret, as
+//! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
+//! proof may reveal it, and whoever has it can check the commitment.
+
+use crate::subject::{Subject, SubjectKey};
+use bulla_proof::commitment::LogId;
+pub use bulla_proof::group::GroupSecret;
+use bulla_store::{Error, Result};
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// The block that a group is in.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The log.
+    pub log: LogId,
+    /// The random bytes that the block's epoch frame shows.
+    pub epoch_random: &'a [u8; 32],
+    /// The block's frame.
+    pub frame: u64,
+}
+
+/// Where the data subjects of a log get their numbers and keys, for whoever writes.
+pub trait Subjects: Send + Sync {
+    /// The numbers and keys of these subjects, in their order: new ones where they have none. Durable when it returns.
+    ///
+    /// # Errors
+    /// Where a key cannot be made durable; nothing may then be sealed for its subject.
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>>;
+
+    /// A number above all that were given out so far.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn next_number(&self) -> Result<u64>;
+
+    /// That all numbers below `next` were given out.
+    ///
+    /// # Errors
+    /// `Refused` where they were not: this is older than the log.
+    fn require_at_least(&self, next: u64) -> Result<()>;
+
+    /// That the log is about to sign a checkpoint over `frames` frames, all of whose erasures were carried out here.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// Where that cannot be made durable; no checkpoint may then be signed.
+    fn signs(&self, _frames: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// That [`Subjects::signs`] was told of `frames` frames: of blocks after these no checkpoint says which numbers they took.
+    ///
+    /// # Errors
+    /// `Refused` where it was not: this is older than those blocks may be.
+    fn require_signed(&self, _frames: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Where the secrets of groups come from, for whoever reads.
+pub trait GroupKeys: Send + Sync {
+    /// The number that a data subject has now; `None` where it has none.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn number(&self, subject: &str) -> Result<Option<u64>>;
+
+    /// The secrets of groups of one block, each of the subjects with these numbers; `None` where the key of one of them is
+    /// not there.
+    ///
+    /// # Errors
+    /// `Erased` while one of them is being erased: until the log says so. Else where that cannot be looked up.
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
+
+    /// Whether it has the key of everybody who was not erased: a key that it has not is then lost.
+    fn is_complete(&self) -> bool;
+
+    /// The number of frames up to which it follows the log's erasures: whoever was erased in a later one may still have
+    /// a key here, which must not be used.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn erased_up_to(&self) -> Result<u64>;
+}
+
+/// No keys of data subjects: what is personal is withheld.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedOnly;
+
+impl GroupKeys for SharedOnly {
+    fn number(&self, _: &str) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn secrets(&self, _: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        Ok(vec![None; groups.len()])
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+impl Place<'_> {
+    /// The secret of the group of these subjects, ascending by their numbers, each once.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no subject.
+    pub fn secret<'a>(
+        self,
+        subjects: impl ExactSizeIterator<Item = (u64, &'a SubjectKey)>,
+    ) -> Result<GroupSecret> {
+        const LABEL: &[u8] = b"bulla group v1";
+        let count = subjects.len();
+        let mut keys = Zeroizing::new(Vec::with_capacity(count * 32));
+        let mut info = Vec::with_capacity(LABEL.len() + 16 + 32 + 8 * (2 + count));
+        info.extend_from_slice(LABEL);
+        info.extend_from_slice(&self.log.0);
+        info.extend_from_slice(self.epoch_random);
+        info.extend_from_slice(&self.frame.to_le_bytes());
+        info.extend_from_slice(&(count as u64).to_le_bytes());
+        for (number, key) in subjects {
+            info.extend_from_slice(&number.to_le_bytes());
+            keys.extend_from_slice(key.bytes());
+        }
+        let hkdf =
+            Hkdf::<Sha256>::from_prk(&keys).map_err(|_| Error::invalid("a group has no data subject"))?;
+        let mut secret = Zeroizing::new([0; GroupSecret::LENGTH]);
+        let expanded = hkdf.expand(&info, &mut *secret);
+        expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
+        Ok(GroupSecret::new(*secret))
+    }
+}

@@ -1,0 +1,21 @@
+//! Keys, ciphers and hashes: the seal chain, epoch and group keys, age, signing; and the [`environment`], the only way to
+//! time, randomness and the cipher.
+//!
+//! No key type here implements `Debug` or `Display`, and every one is zeroised when dropped. Those of an epoch live on
+//! the heap, where a move copies a pointer, and what computing with them leaves on the stack is overwritten: a host that
+//! has closed an epoch has nothing left that opens it.
+
+mod age_file;
+pub mod environment;
+pub mod epoch;
+pub mod group;
+pub mod hashing;
+pub mod identities;
+pub mod plugin;
+pub mod prompt;
+pub mod recipients;
+pub mod scrub;
+pub mod seal_chain;
+pub mod signing;
+mod stanza;
+pub mod subject;

@@ -1,0 +1,57 @@
+//! Entries as text: what `bulla append` reads and `bulla export` writes.
+//!
+//! | Module | What it is |
+//! |---|---|
+//! | [`lines`] | cuts a reader into numbered lines, in bounded memory |
+//! | [`jsonl`] | one entry as one line of JSON, both ways |
+//! | [`combined`] | the access log of Apache and nginx, one way |
+//! | [`time`] | RFC 3339 to nanoseconds since the epoch, and back |
+//!
+//! A line becomes a [`ParsedEntry`] or a [`LineError`], never both, and never a panic. What is parsed is within
+//! the limits of [`Entry`](bulla_proof::Entry). Nothing is rewritten on the way in: what a format cannot carry
+//! as it stands is refused, with a reason that names the field and never its value, because a reason is shown and
+//! kept where personal data must not be.
+//!
+//! ```
+//! use bulla_text::{jsonl, LineReader};
+//!
+//! let input = br#"{"operation":"read","location":"user_42/email","subject":"user_42"}
+//! {"operation":"read","status":"fine"}"#;
+//! let mut lines = LineReader::new(&input[..]);
+//!
+//! let entry = jsonl::parse_line(lines.next_line()?.unwrap().text?)?;
+//! let mut exported = Vec::new();
+//! jsonl::write_entry(&entry.entry(), 0, &mut exported);
+//! assert_eq!(
+//!     exported,
+//!     b"{\"entry\":0,\"operation\":\"read\",\"location\":\"user_42/email\",\"subject\":\"user_42\"}\n"
+//! );
+//!
+//! let line = lines.next_line()?.unwrap();
+//! let refused = jsonl::parse_line(line.text?).unwrap_err();
+//! assert_eq!(line.number, 2);
+//! assert_eq!(refused.to_string(), "`status` must be a whole number from 0 to 4294967295");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod combined;
+mod entry;
+mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+pub mod jsonl;
+pub mod lines;
+#[cfg(test)]
+mod tests;
+pub mod time;
+mod write;
+
+pub use entry::ParsedEntry;
+pub use error::LineError;
+pub use lines::{Line, LineReader};
+
+/// A line without the `\r` of a line end of Windows.
+fn content(line: &[u8]) -> Result<&[u8], LineError> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.iter().all(u8::is_ascii_whitespace) { Err(LineError::Empty) } else { Ok(line) }
+}

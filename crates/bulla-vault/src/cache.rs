@@ -1,0 +1,185 @@
+//! Subjects that were met lately, so that sealing need not ask the database.
+//!
+//! - It never holds more than its capacity: the clock drops what was not asked for since the hand passed it last.
+//! - No text of a subject is in it, only a 128-bit tag under a key that the process has made for itself.
+//! - A look-up takes the lock of one shard for an instant, and neither allocates nor calls the system.
+
+use hashbrown::HashTable;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::hash::Hasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bulla_crypto::environment::Random;
+use bulla_crypto::subject::Subject;
+use bulla_store::Result;
+
+/// Stands for a subject's text in this process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Tag {
+    /// Which shard, and which place in it.
+    high: u64,
+    low: u64,
+}
+
+/// The cache.
+pub(super) struct Cache {
+    key: [u8; 16],
+    shards: Box<[Mutex<Shard>]>,
+}
+
+/// The most shards: more threads than that do not seal at once.
+const SHARDS: usize = 64;
+
+impl Cache {
+    /// A cache of up to `capacity` subjects.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub(super) fn new(capacity: usize, random: &dyn Random) -> Result<Self> {
+        let mut key = [0; 16];
+        random.fill(&mut key)?;
+        let shards = SHARDS.min(capacity).max(1);
+        let of = |shard| capacity / shards + usize::from(shard < capacity % shards);
+        Ok(Cache { key, shards: (0..shards).map(|shard| Mutex::new(Shard::new(of(shard)))).collect() })
+    }
+
+    /// The tag of a subject.
+    pub(super) fn tag(&self, subject: &str) -> Tag {
+        let mut hasher = SipHasher24::new_with_key(&self.key);
+        hasher.write(subject.as_bytes());
+        let hash = hasher.finish128();
+        Tag { high: hash.h1, low: hash.h2 }
+    }
+
+    /// The subject of a tag, if it is here.
+    pub(super) fn get(&self, tag: Tag) -> Option<Subject> {
+        self.shard(tag).get(tag)
+    }
+
+    /// Keeps a subject, dropping another where there is no room.
+    pub(super) fn keep(&self, tag: Tag, subject: &Subject) {
+        self.shard(tag).keep(tag, subject);
+    }
+
+    /// Drops the subjects of these numbers.
+    pub(super) fn forget(&self, numbers: &[u64]) {
+        self.shards.iter().for_each(|shard| lock(shard).retain(|number| !numbers.contains(&number)));
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).retain(|_| false));
+    }
+
+    fn shard(&self, tag: Tag) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[self.shard_of(tag)])
+    }
+
+    pub(super) fn shard_of(&self, tag: Tag) -> usize {
+        let shards = self.shards.len() as u64;
+        usize::try_from(tag.high % shards).unwrap_or_default()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).slots.len()).sum()
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A part of the cache, with a clock of its own. Neighbours share no cache line.
+#[repr(align(128))]
+struct Shard {
+    /// The places in `slots`.
+    table: HashTable<u32>,
+    slots: Vec<Slot>,
+    capacity: usize,
+    hand: usize,
+}
+
+struct Slot {
+    tag: Tag,
+    subject: Subject,
+    /// Asked for since the hand passed.
+    used: bool,
+}
+
+impl Shard {
+    fn new(capacity: usize) -> Self {
+        Shard {
+            table: HashTable::new(),
+            slots: Vec::new(),
+            capacity: capacity.min(u32::MAX as usize),
+            hand: 0,
+        }
+    }
+
+    fn get(&mut self, tag: Tag) -> Option<Subject> {
+        let place = self.place(tag)?;
+        let slot = &mut self.slots[place];
+        slot.used = true;
+        Some(slot.subject.clone())
+    }
+
+    fn place(&self, tag: Tag) -> Option<usize> {
+        let found = self.table.find(tag.low, |place| self.slots[*place as usize].tag == tag);
+        found.map(|place| *place as usize)
+    }
+
+    fn keep(&mut self, tag: Tag, subject: &Subject) {
+        if self.capacity == 0 {
+            return;
+        }
+        let slot = Slot { tag, subject: subject.clone(), used: false };
+        if let Some(place) = self.place(tag) {
+            self.slots[place] = slot;
+        } else if self.slots.len() < self.capacity {
+            self.slots.push(slot);
+            self.enter(self.slots.len() - 1);
+        } else {
+            let place = self.turn();
+            self.leave(place);
+            self.slots[place] = slot;
+            self.enter(place);
+        }
+    }
+
+    /// The place whose subject makes room: the first that was not asked for since the hand passed it last.
+    fn turn(&mut self) -> usize {
+        loop {
+            let place = self.hand % self.slots.len();
+            self.hand = place + 1;
+            if !std::mem::take(&mut self.slots[place].used) {
+                return place;
+            }
+        }
+    }
+
+    fn enter(&mut self, place: usize) {
+        let Shard { table, slots, .. } = self;
+        let rehash = |place: &u32| slots[*place as usize].tag.low;
+        // The capacity sees to it that it fits.
+        let number = u32::try_from(place).unwrap_or(u32::MAX);
+        table.insert_unique(slots[place].tag.low, number, rehash);
+    }
+
+    fn leave(&mut self, place: usize) {
+        let found = self.table.find_entry(self.slots[place].tag.low, |at| *at as usize == place);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        let before = self.slots.len();
+        self.slots.retain(|slot| keep(slot.subject.number));
+        if self.slots.len() < before {
+            self.table.clear();
+            self.hand = 0;
+            (0..self.slots.len()).for_each(|place| self.enter(place));
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Erasing, step by step, each durable before the next:
+//!
+//! 0. *begin*: the intention is recorded. The subjects are held back: neither cached nor given out.
+//! 1. *commit*: root and keys of the next generation are written, fresh ones for the buckets concerned; then, in one
+//!    transaction, the subjects' rows and entries go, the rest of their buckets is encrypted anew, and the generation
+//!    counts. Until here the erasure can be withdrawn; from here on it is done for whoever opens the vault.
+//! 2. *destroy*: the old root and its keys are overwritten and removed, in the replicas too. From here on it is done for whoever has a copy
+//!    of the free pages, too.
+//! 3. *confirm*: the record goes, once the log has its own.
+//!
+//! A crash leaves one of these states: [`Vault::unconfirmed`] says which, [`Vault::resume_erasure`] and
+//! [`Vault::resume_committed`] go on. Steps 2
+//! and 3 may come in any order with what the log writes; each may be done again.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, PoisonError};
+
+use super::index::{self, Bucket};
+use super::keys::{AHEAD, Keys, ROWS_LOG2, row_bucket};
+use super::pseudonym::Pseudonym;
+use super::record::{Erasing, Follows, MAX_ERASED};
+use super::rows;
+use super::snapshot::Change;
+use super::stop::Stop;
+use super::{Shared, Vault};
+use bulla_store::{Error, ErrorKind, Result};
+
+/// An erasure that has begun: its subjects are held back, and everything about them is still there.
+#[must_use = "its subjects are held back until it is committed or withdrawn"]
+pub struct Erasure<'v> {
+    vault: &'v Vault,
+    numbers: Vec<u64>,
+}
+
+/// An erasure that is done, but for the old root.
+#[must_use = "a copy of the vault can undo it until the old root is destroyed"]
+pub struct Committed<'v> {
+    vault: &'v Vault,
+    numbers: Vec<u64>,
+}
+
+/// An erasure that is done.
+#[derive(Debug)]
+pub struct Erased {
+    numbers: Vec<u64>,
+    generation: u64,
+}
+
+/// An erasure that was not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unconfirmed {
+    /// The subjects' numbers.
+    pub numbers: Vec<u64>,
+    /// Whether it is past the point from which it cannot be withdrawn.
+    pub erased: bool,
+}
+
+impl Vault {
+    /// Begins to erase those of `subjects` that the vault knows; `None` where it knows nobody of them.
+    ///
+    /// # Errors
+    /// `Refused` where an erasure of others is not confirmed, or a replica was left out; `Invalid` where they are more than 4,096, else where the
+    /// vault cannot be written.
+    pub fn begin_erasure(&self, subjects: &[&str]) -> Result<Option<Erasure<'_>>> {
+        self.check_writable()?;
+        let numbers = self.shared.snapshot(|snapshot| {
+            let mut numbers = Vec::new();
+            for subject in subjects {
+                let pseudonym = Pseudonym::of(subject, snapshot.meta.log, &snapshot.keys.pseudonym);
+                numbers.extend(index::find(snapshot.tables, snapshot.txn, snapshot.keys, pseudonym)?);
+            }
+            Ok(numbers)
+        })?;
+        self.begin_erasure_of(&numbers)
+    }
+
+    /// Begins to erase those of the subjects with `numbers` that the vault has: how what a log says was erased is erased
+    /// again from a vault that was restored. `None` where it has none of them.
+    ///
+    /// # Errors
+    /// As [`Vault::begin_erasure`].
+    pub fn begin_erasure_of(&self, numbers: &[u64]) -> Result<Option<Erasure<'_>>> {
+        self.check_writable()?;
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers = self.shared.snapshot(|snapshot| {
+            let has = |number: &&u64| match snapshot.tables.rows.get(snapshot.txn, &number.to_be_bytes()) {
+                Ok(row) => row.is_some().then_some(Ok(**number)),
+                Err(error) => Some(Err(error)),
+            };
+            Ok(numbers.iter().filter_map(|number| has(&number)).collect::<Result<Vec<_>, _>>()?)
+        })?;
+        if numbers.len() > MAX_ERASED {
+            return Err(Error::invalid(format!("one erasure takes at most {MAX_ERASED} data subjects")));
+        }
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        self.shared.replicas().require_all()?;
+        self.shared.begin(&numbers)?;
+        Ok(Some(Erasure { vault: self, numbers }))
+    }
+
+    /// The erasure that nobody has confirmed, if there is one.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn unconfirmed(&self) -> Result<Option<Unconfirmed>> {
+        self.check_owner()?;
+        let erasing = self.shared.snapshot(|snapshot| Ok(snapshot.erasing.clone()))?;
+        Ok(erasing.map(|Erasing { numbers, erased }| Unconfirmed { numbers, erased }))
+    }
+
+    /// Goes on with an erasure that was begun and not committed, after a crash or an error.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn resume_erasure(&self) -> Result<Option<Erasure<'_>>> {
+        self.check_writable()?;
+        let begun = self.unconfirmed()?.filter(|erasure| !erasure.erased);
+        Ok(begun.map(|Unconfirmed { numbers, .. }| Erasure { vault: self, numbers }))
+    }
+
+    /// Goes on with an erasure that was committed and not confirmed, after a crash or an error.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn resume_committed(&self) -> Result<Option<Committed<'_>>> {
+        self.check_writable()?;
+        let committed = self.unconfirmed()?.filter(|erasure| erasure.erased);
+        Ok(committed.map(|Unconfirmed { numbers, .. }| Committed { vault: self, numbers }))
+    }
+
+    /// The number of the log's frames up to which [`Vault::follow`] said that its erasures were followed.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn follows(&self) -> Result<u64> {
+        self.check_owner()?;
+        self.shared.snapshot(|snapshot| Ok(Follows::read(snapshot.tables, snapshot.txn)?.0))
+    }
+
+    /// Says that whoever was erased in the log's first `frames` frames is erased here.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written.
+    pub fn follow(&self, frames: u64) -> Result<()> {
+        self.check_writable()?;
+        if self.follows()? >= frames {
+            return Ok(());
+        }
+        self.shared.change(|change| Follows(frames).write(change.txn))
+    }
+
+    /// All steps at once, but the last.
+    ///
+    /// # Errors
+    /// As the steps.
+    pub fn erase(&self, subjects: &[&str]) -> Result<Option<Erased>> {
+        self.begin_erasure(subjects)?.map(|erasure| erasure.commit()?.destroy()).transpose()
+    }
+
+    /// The same by numbers.
+    ///
+    /// # Errors
+    /// As the steps.
+    pub fn erase_numbers(&self, numbers: &[u64]) -> Result<Option<Erased>> {
+        self.begin_erasure_of(numbers)?.map(|erasure| erasure.commit()?.destroy()).transpose()
+    }
+
+    /// Says that the log has recorded that these numbers were erased: the vault forgets about it.
+    ///
+    /// # Errors
+    /// `Refused` where they are not erased, else where the vault cannot be written.
+    pub fn confirm(&self, numbers: &[u64]) -> Result<()> {
+        self.check_writable()?;
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        let shared = &*self.shared;
+        // Who has confirmed must not find, after a crash, that the old root is still there and nobody knows why.
+        shared.destroy_others(shared.generation_now()?)?;
+        shared.change(|change| match &change.erasing {
+            None => Ok(()),
+            Some(erasing) if erasing.erased && erasing.numbers == numbers => Erasing::clear(change.txn),
+            Some(erasing) => Err(unconfirmed(erasing).into()),
+        })
+    }
+}
+
+impl<'v> Erasure<'v> {
+    /// The numbers, ascending.
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Erases.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written: [`Vault::unconfirmed`] says whether it was erased.
+    pub fn commit(self) -> Result<Committed<'v>> {
+        self.vault.shared.commit(&self.numbers)?;
+        Ok(Committed { vault: self.vault, numbers: self.numbers })
+    }
+
+    /// Takes it back: the subjects are as they were.
+    ///
+    /// # Errors
+    /// Where the vault cannot be written.
+    pub fn withdraw(self) -> Result<()> {
+        let shared = &*self.vault.shared;
+        let withdrawn = shared.change(|change| match &change.erasing {
+            Some(erasing) if erasing.erased => Err(unconfirmed(erasing).into()),
+            _ => Erasing::clear(change.txn),
+        });
+        shared.hold_back()?;
+        withdrawn
+    }
+}
+
+impl Committed<'_> {
+    /// The numbers, ascending.
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Destroys the old root, and what the replicas have of it.
+    ///
+    /// # Errors
+    /// Where a file cannot be overwritten or removed. Opening the vault for writing tries again.
+    pub fn destroy(self) -> Result<Erased> {
+        let shared = &*self.vault.shared;
+        let generation = shared.generation_now()?;
+        shared.destroy_others(generation)?;
+        Ok(Erased { numbers: self.numbers, generation })
+    }
+}
+
+impl Erased {
+    /// The numbers, ascending.
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// The generation that came of it.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+impl Shared {
+    fn begin(&self, numbers: &[u64]) -> Result<()> {
+        // Before the record: whoever reads the database without it, and is slow, is kept out of the cache.
+        self.state.write().unwrap_or_else(PoisonError::into_inner).blocked.extend(numbers);
+        self.cache.forget(numbers);
+        let begun = self.change(|change| match &change.erasing {
+            Some(erasing) if !erasing.erased && erasing.numbers == numbers => Ok(()),
+            Some(erasing) => Err(unconfirmed(erasing).into()),
+            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.txn),
+        });
+        if begun.is_err() {
+            self.hold_back()?;
+        }
+        begun
+    }
+
+    /// Holds back whom the database says, and nobody else.
+    pub(super) fn hold_back(&self) -> Result<()> {
+        let erasing = self.snapshot(|snapshot| Ok(snapshot.erasing.clone()))?;
+        let blocked = erasing.filter(|erasing| !erasing.erased).map_or(Vec::new(), |erasing| erasing.numbers);
+        self.state.write().unwrap_or_else(PoisonError::into_inner).blocked = blocked;
+        Ok(())
+    }
+
+    fn commit(&self, numbers: &[u64]) -> Result<()> {
+        let keys = self.change(|change| match change.erasing.take() {
+            Some(erasing) if !erasing.erased && erasing.numbers == numbers => change.erase(numbers),
+            Some(erasing) => Err(unconfirmed(&erasing).into()),
+            None => Err(Error::new(ErrorKind::Refused, "the erasure was withdrawn").into()),
+        })?;
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.keys = keys;
+        state.blocked.clear();
+        Ok(())
+    }
+}
+
+/// What lies under the same keys as the subjects that are erased.
+struct Concerned {
+    people: HashSet<Pseudonym>,
+    rows: BTreeSet<u64>,
+    /// By their first prefix.
+    index: BTreeMap<u16, Bucket>,
+}
+
+impl Change<'_, '_> {
+    fn erase(&mut self, numbers: &[u64]) -> Result<Arc<Keys>, Stop> {
+        let concerned = self.concerned(numbers)?;
+        let keys = self.succeed(&concerned)?;
+        // What an earlier attempt left must not be written over by name only.
+        self.shared.destroy_others(self.meta.generation)?;
+        self.shared.write_root(&keys)?;
+        // In one that has no part in this, everybody would stay as they are.
+        self.shared.replicas().require_all()?;
+        for bucket in concerned.index.values() {
+            let into = self.meta.next_bucket;
+            self.meta.next_bucket += 1;
+            let pair = (&*self.keys, &keys);
+            index::rewrite(self.tables, self.txn, *bucket, pair, into, &concerned.people)?;
+        }
+        for bucket in &concerned.rows {
+            rows::rewrite(self.tables, self.txn, *bucket, (&self.keys, &keys), numbers)?;
+        }
+        self.meta.generation = keys.generation;
+        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.txn)?;
+        Ok(Arc::new(keys))
+    }
+
+    fn concerned(&self, numbers: &[u64]) -> Result<Concerned, Stop> {
+        let mut concerned =
+            Concerned { people: HashSet::new(), rows: BTreeSet::new(), index: BTreeMap::new() };
+        for number in numbers {
+            let Some(row) = rows::get(self.tables, self.txn, &self.keys, *number)? else { continue };
+            let bucket = Bucket::of(self.tables, self.txn, row.pseudonym.prefix())?;
+            concerned.people.insert(row.pseudonym);
+            concerned.rows.insert(row_bucket(*number));
+            concerned.index.insert(bucket.start, bucket);
+        }
+        Ok(concerned)
+    }
+
+    /// The keys of the next generation: those in use stay, but for the buckets that are concerned.
+    fn succeed(&self, concerned: &Concerned) -> Result<Keys, Stop> {
+        let stay = self.buckets()?.into_iter().filter(|bucket| !concerned.index.contains_key(&bucket.start));
+        let stay = stay.map(|bucket| bucket.id).collect::<HashSet<_>>();
+        let used_rows = self.meta.next_number.div_ceil(1 << ROWS_LOG2);
+        let fresh = u32::try_from(concerned.index.len() + AHEAD as usize).unwrap_or(u32::MAX);
+        let end = self.meta.next_bucket.checked_add(fresh);
+        let end = end.ok_or_else(|| Error::unavailable("no index bucket is left"))?;
+        Ok(self.keys.succeeded(
+            |bucket| bucket < used_rows && !concerned.rows.contains(&bucket),
+            |id| stay.contains(&id),
+            self.meta.next_bucket..end,
+            &*self.shared.random,
+        )?)
+    }
+}
+
+fn unconfirmed(erasing: &Erasing) -> Error {
+    let (numbers, state) = (&erasing.numbers, if erasing.erased { "confirmed" } else { "finished" });
+    let some = numbers.iter().take(8).map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let more = if numbers.len() > 8 { ", …" } else { "" };
+    let message = format!("the erasure of data subjects {some}{more} is not {state} yet: do that first");
+    Error::new(ErrorKind::Refused, message)
+}

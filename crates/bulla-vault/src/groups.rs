@@ -1,0 +1,80 @@
+//! The vault as where sealing gets its keys, and reading its secrets.
+
+use super::resolve::being_erased;
+use super::{Subject, SubjectKey, Vault};
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla_store::{Error, ErrorKind, Result};
+
+impl Subjects for Vault {
+    fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
+        Vault::resolve(self, subjects)
+    }
+
+    fn next_number(&self) -> Result<u64> {
+        Vault::next_number(self)
+    }
+
+    fn require_at_least(&self, next: u64) -> Result<()> {
+        Vault::require_at_least(self, next)
+    }
+
+    fn signs(&self, frames: u64) -> Result<()> {
+        self.follow(frames)
+    }
+
+    fn require_signed(&self, frames: u64) -> Result<()> {
+        match self.follows()? >= frames {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} is older than the log, and a writer was cut short since then: restore the newest `vault` and \
+                     `roots`, or, where there is none, take it up with `bulla restore`",
+                    self.shared.lmdb.name()
+                ),
+            )),
+        }
+    }
+}
+
+impl Vault {
+    /// That none of these numbers, whose keys are gone, is of an erasure that the log may not have recorded yet: whoever
+    /// reads the log would take the key for lost.
+    fn refuse_unconfirmed(&self, mut gone: impl Iterator<Item = u64>) -> Result<()> {
+        let Some(first) = gone.next() else { return Ok(()) };
+        let erasing = self.unconfirmed()?.map_or_else(Vec::new, |erasure| erasure.numbers);
+        match std::iter::once(first).chain(gone).find(|number| erasing.contains(number)) {
+            Some(number) => Err(being_erased(number)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl GroupKeys for Vault {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        Ok(self.find(subject)?.map(|subject| subject.number))
+    }
+
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        let numbers = || groups.iter().copied().flatten().copied();
+        let keys = self.keys(numbers())?;
+        self.refuse_unconfirmed(
+            numbers().zip(&keys).filter(|(_, key)| key.is_none()).map(|(number, _)| number),
+        )?;
+        let mut keys = keys.iter();
+        let secret = |group: &&[u64]| {
+            let keys = keys.by_ref().take(group.len()).map(Option::as_ref).collect::<Vec<_>>();
+            let keys = keys.into_iter().collect::<Option<Vec<&SubjectKey>>>();
+            keys.map(|keys| place.secret(group.iter().copied().zip(keys))).transpose()
+        };
+        groups.iter().map(secret).collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        self.follows()
+    }
+}

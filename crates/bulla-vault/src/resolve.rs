@@ -1,0 +1,189 @@
+//! From a subject to number and key, from a number to the key.
+
+use std::collections::HashMap;
+
+use super::cache::Tag;
+use super::index::{self, Entry};
+use super::pseudonym::Pseudonym;
+use super::record::Changes;
+use super::rows::{self, Row};
+use super::snapshot::{Change, Snapshot};
+use super::stop::Stop;
+use super::{Access, Shared, Vault};
+use bulla_crypto::subject::{Secret, Subject, SubjectKey};
+use bulla_store::{Error, ErrorKind, Result};
+
+impl Vault {
+    /// Numbers and keys of `subjects`, in their order. Those that the vault does not know yet get one, all of them in one
+    /// transaction, which is durable when this returns.
+    ///
+    /// # Errors
+    /// `Erased` where one of them is being erased: once that is done, the same person gets a new number. Else where
+    /// the vault cannot be read or written.
+    pub fn resolve(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
+        let mut found = Vec::with_capacity(subjects.len());
+        self.resolve_into(subjects, &mut found)?;
+        Ok(found)
+    }
+
+    /// The same, put at the end of `found`: without an allocation where all of them are cached and it has the room.
+    ///
+    /// # Errors
+    /// As [`Vault::resolve`].
+    pub fn resolve_into(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
+        self.check_writable()?;
+        let before = found.len();
+        for subject in subjects {
+            let Some(cached) = self.shared.cache.get(self.shared.cache.tag(subject)) else {
+                found.truncate(before);
+                return self.shared.resolve_slowly(subjects, found);
+            };
+            found.push(cached);
+        }
+        Ok(())
+    }
+
+    /// Number and key of a subject that the vault knows.
+    ///
+    /// # Errors
+    /// `Erased` while the subject is being erased, else where the vault cannot be read.
+    pub fn find(&self, subject: &str) -> Result<Option<Subject>> {
+        self.check_owner()?;
+        let shared = &*self.shared;
+        // What is cached may have been erased by another process, if that one writes.
+        let tag = shared.cache.tag(subject);
+        if self.access == Access::Write
+            && let Some(cached) = shared.cache.get(tag)
+        {
+            return Ok(Some(cached));
+        }
+        let (_, found) = shared.snapshot(|snapshot| {
+            let pseudonym = Pseudonym::of(subject, shared.log, &snapshot.keys.pseudonym);
+            Ok((snapshot.meta.generation, snapshot.find(pseudonym)?))
+        })?;
+        Ok(found)
+    }
+
+    /// The key of the subject that has `number`; `None` where nobody has it, or nobody has it any more.
+    ///
+    /// # Errors
+    /// `Erased` while the subject is being erased, else where the vault cannot be read.
+    pub fn key(&self, number: u64) -> Result<Option<SubjectKey>> {
+        Ok(self.keys([number].into_iter())?.pop().flatten())
+    }
+
+    /// The keys of the subjects that have these numbers, all as of one moment; `None` as [`Vault::key`].
+    ///
+    /// # Errors
+    /// As [`Vault::key`].
+    pub fn keys(&self, numbers: impl Iterator<Item = u64> + Clone) -> Result<Vec<Option<SubjectKey>>> {
+        self.check_owner()?;
+        self.shared.snapshot(|snapshot| {
+            let key = |number| Ok(snapshot.row(number)?.map(|row| SubjectKey::new(row.key)));
+            numbers.clone().map(key).collect()
+        })
+    }
+}
+
+impl Snapshot<'_> {
+    /// The row of a number that is not being erased.
+    fn row(&self, number: u64) -> Result<Option<Row>, Stop> {
+        if self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number)) {
+            return Err(being_erased(number).into());
+        }
+        rows::get(self.tables, self.txn, self.keys, number)
+    }
+
+    fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, Stop> {
+        let Some(number) = index::find(self.tables, self.txn, self.keys, pseudonym)? else { return Ok(None) };
+        match self.row(number)? {
+            Some(row) if row.pseudonym == pseudonym => {
+                Ok(Some(Subject { number, key: SubjectKey::new(row.key) }))
+            }
+            _ => Err(Error::tampered(format!(
+                "the vault's index leads to row {number}, which is not that person's: restore the vault from a backup"
+            ))
+            .into()),
+        }
+    }
+}
+
+impl Shared {
+    #[cold]
+    fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
+        loop {
+            let (mut generation, mut known, changes) = self.snapshot(|snapshot| {
+                let known = subjects.iter().map(|subject| {
+                    let pseudonym = Pseudonym::of(subject, self.log, &snapshot.keys.pseudonym);
+                    snapshot.find(pseudonym)
+                });
+                let known = known.collect::<Result<Vec<_>, _>>()?;
+                Ok((snapshot.meta.generation, known, Changes::read(snapshot.tables, snapshot.txn)?))
+            })?;
+            if known.iter().any(Option::is_none) {
+                (generation, known) = self.change(|change| {
+                    let mut new = HashMap::new();
+                    let subjects = subjects.iter().map(|subject| change.resolve(subject, &mut new).map(Some));
+                    let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
+                    Ok((change.meta.generation, subjects))
+                })?;
+            } else {
+                self.replicas().wait_for(changes);
+            }
+            let known = known.into_iter().flatten();
+            let tagged = subjects.iter().map(|subject| self.cache.tag(subject)).zip(known);
+            let tagged = tagged.collect::<Vec<(Tag, Subject)>>();
+            if self.admit(generation, &tagged)? {
+                found.extend(tagged.into_iter().map(|(_, subject)| subject));
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Change<'_, '_> {
+    /// The subject, from the vault as it is now or as somebody new.
+    fn resolve(&mut self, subject: &str, new: &mut HashMap<Pseudonym, Subject>) -> Result<Subject, Stop> {
+        let pseudonym = Pseudonym::of(subject, self.meta.log, &self.keys.pseudonym);
+        if let Some(subject) = new.get(&pseudonym) {
+            return Ok(subject.clone());
+        }
+        // Somebody may have been here between our snapshot and our turn.
+        let snapshot = Snapshot {
+            tables: self.tables,
+            txn: self.txn,
+            meta: self.meta,
+            keys: &self.keys,
+            erasing: self.erasing.clone(),
+        };
+        if let Some(subject) = snapshot.find(pseudonym)? {
+            return Ok(subject);
+        }
+        let subject = self.add(pseudonym)?;
+        new.insert(pseudonym, subject.clone());
+        Ok(subject)
+    }
+
+    fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, Stop> {
+        let number = self.meta.next_number;
+        self.provide(number, 0)?;
+        let row = Row { key: Secret::generate(&*self.shared.random)?, pseudonym };
+        rows::append(self.txn, &self.keys, number, &row)?;
+        self.meta.next_number += 1;
+        let crowded = index::insert(self.tables, self.txn, &self.keys, Entry { pseudonym, number })?;
+        if let Some(bucket) = crowded {
+            let id = self.meta.next_bucket;
+            self.meta.next_bucket =
+                id.checked_add(2).ok_or_else(|| Error::unavailable("no index bucket is left"))?;
+            self.provide(number, self.meta.next_bucket)?;
+            index::split(self.tables, self.txn, &self.keys, bucket, [id, id + 1])?;
+        }
+        Ok(Subject { number, key: SubjectKey::new(row.key) })
+    }
+}
+
+pub(super) fn being_erased(number: u64) -> Error {
+    let message =
+        format!("data subject {number} is being erased; once that is done the person can get a new number");
+    Error::new(ErrorKind::Erased, message)
+}

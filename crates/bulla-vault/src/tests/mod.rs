@@ -1,0 +1,139 @@
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+mod cache;
+mod crash;
+mod damage;
+mod environment;
+mod erase;
+mod files;
+mod replica;
+mod replica_crash;
+mod resolve;
+mod traces;
+mod vectors;
+
+use super::*;
+use bulla_crypto::environment::SystemRandom;
+use bulla_store::{FileSystem, Store};
+use bulla_testkit::fault::Faults;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use tempfile::TempDir;
+
+const LOG: LogId = LogId([0x5a; 16]);
+
+/// A place for a vault.
+struct World {
+    place: TempDir,
+    settings: Settings,
+}
+
+impl World {
+    /// An empty vault.
+    fn new() -> Self {
+        Self::with(Settings { map_size: 1 << 20, ..Settings::default() })
+    }
+
+    fn with(settings: Settings) -> Self {
+        let world = World { place: tempfile::tempdir().unwrap(), settings };
+        Vault::create(world.path(), LOG, &world.settings).unwrap();
+        world
+    }
+
+    fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    fn open(&self) -> Vault {
+        self.try_open().unwrap()
+    }
+
+    fn try_open(&self) -> Result<Vault> {
+        Vault::open(self.path(), LOG, Access::Write, &self.settings)
+    }
+
+    /// What opening says that must not succeed.
+    fn refusal(&self) -> (ErrorKind, String) {
+        let error = self.try_open().expect_err("it is refused");
+        (error.kind(), error.to_string())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+}
+
+/// Random bytes of the system, all of which are kept.
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Vec<u8>>>);
+
+impl Random for Recorder {
+    fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+        SystemRandom.fill(bytes)?;
+        self.0.lock().unwrap().push(bytes.to_vec());
+        Ok(())
+    }
+}
+
+impl Recorder {
+    fn secrets(&self) -> Vec<[u8; 32]> {
+        let made = self.0.lock().unwrap();
+        made.iter().filter_map(|bytes| bytes.as_slice().try_into().ok()).collect()
+    }
+}
+
+fn number(vault: &Vault, subject: &str) -> u64 {
+    vault.resolve(&[subject]).unwrap()[0].number
+}
+
+fn key(vault: &Vault, subject: &str) -> [u8; 32] {
+    *vault.find(subject).unwrap().unwrap().key.bytes()
+}
+
+/// Resolves `prefix0` and so on, all at once.
+fn fill(vault: &Vault, prefix: &str, count: usize) -> Vec<Subject> {
+    let names = (0..count).map(|index| format!("{prefix}{index}")).collect::<Vec<_>>();
+    vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
+}
+
+/// What a vault or a replica in a directory holds: its databases, and its roots.
+type Kept = (Vec<Vec<(Vec<u8>, Vec<u8>)>>, Vec<(String, Vec<u8>)>);
+
+fn kept(directory: &Path, roots: &dyn Store) -> Kept {
+    // A process can have it open once.
+    let place = tempfile::tempdir().unwrap();
+    copy(&directory.join("vault"), place.path());
+    let lmdb = Lmdb::open(place.path(), 1 << 20).unwrap();
+    let read = lmdb.read(|tables, txn| {
+        let tables = [&tables.meta, &tables.rows, &tables.index, &tables.buckets];
+        let items = |table: &lmdb::Table| {
+            let item =
+                |item: heed::Result<(&[u8], &[u8])>| item.map(|(key, value)| (key.into(), value.into()));
+            Ok(table.iter(txn)?.map(item).collect::<heed::Result<Vec<_>>>()?)
+        };
+        tables.into_iter().map(items).collect::<std::result::Result<_, _>>()
+    });
+    let items = roots.list("roots").unwrap().into_iter();
+    let file = |name: String| {
+        let bytes = bulla_store::read_small(roots, &format!("roots/{name}"), 1 << 20).unwrap();
+        (name, bytes)
+    };
+    (read.map_err(|stop| stop.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())
+}
+
+fn assert_sound(vault: &Vault) {
+    let checked = vault.check(&|_| ()).unwrap();
+    assert_eq!((checked.damage, checked.more), (Vec::new(), 0));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let to = to.join(item.file_name());
+        match item.file_type().unwrap().is_dir() {
+            true => copy(&item.path(), &to),
+            false => drop(std::fs::copy(item.path(), to).unwrap()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the writing host keeps of the seal chain.
+
+use crate::config::terms::Terms;
+use crate::keys::files;
+use bulla_crypto::seal_chain::SealChain;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::{Hash, sha256};
+use bulla_store::{Error, Result, Store};
+use zeroize::Zeroizing;
+
+/// What the writing host keeps of the chain: replaced, durably, before each checkpoint is published.
+pub(crate) struct SealState {
+    pub(crate) log: LogId,
+    /// Which `[log]` may follow: an edited configuration is refused.
+    pub(crate) terms: Terms,
+    pub(crate) chain: SealChain,
+    /// The tree's root over the frames before `chain.next_frame()`.
+    pub(crate) root: Hash,
+    /// The numbers below this one may be in those frames, as numbers of data subjects: a vault has to know them.
+    pub(crate) subjects: u64,
+}
+
+const MAGIC: &[u8; 8] = b"bullaSS1";
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8;
+
+impl SealState {
+    /// Writes the state, atomically and durably.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(LENGTH + 32));
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&self.log.0);
+        bytes.extend_from_slice(&self.terms.current.0);
+        bytes.extend_from_slice(&*self.chain.encode());
+        bytes.extend_from_slice(&self.root.0);
+        bytes.extend_from_slice(&self.terms.next.0);
+        bytes.extend_from_slice(&self.subjects.to_le_bytes());
+        let check = sha256(&[&bytes]);
+        bytes.extend_from_slice(&check.0);
+        let written = bulla_store::replace(keys, files::SEAL_STATE, &bytes);
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SEAL_STATE)), error))
+    }
+
+    /// Reads the state back.
+    ///
+    /// # Errors
+    /// `Unavailable` where it is missing or cannot be read, `Tampered` where it is damaged.
+    pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
+        let name = keys.describe(files::SEAL_STATE);
+        let bytes = Zeroizing::new(bulla_store::read_small(keys, files::SEAL_STATE, 1024)?);
+        let damaged = || Error::tampered(format!("{name} is damaged; restore it from a backup"));
+        let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
+        if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
+            return Err(damaged());
+        }
+        let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
+        Ok(SealState {
+            log: LogId(content[8..24].try_into().unwrap_or_default()),
+            terms: Terms { current: Hash(field(24)), next: Hash(field(160)) },
+            chain: SealChain::decode(content[56..128].try_into().map_err(|_| damaged())?),
+            root: Hash(field(128)),
+            subjects: u64::from_le_bytes(content[192..200].try_into().unwrap_or_default()),
+        })
+    }
+}
