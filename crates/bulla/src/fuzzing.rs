@@ -3,18 +3,19 @@
 //! `fuzz/` drives them with coverage, a plain test with the corpus alone. Each states what must hold, whatever the
 //! bytes. Not part of the API.
 
-use crate::disclosed::open_proof;
 use crate::erase::ErasureOrder;
-use crate::event::Event;
-use crate::grant::Grant;
+use crate::format::epoch::EpochBody;
+use crate::format::event::Event;
+use crate::format::files;
+use crate::format::segment::SegmentName;
+use crate::format::{config, frame};
 use crate::index::{
     self,
     file::Parts,
     part::{HEAD, Head, Part},
 };
-use crate::seal::epoch::EpochBody;
-use crate::segment::SegmentName;
-use crate::{config, frame};
+use crate::read::disclosed::open_proof;
+use crate::read::grant::Grant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_crypto::recipients::IdentityFile;
@@ -111,7 +112,7 @@ pub fn config(bytes: &[u8]) {
             again.set(field, &rule.to_string()).expect("a rule has one spelling");
         }
         assert_eq!(again, config.fields);
-        let _ = crate::options::Tuning::try_from(options);
+        let _ = crate::format::options::Tuning::try_from(options);
     }
 }
 
@@ -153,8 +154,8 @@ pub fn index(bytes: &[u8]) {
     /// More are not encoded again.
     const FEW: usize = 1 << 12;
     let store = Memory::new();
-    store.create_directory(index::DIRECTORY).expect("memory does not fail");
-    let file = store.create(&index::path(7)).expect("memory does not fail");
+    store.create_directory(files::INDEX).expect("memory does not fail");
+    let file = store.create(&files::index_path(7)).expect("memory does not fail");
     file.write_at(&mut [IoSlice::new(bytes)], 0).expect("memory does not fail");
     let parts = Parts::load(&store, 7).expect("memory does not fail");
     let mut end = 0;

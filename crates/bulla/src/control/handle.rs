@@ -1,7 +1,7 @@
 //! What a request comes to.
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
-use crate::engine::Engine;
+use crate::write::engine::Engine;
 use bulla_crypto::group::{GroupKeys, Place};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};

@@ -1,9 +1,9 @@
 //! What is asked and answered.
 
-use crate::configure::{Configure, Configured};
+use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
-use crate::event::{ExportRecord, parse_digest};
-use crate::recover::Recovery;
+use crate::format::event::{ExportRecord, parse_digest};
+use crate::write::recover::Recovery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_crypto::group::GroupSecret;

@@ -4,7 +4,7 @@ use super::handle::handle;
 use super::link::{Link, Stop};
 use super::message::{Answer, Request, Response, decode, encode};
 use super::socket::Listener;
-use crate::engine::Engine;
+use crate::write::engine::Engine;
 use bulla_store::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};

@@ -1,7 +1,7 @@
 //! Erasing data subjects: who orders it, who is held, what the log tells of it.
 //!
 //! The keys are destroyed by the [vault](bulla_vault), step by step; `engine::erasing` sees to it that nothing is sealed
-//! under them meanwhile, and that the log tells of it. What remains is in [`crate::event::Remains`].
+//! under them meanwhile, and that the log tells of it. What remains is in [`crate::format::event::Remains`].
 
 pub(crate) mod holds;
 mod order;

@@ -1,10 +1,11 @@
 //! Verification of the index: does it say what the blocks say?
 
+use super::GROUP;
 use super::file::Parts;
 use super::part::{Head, Part};
-use super::{DIRECTORY, GROUP, path};
-use crate::finding::{Finding, FindingKind, Findings};
-use crate::read::sources::Encoded;
+use crate::format::files::{INDEX, index_path};
+use crate::scan::finding::{Finding, FindingKind, Findings};
+use crate::scan::sources::Encoded;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;
@@ -52,7 +53,7 @@ impl<'a> Check<'a> {
 
     /// Whether there is an index at all.
     pub(crate) fn is_there(&self) -> bool {
-        self.store.list(DIRECTORY).is_ok_and(|items| !items.is_empty())
+        self.store.list(INDEX).is_ok_and(|items| !items.is_empty())
     }
 
     /// The next frame: its commitment, its epoch's keys, and of a block that was opened what its tokens come to.
@@ -107,7 +108,8 @@ impl<'a> Check<'a> {
                 let bit = frame % GROUP;
                 let covers = head.covered >> bit & 1 == 1;
                 if covers && seen.tokens.is_some_and(|tokens| tokens != digest(part.tokens_of(bit))) {
-                    let detail = format!("{} does not say what the block holds", path(epoch.keys.number()));
+                    let detail =
+                        format!("{} does not say what the block holds", index_path(epoch.keys.number()));
                     findings.add(Finding::new(FindingKind::IndexMismatch, detail).frame(*frame));
                 }
             }
@@ -127,5 +129,5 @@ impl Epoch {
 }
 
 fn damaged(keys: &EpochKeys, offset: u64, detail: &str) -> Finding {
-    Finding::new(FindingKind::IndexDamaged, detail).at(path(keys.number()), offset)
+    Finding::new(FindingKind::IndexDamaged, detail).at(index_path(keys.number()), offset)
 }

@@ -1,7 +1,7 @@
 //! The file of an epoch: its parts, one after the other.
 
 use super::part::{HEAD, Head, Part};
-use super::path;
+use crate::format::files::index_path;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_store::{Store, StoreFile};
@@ -37,7 +37,7 @@ impl Parts {
     /// # Errors
     /// Where the file is there and cannot be read.
     pub(crate) fn load(store: &dyn Store, epoch: u64) -> io::Result<Self> {
-        let file = match store.open(&path(epoch)) {
+        let file = match store.open(&index_path(epoch)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Parts::default()),
             file => file?,
         };

@@ -4,7 +4,8 @@
 //! from the blocks again. That it cannot be written keeps no entry from being committed.
 
 use super::part::Part;
-use super::{DIRECTORY, GROUP, MAX_TOKENS, parse_name, path};
+use super::{GROUP, MAX_TOKENS};
+use crate::format::files::{INDEX, index_path, parse_index_name};
 use bulla_crypto::environment::{Cipher, Environment, Random};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::scrub::scrubbed;
@@ -202,24 +203,24 @@ impl Output {
 
 /// Removes what a crash left of epochs that it took: other frames will have their numbers.
 fn remove_lost(store: &dyn Store, next_frame: u64) {
-    for item in store.list(DIRECTORY).unwrap_or_default() {
-        if parse_name(&item.name).is_some_and(|epoch| epoch >= next_frame) {
+    for item in store.list(INDEX).unwrap_or_default() {
+        if parse_index_name(&item.name).is_some_and(|epoch| epoch >= next_frame) {
             // A file that stays tells nothing of frames that it is not of.
-            let _ = store.remove(&format!("{DIRECTORY}/{}", item.name));
+            let _ = store.remove(&format!("{INDEX}/{}", item.name));
         }
     }
 }
 
 /// An empty file for an epoch. One that is there already could not be removed before.
 fn begin(store: &dyn Store, epoch: u64) -> io::Result<Box<dyn StoreFile>> {
-    let path = path(epoch);
+    let path = index_path(epoch);
     match store.create(&path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             store.remove(&path)?;
             store.create(&path)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            store.create_directory(DIRECTORY)?;
+            store.create_directory(INDEX)?;
             store.create(&path)
         }
         created => created,

@@ -3,8 +3,8 @@
 use super::file::Parts;
 use super::part::Part;
 use super::{GROUP, GROUPED, Searched, token};
-use crate::query::Query;
-use crate::read::sources::Encoded;
+use crate::scan::query::Query;
+use crate::scan::sources::Encoded;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;

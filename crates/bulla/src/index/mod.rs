@@ -31,8 +31,6 @@ use bulla_proof::entry::{Field, RawRow};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 
-/// The directory of index files.
-pub(crate) const DIRECTORY: &str = "index";
 /// How many neighbouring frames a part can cover.
 pub(crate) const GROUP: u64 = 64;
 /// The most tokens of a part. A block that has more is not indexed.
@@ -43,17 +41,6 @@ const DEFAULT_STREAM: &[u8] = b"default";
 
 /// The value that tells of groups.
 const GROUPED: &[u8] = b"grouped";
-
-/// The path of an epoch's file.
-pub(crate) fn path(epoch: u64) -> String {
-    format!("{DIRECTORY}/{epoch:020}.idx")
-}
-
-/// The epoch whose file has this name; `None` where no file of the index has.
-pub(crate) fn parse_name(name: &str) -> Option<u64> {
-    let epoch = name.strip_suffix(".idx")?.parse().ok()?;
-    (path(epoch).strip_prefix(DIRECTORY)?.strip_prefix('/') == Some(name)).then_some(epoch)
-}
 
 /// The token of a value: the upper 40 bits of SipHash-2-4 of the field's number and the value.
 pub(crate) fn token(keys: &EpochKeys, searched: Searched, value: &[u8]) -> u64 {

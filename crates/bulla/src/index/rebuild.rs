@@ -2,8 +2,8 @@
 
 use super::file::{MOST_KEPT, Parts};
 use super::gather::{Gathered, Gatherer, Ready};
-use super::path;
-use crate::verify::is_live;
+use crate::format::files::{INDEX, index_path};
+use crate::scan::checkpoint::is_live;
 use bulla_crypto::environment::{AesGcm, SystemRandom};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_store::Store;
@@ -70,7 +70,7 @@ impl<'a> Rebuild<'a> {
         if is_live(self.store).unwrap_or(true) {
             return Ok(());
         }
-        self.store.create_directory(super::DIRECTORY)?;
-        bulla_store::replace(self.store, &path(epoch), &content)
+        self.store.create_directory(INDEX)?;
+        bulla_store::replace(self.store, &index_path(epoch), &content)
     }
 }

@@ -5,9 +5,10 @@ use super::file::Parts;
 use super::gather::{Gatherer, Indexer};
 use super::part::{Head, Part};
 use super::*;
-use crate::config;
-use crate::read::walk::Walk;
-use crate::reader::trusted_checkpoint;
+use crate::format::config;
+use crate::format::files::*;
+use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::walk::Walk;
 use crate::{Finding, FindingKind, Init, Log, Options, Query, Reader, Severity, Step, Verify};
 use bulla_crypto::environment::{AesGcm, Environment, KeyWrap, SystemRandom};
 use bulla_crypto::epoch::EpochSecret;
@@ -78,7 +79,7 @@ fn write(store: &Memory, epoch: u64, covered: &[u64], tokens: impl Fn(u64) -> Ve
     let part = Part::of(blocks.iter().map(|(bit, tokens)| (*bit, &tokens[..])));
     let keys = &frames[epoch as usize].1;
     let bytes = part.seal(keys, 0, &commitments.collect::<Vec<_>>(), (&SystemRandom, &AesGcm)).unwrap();
-    bulla_store::replace(store, &path(epoch), &bytes).unwrap();
+    bulla_store::replace(store, &index_path(epoch), &bytes).unwrap();
 }
 
 /// What the block of a frame can be found by.
@@ -134,7 +135,7 @@ fn a_token_that_is_kept_back_or_made_up_is_found() {
             (FindingKind::IndexMismatch, Some(2), Some(2))
         );
         assert_eq!((finding.severity, finding.kind.name()), (Severity::Violation, "index-mismatch"));
-        assert!(finding.detail.contains(&path(0)), "{finding}");
+        assert!(finding.detail.contains(&index_path(0)), "{finding}");
     }
     let more =
         |frame| if frame == 3 { (0..9).chain(truth(&store, frame)).collect() } else { truth(&store, frame) };
@@ -170,15 +171,15 @@ fn a_part_of_frames_that_the_log_does_not_have_is_nothing() {
     for (frame, commitment) in [(2, other.encode()), (40, frames[2].0.encode())] {
         let part = Part::of([(frame, &[1, 2, 3][..])].into_iter());
         let bytes = part.seal(&frames[0].1, 0, &[(frame, commitment)], (&SystemRandom, &AesGcm)).unwrap();
-        bulla_store::replace(&store, &path(0), &[&bytes[..], &sound].concat()).unwrap();
+        bulla_store::replace(&store, &index_path(0), &[&bytes[..], &sound].concat()).unwrap();
         assert_eq!((findings(&store), read(&store, 2)), (Vec::new(), (1, 1)));
-        bulla_store::replace(&store, &path(0), &bytes).unwrap();
+        bulla_store::replace(&store, &index_path(0), &bytes).unwrap();
         assert_eq!((findings(&store), read(&store, 2)), (Vec::new(), (3, 1)));
     }
 }
 
 fn content(store: &Memory, epoch: u64) -> Vec<u8> {
-    let file = store.open(&path(epoch)).unwrap();
+    let file = store.open(&index_path(epoch)).unwrap();
     let mut content = vec![0; usize::try_from(file.length().unwrap()).unwrap()];
     file.read_exact_at(&mut content, 0).unwrap();
     content
@@ -196,11 +197,11 @@ fn damage_is_a_notice_with_its_place() {
         ([&sound[..], b"x"].concat(), sound.len()),
         ([&sound[..], &sound[..150]].concat(), sound.len()),
     ] {
-        bulla_store::replace(&store, &path(4), &bad).unwrap();
+        bulla_store::replace(&store, &index_path(4), &bad).unwrap();
         let found = findings(&store);
         let [finding] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((finding.kind.name(), finding.severity), ("index-damaged", Severity::Notice));
-        assert_eq!(finding.segment.as_deref(), Some(&path(4)[..]));
+        assert_eq!(finding.segment.as_deref(), Some(&index_path(4)[..]));
         assert_eq!(finding.offset, Some(offset as u64));
     }
 }
@@ -211,10 +212,10 @@ fn what_a_writer_is_writing_is_no_damage() {
     let sound = content(&store, 4);
     let _writer = store.lock("LOCK").unwrap();
     for length in [1, 99, 100, sound.len() - 1] {
-        bulla_store::replace(&store, &path(4), &[&sound[..], &sound[..length]].concat()).unwrap();
+        bulla_store::replace(&store, &index_path(4), &[&sound[..], &sound[..length]].concat()).unwrap();
         assert_eq!(findings(&store), [], "{length} bytes");
     }
-    bulla_store::replace(&store, &path(4), &[&sound[..], &[1; 200]].concat()).unwrap();
+    bulla_store::replace(&store, &index_path(4), &[&sound[..], &[1; 200]].concat()).unwrap();
     assert_eq!(findings(&store).len(), 1);
 }
 
@@ -229,10 +230,11 @@ fn gathered(keys: &Arc<EpochKeys>, frame: u64, tokens: Vec<u64>) -> Gathered {
 #[test]
 fn what_a_crash_left_of_epochs_that_it_took_is_removed() {
     let store = log();
-    let files = || store.list(DIRECTORY).unwrap().into_iter().map(|item| item.name).collect::<Vec<_>>();
-    let names = |epochs: &[u64]| epochs.iter().map(|&epoch| path(epoch)[6..].to_owned()).collect::<Vec<_>>();
+    let files = || store.list(INDEX).unwrap().into_iter().map(|item| item.name).collect::<Vec<_>>();
+    let names =
+        |epochs: &[u64]| epochs.iter().map(|&epoch| index_path(epoch)[6..].to_owned()).collect::<Vec<_>>();
     for epoch in [8, 9, 100] {
-        bulla_store::replace(&store, &path(epoch), &content(&store, 0)).unwrap();
+        bulla_store::replace(&store, &index_path(epoch), &content(&store, 0)).unwrap();
     }
     assert_eq!(files(), names(&[0, 4, 8, 9, 100]));
     drop(Indexer::new(Arc::new(store.clone()), 8));
@@ -346,7 +348,7 @@ fn values_of_different_fields_and_epochs_have_different_tokens() {
 
 #[test]
 fn a_file_has_one_name() {
-    assert_eq!(parse_name("00000000000000000012.idx"), Some(12));
+    assert_eq!(parse_index_name("00000000000000000012.idx"), Some(12));
     for name in [
         "12.idx",
         "00000000000000000012.idx.tmp",
@@ -354,7 +356,7 @@ fn a_file_has_one_name() {
         "+0000000000000000012.idx",
         "",
     ] {
-        assert_eq!(parse_name(name), None, "{name}");
+        assert_eq!(parse_index_name(name), None, "{name}");
     }
 }
 
@@ -370,9 +372,9 @@ fn the_corpus_has_parts_that_are_parts() {
         assert_eq!(part.tokens.len(), tokens, "{name}");
     }
     let store = Memory::new();
-    store.create_directory(DIRECTORY).unwrap();
+    store.create_directory(INDEX).unwrap();
     for (name, parts) in [("file", 2), ("torn", 1)] {
-        bulla_store::replace(&store, &path(7), &read(name)).unwrap();
+        bulla_store::replace(&store, &index_path(7), &read(name)).unwrap();
         let found = Parts::load(&store, 7).unwrap();
         assert_eq!((found.heads.len(), found.damage.is_some_and(|damage| damage.torn)), (parts, parts == 1));
     }

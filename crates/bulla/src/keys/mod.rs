@@ -6,3 +6,20 @@ pub(crate) mod seal_state;
 pub(crate) mod vault;
 
 pub use bulla_crypto::{epoch, group, identities, plugin, prompt, recipients, seal_chain, signing};
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The key directory that belongs to a log's directory unless another is named: `DIR.keys`.
+pub fn default_keys(directory: &Path) -> PathBuf {
+    if directory.file_name().is_none()
+        && let Ok(named) = directory.canonicalize()
+        && named.file_name().is_some()
+    {
+        // `.` and `..` have no name to put anything behind.
+        return default_keys(&named);
+    }
+    let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".keys");
+    directory.with_file_name(name)
+}

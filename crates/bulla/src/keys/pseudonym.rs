@@ -7,7 +7,7 @@
 //! Who has the key can test guesses, and names are easily guessed. It comes from the vault; of a log that has none it lies in
 //! a file. Nothing but [`PseudonymKey`] knows which.
 
-use crate::config::LogConfig;
+use crate::format::config::LogConfig;
 use crate::keys::files;
 use crate::keys::vault;
 use aws_lc_rs::hmac;

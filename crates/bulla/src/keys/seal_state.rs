@@ -1,6 +1,6 @@
 //! What the writing host keeps of the seal chain.
 
-use crate::config::terms::Terms;
+use crate::format::config::terms::Terms;
 use crate::keys::files;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::LogId;

@@ -1,6 +1,6 @@
 //! The vault of a log, as its configuration and the environment say.
 
-use crate::config::LogConfig;
+use crate::format::config::LogConfig;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, Result, Store};
 use bulla_vault::{Access, ReplicaPlace, Settings, Vault};

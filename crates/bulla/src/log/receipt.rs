@@ -1,9 +1,9 @@
 //! [`Receipt`].
 
 use super::check_owner;
-use crate::engine::Engine;
-use crate::engine::progress::Stage;
-use crate::stage::handover::Sequence;
+use crate::write::engine::Engine;
+use crate::write::engine::progress::Stage;
+use crate::write::stage::handover::Sequence;
 use bulla_store::Result;
 use std::fmt::{self, Debug};
 use std::sync::Arc;

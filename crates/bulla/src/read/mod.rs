@@ -1,15 +1,12 @@
-//! Reading: untrusted bytes become located frames, then verified ones, then opened blocks, then rows.
-//!
-//! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
-//! blocks are opened from it alone: nothing can be read that was not verified.
+//! Reading: what verification, queries, exports, followers and proofs make of a log that was scanned.
 
-pub(crate) mod erasures;
-pub(crate) mod events;
-pub(crate) mod manifest;
-pub(crate) mod metered;
-pub(crate) mod open;
-pub(crate) mod pipeline;
-pub(crate) mod seals;
-pub(crate) mod sources;
-pub(crate) mod surplus;
-pub(crate) mod walk;
+pub(crate) mod disclosed;
+pub(crate) mod epochs;
+pub(crate) mod export;
+pub(crate) mod follow;
+pub(crate) mod grant;
+pub(crate) mod info;
+pub(crate) mod prove;
+pub(crate) mod pseudonyms;
+pub(crate) mod reader;
+pub(crate) mod verify;

@@ -1,13 +1,13 @@
 //! The sources of `src/stage`, on loom's primitives.
 
-#[path = "../../../src/stage/buffer.rs"]
+#[path = "../../../src/write/stage/buffer.rs"]
 pub(crate) mod buffer;
-#[path = "../../../src/stage/handover.rs"]
+#[path = "../../../src/write/stage/handover.rs"]
 pub(crate) mod handover;
-#[path = "../../../src/stage/target.rs"]
+#[path = "../../../src/write/stage/target.rs"]
 pub(crate) mod target;
 
-/// What `src/stage/sync.rs` gives, of loom.
+/// What `src/write/stage/sync.rs` gives, of loom.
 mod sync {
     #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ mod sync {
     /// Bytes that loom watches one by one: it panics where two accesses to one of them race.
     pub(crate) struct Cells(Vec<UnsafeCell<u8>>);
 
-    // SAFETY: as in `src/stage/sync.rs`; and loom runs one thread at a time.
+    // SAFETY: as in `src/write/stage/sync.rs`; and loom runs one thread at a time.
     unsafe impl Sync for Cells {}
 
     impl Cells {

@@ -1,0 +1,576 @@
+//! Changing a log's configuration: `[settings]`, which is free, and `[log]`, of which the log itself tells.
+//!
+//! Invariants of a change of `[log]`:
+//! - the event that allows it is under a published checkpoint, and in the seal state, before the file changes: so
+//!   at no time does anybody see a file that the log does not speak of;
+//! - the file changes at once, by a rename, and that alone decides: before it the log goes on with the old `[log]`,
+//!   after it with the new one, whatever happens;
+//! - the next epoch begins only after that: it says which of the two it was.
+//!
+//! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
+
+use crate::format::config::{self, FieldRules, LogConfig, edit};
+use crate::format::options::{Options, Tuning, settings};
+use crate::keys::default_keys;
+use crate::keys::pseudonym::PseudonymKey;
+use crate::scan::checkpoint::is_live;
+use crate::write::engine::change::Unreplaced;
+use crate::write::engine::{self, Engine};
+use crate::write::recover::Recovery;
+use bulla_crypto::environment::{Environment, KeyWrap};
+use bulla_crypto::recipients::check_recipient;
+use bulla_proof::hash::Hash;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Changes to a log's configuration, to be applied together.
+///
+/// ```
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # bulla::Init::default().create(&directory).unwrap();
+/// let changed = bulla::Configure::default().set("linger", "20 ms")?.apply(&directory)?;
+/// assert!(changed.changed && !changed.live);
+/// # Ok::<(), bulla::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configure {
+    /// Names of settings and their values, as a person writes them.
+    settings: Vec<(String, Option<String>)>,
+    recipients: Option<Recipients>,
+    /// Names of fields and their rules.
+    fields: Vec<(String, String)>,
+}
+
+/// What becomes of the list of recipients, whatever it is by then.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Recipients {
+    Are(Vec<String>),
+    With(Vec<String>),
+    Without(Vec<String>),
+}
+
+/// What came of changes to a configuration.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// Whether `bulla.toml` is another one now.
+    pub changed: bool,
+    /// The digests of `[log]` before and after, where that was changed.
+    pub log: Option<(Hash, Hash)>,
+    /// The keys of `[log]` that were changed: `recipients`, or `fields.` and the name of a field.
+    pub keys: Vec<String>,
+    /// Whether `[settings]` changed.
+    pub settings: bool,
+    /// Whether a writer has the log open: it keeps the settings that it opened it with, and goes by the new `[log]`.
+    pub live: bool,
+    /// What opening the log for a change of `[log]` found beyond its last checkpoint.
+    pub recovery: Recovery,
+}
+
+/// The keys of `[log]`, and why those that never change do not.
+const LOG_KEYS: [(&str, Option<&str>); 7] = [
+    ("log.version", Some("it is the format that the log is written in")),
+    ("log.id", Some("it is in every frame of the log")),
+    ("log.origin", Some("it is the name by which the log's checkpoints are known")),
+    ("log.vkey", Some("it is the key by which others know the log")),
+    ("log.hash", Some("the roots of its blocks are made with it")),
+    ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
+    ("log.recipients", None),
+];
+const RECIPIENTS: &str = "log.recipients";
+/// Before the name of a field, the key of its rule.
+const FIELDS: &str = "log.fields.";
+
+impl Configure {
+    /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, or
+    /// `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such key, the value is of another form, or the key was given before; `Refused` for a
+    /// key of `[log]` that never changes.
+    pub fn set(self, key: &str, value: &str) -> Result<Self> {
+        if let Some(field) = key.strip_prefix(FIELDS) {
+            return self.field(field, value);
+        }
+        check_key(key)?;
+        if key == RECIPIENTS {
+            let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
+            return self.recipients(recipients);
+        }
+        settings::to_toml(key, value)?;
+        self.change(key, Some(value.to_owned()))
+    }
+
+    /// Puts a setting back to its default.
+    ///
+    /// # Errors
+    /// As [`Configure::set`].
+    pub fn unset(self, key: &str) -> Result<Self> {
+        if let Some(field) = key.strip_prefix(FIELDS) {
+            return self.field(field, "keep");
+        }
+        check_key(key)?;
+        if key == RECIPIENTS {
+            return Err(no_recipients());
+        }
+        self.change(key, None)
+    }
+
+    /// Which of two changes of one setting counts would be a guess.
+    fn change(mut self, key: &str, value: Option<String>) -> Result<Self> {
+        if self.settings.iter().any(|(name, _)| name == key) {
+            return Err(given_twice(key));
+        }
+        self.settings.push((key.to_owned(), value));
+        Ok(self)
+    }
+
+    /// Wraps the keys of epochs to come to these age recipients, and no others.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none, one is named twice, or there is none at all; and where they were given before.
+    pub fn recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        let recipients = checked(recipients)?;
+        if recipients.is_empty() {
+            return Err(no_recipients());
+        }
+        if let Some(twice) = (1..recipients.len()).find(|&at| recipients[..at].contains(&recipients[at])) {
+            return Err(Error::invalid(format!("`{}` is named twice", recipients[twice])));
+        }
+        if self.recipients.is_some() {
+            return Err(given_twice(RECIPIENTS));
+        }
+        self.recipients = Some(Recipients::Are(recipients));
+        Ok(self)
+    }
+
+    /// Wraps the keys of epochs to come to these age recipients, too.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none.
+    pub fn add_recipients(mut self, recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        self.recipients = Some(Recipients::With(checked(recipients)?));
+        Ok(self)
+    }
+
+    /// Does not wrap the keys of epochs to come to these age recipients any more. What was written before stays
+    /// readable to them. Where one is not a recipient, or no other would be left, applying that is `Refused`.
+    ///
+    /// # Errors
+    /// `Invalid` where one is none.
+    pub fn remove_recipients(
+        mut self,
+        recipients: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self> {
+        self.recipients = Some(Recipients::Without(checked(recipients)?));
+        Ok(self)
+    }
+
+    /// Gives a field a rule, or takes it away with `keep`: for entries to come, never for those that are there.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such field or rule, or the field cannot have it.
+    pub fn field(mut self, field: &str, rule: &str) -> Result<Self> {
+        FieldRules::default().set(field, rule)?;
+        if self.fields.iter().any(|(given, _)| given == field) {
+            return Err(given_twice(&format!("{FIELDS}{field}")));
+        }
+        self.fields.push((field.to_owned(), rule.to_owned()));
+        Ok(self)
+    }
+
+    /// Applies the changes to the log in `directory`, whose keys are in `DIR.keys`.
+    ///
+    /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
+    /// log for itself, and opens it: what a crash left is recovered first. Who has the log open calls
+    /// [`crate::Log::configure`].
+    ///
+    /// # Errors
+    /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
+    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `bulla.toml` is a link; else as
+    /// [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
+    pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
+        self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
+    }
+
+    /// Applies the changes to the log in `directory`, whose keys are in another place.
+    ///
+    /// # Errors
+    /// As [`Configure::apply`].
+    pub fn apply_with_keys(&self, directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Configured> {
+        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        let keys = Arc::new(FileSystem::new(keys.as_ref()));
+        self.apply_in(log, keys, &Environment::default())
+    }
+
+    /// Applies the changes to a log in any stores and environment.
+    ///
+    /// # Errors
+    /// As [`Configure::apply`].
+    pub fn apply_in(
+        &self,
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        environment: &Environment,
+    ) -> Result<Configured> {
+        config::load_of_log(&*log)?;
+        let _lock = lock(&*log)?;
+        let mut plan = self.plan(&*log)?;
+        match plan.configured.log {
+            Some(_) => plan.configured.recovery = change_log(log, keys, environment, &plan)?,
+            None => {
+                plan.change_settings(&*log)?;
+                plan.configured.live = is_live(&*log)?;
+            }
+        }
+        Ok(plan.configured)
+    }
+
+    /// Applies the changes to a log at work.
+    pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
+        let log = &*engine.log;
+        let _lock = lock(log)?;
+        let mut plan = self.plan(log)?;
+        plan.configured.live = true;
+        match plan.configured.log {
+            Some(_) => plan.change_live(engine)?,
+            None => plan.change_settings(log)?,
+        }
+        Ok(plan.configured)
+    }
+
+    /// What the changes come to. The caller holds the lock on the file.
+    fn plan(&self, log: &dyn Store) -> Result<Plan> {
+        refuse_link(log)?;
+        let old = config::read(log)?;
+        let new = self.edit_fields(self.edit(&old)?)?;
+        let (before, _) = config::parse(&old)?;
+        let (after, options) = config::parse(new.as_bytes())?;
+        let tuning = Tuning::try_from(options)?;
+        check_identity(&before, &after)?;
+        let configured = Configured {
+            changed: new.as_bytes() != old,
+            log: (before.digest != after.digest).then_some((before.digest, after.digest)),
+            keys: before.differing(&after),
+            settings: settings_of(&old) != settings_of(new.as_bytes()),
+            live: false,
+            recovery: Recovery::default(),
+        };
+        Ok(Plan { old, new, before, after, tuning, configured })
+    }
+
+    /// Rules that are the same already leave the text as it is.
+    fn edit_fields(&self, text: String) -> Result<String> {
+        let (config, _) = config::parse(text.as_bytes())?;
+        let mut rules = config.fields;
+        self.fields.iter().try_for_each(|(field, rule)| rules.set(field, rule))?;
+        if rules == config.fields {
+            return Ok(text);
+        }
+        let edited = edit::set_fields(&text, &rules);
+        match config::parse(edited.as_bytes())?.0.fields == rules {
+            true => Ok(edited),
+            false => {
+                Err(Error::invalid(format!("`[log.fields]` of {} is not a table of lines", config::FILE)))
+            }
+        }
+    }
+
+    /// The error that says that there is no such key, and which one may have been meant.
+    pub fn unknown_key(key: &str) -> Error {
+        unknown_key(key)
+    }
+
+    fn edit(&self, text: &[u8]) -> Result<String> {
+        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
+        let mut edited = text.to_owned();
+        for (name, value) in &self.settings {
+            let value = value.as_deref().map(|value| settings::to_toml(name, value)).transpose()?;
+            edited = edit::set_setting(&edited, name, value.as_deref())?;
+        }
+        let (current, _) = config::parse(text.as_bytes())?;
+        let Some(recipients) = &self.recipients else { return Ok(edited) };
+        let recipients = recipients.of(&current.recipients)?;
+        match recipients == current.recipients {
+            true => Ok(edited),
+            false => edit::set_recipients(&edited, &recipients),
+        }
+    }
+}
+
+impl Recipients {
+    /// The list that comes of `current`.
+    fn of(&self, current: &[String]) -> Result<Vec<String>> {
+        let without = match self {
+            Recipients::Are(recipients) => return Ok(recipients.clone()),
+            Recipients::With(more) => {
+                let mut all = current.to_vec();
+                for recipient in more {
+                    if !all.contains(recipient) {
+                        all.push(recipient.clone());
+                    }
+                }
+                return Ok(all);
+            }
+            Recipients::Without(without) => without,
+        };
+        let refused = |message: String| Err(Error::new(ErrorKind::Refused, message));
+        if let Some(stranger) = without.iter().find(|recipient| !current.contains(recipient)) {
+            return refused(format!("{stranger} is no recipient of this log"));
+        }
+        let left =
+            current.iter().filter(|recipient| !without.contains(recipient)).cloned().collect::<Vec<_>>();
+        if left.is_empty() {
+            return refused(
+                "the last recipient stays until there is another: nobody could read what comes".to_owned(),
+            );
+        }
+        Ok(left)
+    }
+}
+
+fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Vec<String>> {
+    let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
+    recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
+    Ok(recipients)
+}
+
+/// What changes come to, before anything is done.
+struct Plan {
+    old: Vec<u8>,
+    new: String,
+    before: LogConfig,
+    after: LogConfig,
+    tuning: Tuning,
+    configured: Configured,
+}
+
+impl Plan {
+    fn change_settings(&self, log: &dyn Store) -> Result<()> {
+        match self.configured.changed {
+            true => self.replace(log).map_err(Unreplaced::into_error),
+            false => Ok(()),
+        }
+    }
+
+    fn change_live(&self, engine: &Engine) -> Result<()> {
+        if self.before.fields != self.after.fields {
+            // Producers have the rules that they were made with.
+            let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        if self.before.digest != engine.config().digest {
+            let name = engine.log.describe(config::FILE);
+            return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
+        }
+        self.check_recipients(&engine.environment)?;
+        engine.change(self.after.clone(), || self.replace(&*engine.log))
+    }
+
+    /// That a key can be wrapped to all of them is known before anything says so.
+    fn check_recipients(&self, environment: &Environment) -> Result<()> {
+        environment.key_wrap.wrap(&self.after.recipients, &[0; 32], self.tuning.plugin_timeout).map(|_| ())
+    }
+
+    fn replace(&self, log: &dyn Store) -> Result<(), Unreplaced> {
+        let name = log.describe(config::FILE);
+        let untouched = |log: &dyn Store| config::read(log).is_ok_and(|text| text == self.old);
+        if !untouched(log) {
+            let message = format!("{name} was edited by hand meanwhile: try again");
+            return Err(Unreplaced::Untouched(Error::unavailable(message)));
+        }
+        bulla_store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
+            let error = Error::io(format!("writing {name}"), error);
+            // The rename may have been done, and be undone by a power cut.
+            if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
+        })
+    }
+}
+
+/// Opens the log for a change of `[log]`.
+fn change_log(
+    log: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
+    environment: &Environment,
+    plan: &Plan,
+) -> Result<Recovery> {
+    plan.check_recipients(environment)?;
+    let _locks = engine::take_locks(&*log, &*keys)?;
+    let (before, after) = (&plan.before, &plan.after);
+    if after.fields.pseudonymise() && !before.fields.pseudonymise() {
+        // Before there is a rule that needs it. One that is lost is not replaced in passing: that makes other pseudonyms.
+        PseudonymKey::make_where_missing(after, &*keys, environment)?;
+    }
+    let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
+    // The epoch of the event holds nothing but that: it is for the new recipients already, so that one whose plugin is
+    // gone for good can be removed.
+    let key_wrap =
+        Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
+    let engine = open(Environment { key_wrap, ..environment.clone() })?;
+    engine.allow_change(after)?;
+    let recovery = engine.recovery;
+    drop(engine);
+    plan.replace(&*log).map_err(Unreplaced::into_error)?;
+    open(environment.clone())?.drain_and_finish()?;
+    Ok(recovery)
+}
+
+/// Wraps to these recipients, whoever is named.
+struct WrapFor {
+    wrap: Arc<dyn KeyWrap>,
+    recipients: Vec<String>,
+}
+
+impl KeyWrap for WrapFor {
+    fn wrap(&self, _: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
+        self.wrap.wrap(&self.recipients, key, limit)
+    }
+}
+
+/// The file is replaced. In the place of a link that would be by a file that whoever made the link does not know of, and
+/// where the link points to neither the log's lock nor its directory's syncing reaches.
+fn refuse_link(log: &dyn Store) -> Result<()> {
+    let name = log.describe(config::FILE);
+    match log.is_link(config::FILE).map_err(|error| Error::io(format!("looking at {name}"), error))? {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "{name} is a link, and would be replaced by a file: put the file itself there, or edit [settings] by hand"
+            );
+            Err(Error::new(ErrorKind::Refused, message))
+        }
+    }
+}
+
+/// Nobody else changes the configuration meanwhile: what one reads and writes back must not undo the other's change.
+fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
+    log.lock(config::LOCK).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, format!("somebody else is changing {}", log.describe(config::FILE)))
+        }
+        _ => Error::io(format!("locking {}", log.describe(config::LOCK)), error),
+    })
+}
+
+/// Removes what a change leaves that did not come to its rename, unless there is one at work.
+pub(crate) fn remove_leftover(log: &dyn Store) {
+    let path = format!("{}.tmp", config::FILE);
+    if log.open(&path).is_ok()
+        && let Ok(_lock) = lock(log)
+    {
+        // It counts for nothing: only to give back the space.
+        let _ = log.remove(&path);
+    }
+}
+
+/// The part that is free.
+fn settings_of(text: &[u8]) -> &[u8] {
+    let cut = std::str::from_utf8(text).map_or(text.len(), config::settings_line);
+    &text[cut..]
+}
+
+/// What the text says of the log's identity is never edited here; whatever else may be.
+fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
+    let same = before.id == after.id
+        && before.origin == after.origin
+        && before.verifier_key == after.verifier_key
+        && before.hash == after.hash;
+    match same {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),
+    }
+}
+
+fn no_recipients() -> Error {
+    Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
+}
+
+fn given_twice(key: &str) -> Error {
+    Error::invalid(format!("`{key}` is given twice"))
+}
+
+/// Whether there is such a key, and it may be changed.
+fn check_key(key: &str) -> Result<()> {
+    if settings::names().any(|name| name == key) {
+        return Ok(());
+    }
+    match LOG_KEYS.iter().find(|(name, _)| *name == key) {
+        Some((_, None)) => Ok(()),
+        Some((_, Some(reason))) => {
+            Err(Error::new(ErrorKind::Refused, format!("`{key}` never changes: {reason}")))
+        }
+        None => Err(unknown_key(key)),
+    }
+}
+
+fn unknown_key(key: &str) -> Error {
+    if key == FIELDS.trim_end_matches('.') {
+        return Error::invalid(format!("`{key}` is a table: say which field, such as `{FIELDS}client`"));
+    }
+    let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
+    let spelled = key.replace('-', "_").to_ascii_lowercase();
+    let distance = |name: &str| {
+        let short = name.strip_prefix("log.").unwrap_or(name);
+        distance(&spelled, name).min(distance(&spelled, short))
+    };
+    match known.map(|name| (distance(name), name)).min() {
+        Some((far, name)) if far <= 1 + key.len() / 4 => {
+            Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?"))
+        }
+        _ => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
+    }
+}
+
+/// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.chars().collect::<Vec<_>>();
+    let mut row = (0..=other.len()).collect::<Vec<_>>();
+    for (index, c) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (at, d) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != *d);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_understood() {
+        for (key, meant) in [
+            ("linge", "`linger`"),
+            ("append-timeout", "`append_timeout`"),
+            ("Memory", "`memory`"),
+            ("recipients", "`log.recipients`"),
+            ("segmentsize", "`segment_size`"),
+            ("retry_dela", "`retry_delay`"),
+        ] {
+            let error = Configure::default().set(key, "1").unwrap_err();
+            assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(meant), "{error}");
+        }
+        let error = Configure::default().set("colour", "1").unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn what_the_log_is_known_by_never_changes() {
+        for key in ["log.id", "log.origin", "log.vkey", "log.version", "log.hash"] {
+            let refused = [Configure::default().set(key, "1"), Configure::default().unset(key)];
+            assert!(
+                refused.iter().all(|it| it.as_ref().is_err_and(|e| e.kind() == ErrorKind::Refused)),
+                "{key}"
+            );
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Making an empty log.
+
+use crate::format::config::{self, FieldRules, terms::Terms};
+use crate::format::files::{CHECKPOINT, DIRECTORIES, LOCK};
+use crate::keys::default_keys;
+use crate::keys::files;
+use crate::keys::pseudonym::PseudonymKey;
+use crate::keys::seal_state::SealState;
+use crate::write::checkpoint;
+use bulla_crypto::environment::{Environment, Random};
+use bulla_crypto::seal_chain::{SealChain, render_seal_key};
+use bulla_crypto::signing::SigningKey;
+use bulla_crypto::{identities, plugin, recipients};
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::HashId;
+use bulla_proof::tree;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
+use bulla_vault::Vault;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// What a new log is to be.
+///
+/// ```
+/// # let place = tempfile::tempdir().unwrap();
+/// let created = bulla::Init::default().origin("example.com/audit").create(place.path().join("audit")).unwrap();
+/// println!("verify with {}", created.verifier_key);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Init {
+    origin: Option<String>,
+    recipients: Vec<String>,
+    hash: HashId,
+    /// Names of fields and their rules.
+    fields: Vec<(String, String)>,
+    erasure: bool,
+    erasure_key: Option<VerifierKey>,
+}
+
+/// What was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The log's identity.
+    pub id: LogId,
+    /// The origin of its checkpoints.
+    pub origin: String,
+    /// The key that its checkpoints verify with.
+    pub verifier_key: VerifierKey,
+    /// Whether an identity was made, because no recipient was given: it lies in the key directory.
+    pub made_identity: bool,
+    /// The key that orders to erase have to be signed with, of a log with erasure.
+    pub erasure_key: Option<VerifierKey>,
+    /// Whether its secret half was made, because no key was given: it lies in the key directory.
+    pub made_erasure_key: bool,
+    /// Whether there is a file with the key of pseudonyms in the key directory: a rule makes some, and the log has no
+    /// vault that the key could come from.
+    pub made_pseudonym_key: bool,
+}
+
+impl Default for Init {
+    fn default() -> Self {
+        let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
+        Init { origin, recipients, hash: HashId::default(), fields, erasure: true, erasure_key: None }
+    }
+}
+
+impl Init {
+    /// The origin of the log's checkpoints and name of its key, by convention a URL without its scheme
+    /// (default `bulla.invalid/` and the log's id).
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    /// Adds an age recipient that can read the log. Without any, an identity is made.
+    pub fn recipient(mut self, recipient: impl Into<String>) -> Self {
+        self.recipients.push(recipient.into());
+        self
+    }
+
+    /// The hash of units and block roots (default SHA-256).
+    pub fn hash(mut self, hash: HashId) -> Self {
+        self.hash = hash;
+        self
+    }
+
+    /// Gives a field a rule: what becomes of it before it is logged, such as `drop` or `truncate-ip:24/48`.
+    pub fn field(mut self, field: impl Into<String>, rule: impl Into<String>) -> Self {
+        self.fields.push((field.into(), rule.into()));
+        self
+    }
+
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased
+    /// (default: yes). A log never changes in this. The keys of data subjects lie in a vault in the key directory.
+    pub fn erasure(mut self, erasure: bool) -> Self {
+        self.erasure = erasure;
+        self
+    }
+
+    /// The key that orders to erase have to be signed with. Without one, it is made in the key directory.
+    pub fn erasure_key(mut self, key: VerifierKey) -> Self {
+        self.erasure_key = Some(key);
+        self
+    }
+
+    /// Makes the log in `directory`, and its keys in `DIR.keys`.
+    ///
+    /// # Errors
+    /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none, and for
+    /// a rule that is none or that its field cannot have, `Unavailable` where a file cannot be written.
+    pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
+        let keys = default_keys(directory.as_ref());
+        self.create_with_keys(directory, keys)
+    }
+
+    /// Makes the log in `directory`, and its keys in another place.
+    ///
+    /// # Errors
+    /// As [`Init::create`].
+    pub fn create_with_keys(self, directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Created> {
+        let (log, keys) = (FileSystem::new(directory.as_ref()), FileSystem::new(keys.as_ref()));
+        self.create_in(&log, &keys, &Environment::default())
+    }
+
+    /// Makes the log in any stores.
+    ///
+    /// # Errors
+    /// As [`Init::create`]; `Invalid` for a log with erasure where `keys` is no directory, which a vault lies in, and
+    /// `environment` has no [`subjects`](Environment::subjects) in place of that.
+    pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
+        let id = LogId(random(&*environment.random)?);
+        let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
+        let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
+        let fields = rules(&self.fields)?;
+        for recipient in &self.recipients {
+            recipients::check_recipient(recipient)?;
+        }
+        if !self.recipients.is_empty() {
+            // That a key can be wrapped to all of them is known before there is a log that nobody can read.
+            environment.key_wrap.wrap(&self.recipients, &[0; 32], plugin::DEFAULT_TIMEOUT)?;
+        }
+        let vault = match self.erasure && environment.subjects.is_none() {
+            true => Some(keys.directory().ok_or_else(|| no_place_for_a_vault(keys))?),
+            false => None,
+        };
+        refuse_used(log)?;
+        refuse_used(keys)?;
+        let made_identity = self.recipients.is_empty();
+        let mut recipients = self.recipients;
+        prepare(keys, &[])?;
+        if made_identity {
+            let (identity, recipient) = identities::generate();
+            write(keys, files::IDENTITY, identity.as_bytes())?;
+            recipients.push(recipient);
+        }
+        let made_erasure_key = self.erasure && self.erasure_key.is_none();
+        let erasure_key = match self.erasure_key {
+            None if self.erasure => {
+                let seed = Zeroizing::new(random(&*environment.random)?);
+                let key = SigningKey::from_seed(&format!("{origin}/erasure"), &seed)?;
+                write(keys, files::ERASURE_KEY, key.render().as_bytes())?;
+                Some(key.verifier().clone())
+            }
+            given => given.filter(|_| self.erasure),
+        };
+        let verifier_key = signing.verifier();
+        let text =
+            config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
+        let (config, _) = config::parse(text.as_bytes())?;
+
+        if let Some(directory) = vault {
+            let settings = bulla_vault::Settings { random: environment.random.clone(), ..Default::default() };
+            Vault::create(directory, id, &settings)?;
+        }
+        let state = Zeroizing::new(random(&*environment.random)?);
+        write(keys, files::SIGNING, signing.render().as_bytes())?;
+        write(keys, files::SEAL_KEY, render_seal_key(id, &state).as_bytes())?;
+        if fields.pseudonymise() {
+            PseudonymKey::make_where_missing(&config, keys, environment)?;
+        }
+        let root = tree::empty_root();
+        let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
+        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
+
+        prepare(log, &DIRECTORIES)?;
+        drop(log.lock(LOCK).map_err(|error| Error::io(format!("locking {}", log.describe("")), error))?);
+        write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
+        // Last: a directory is a log once it has this file.
+        write(log, config::FILE, text.as_bytes())?;
+        let made_pseudonym_key = fields.pseudonymise() && vault.is_none();
+        Ok(Created {
+            id,
+            origin,
+            verifier_key: config.verifier_key,
+            made_identity,
+            erasure_key,
+            made_erasure_key,
+            made_pseudonym_key,
+        })
+    }
+}
+
+fn no_place_for_a_vault(keys: &dyn Store) -> Error {
+    Error::invalid(format!(
+        "{} is no directory that can hold the vault of a log with erasure: make a log without (`Init::erasure(false)`), or \
+         say in `Environment::subjects` where data subjects have their keys",
+        keys.describe("")
+    ))
+}
+
+/// A field has one rule: of two, one would be forgotten.
+fn rules(fields: &[(String, String)]) -> Result<FieldRules> {
+    let mut rules = FieldRules::default();
+    for (index, (field, rule)) in fields.iter().enumerate() {
+        if fields[..index].iter().any(|(earlier, _)| earlier == field) {
+            return Err(Error::invalid(format!("`{field}` has two rules; it may have one")));
+        }
+        rules.set(field, rule)?;
+    }
+    Ok(rules)
+}
+
+fn random<const N: usize>(random: &dyn Random) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    random.fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn refuse_used(store: &dyn Store) -> Result<()> {
+    match store.list("") {
+        Ok(items) if items.is_empty() => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{} exists and is not empty: name a directory that does not exist yet",
+                store.describe("")
+            ),
+        )),
+        Err(error) => Err(Error::io(format!("listing {}", store.describe("")), error)),
+    }
+}
+
+fn prepare(store: &dyn Store, directories: &[&str]) -> Result<()> {
+    for directory in std::iter::once(&"").chain(directories) {
+        let made = store.create_directory(directory);
+        made.map_err(|error| Error::io(format!("creating {}", store.describe(directory)), error))?;
+    }
+    store.sync_directory("").map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))
+}
+
+fn write(store: &dyn Store, path: &str, content: &[u8]) -> Result<()> {
+    let written = bulla_store::write_new(store, path, content);
+    written.map_err(|error| Error::io(format!("writing {}", store.describe(path)), error))
+}

@@ -1,0 +1,128 @@
+//! Taking up a key directory that was restored from a backup.
+//!
+//! What a backup of it lacks: the keys of data subjects that were new since then, which are lost with it; and erasures,
+//! which the log knows. A number that the log has given must not be given again, to somebody else. How far the numbers
+//! went, only the blocks say, and only to whom they open.
+
+use crate::format::config;
+use crate::format::options::Options;
+use crate::keys::default_keys;
+use crate::keys::files;
+use crate::keys::seal_state::SealState;
+use crate::read::reader::Reader;
+use crate::write::engine::{self, Engine, Vaults};
+use bulla_crypto::environment::Environment;
+use bulla_crypto::recipients::Identity;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A key directory to be taken up again.
+pub struct Restore {
+    directory: PathBuf,
+    keys: PathBuf,
+    identity: Arc<dyn Identity>,
+    environment: Environment,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
+    pub lost: u64,
+}
+
+impl Restore {
+    /// The log in `directory`, with its keys in `DIR.keys`, and an identity that opens its blocks.
+    pub fn new(directory: impl AsRef<Path>, identity: Arc<dyn Identity>) -> Self {
+        let directory = directory.as_ref().to_owned();
+        Restore { keys: default_keys(&directory), directory, identity, environment: Environment::default() }
+    }
+
+    /// With its keys in another place.
+    pub fn keys(mut self, keys: impl AsRef<Path>) -> Self {
+        self.keys = keys.as_ref().to_owned();
+        self
+    }
+
+    /// With another environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Takes it up: erases whom the log says that it erased, and goes on with numbers that nobody had. Cut short, it can
+    /// be done again; until it is done the log does not open.
+    ///
+    /// # Errors
+    /// `NoKey` where the identity does not open a block that the backup knows nothing of, `Refused` where the log has no
+    /// erasure, and so needs none of this; else as [`crate::Log::open`].
+    pub fn run(self) -> Result<Restored> {
+        let log: Arc<dyn Store> = Arc::new(FileSystem::new(&self.directory));
+        let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
+        let (config, _) = config::load_of_log(&*log)?;
+        if !config.erasure {
+            let message = "a log without erasure has no vault that could be older than it: open it as it is";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let _locks = engine::take_locks(&*log, &*keys)?;
+        let state = SealState::load(&*keys)?;
+        let unknown = first_unknown(&*keys, &state)?;
+        let engine = Engine::open_as(
+            log.clone(),
+            keys.clone(),
+            Options::default(),
+            self.environment,
+            Vaults::Restored,
+        )?;
+        engine.checkpoint(true)?;
+        let reader = Reader::open_store(log)?.identity(self.identity);
+        let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
+        let before = engine.skip_subjects(next)?;
+        // Something to sign: only with a checkpoint does the seal state say which numbers were skipped.
+        engine.rotate()?;
+        engine.drain_and_finish()?;
+        let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
+        removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
+        Ok(Restored { lost: next.saturating_sub(before) })
+    }
+}
+
+/// The first frame and number that the backup knows nothing of.
+#[derive(Clone, Copy)]
+struct Unknown {
+    frame: u64,
+    subject: u64,
+}
+
+/// Opening the log replaces the seal state, which says what is unknown: so it is written down first. Where that was cut
+/// short, and another backup may have been put in place since then, what either of them does not know counts.
+fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
+    let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
+    if let Some(before) = written_down(keys)? {
+        unknown.frame = unknown.frame.min(before.frame);
+        unknown.subject = unknown.subject.max(before.subject);
+    }
+    let text = format!("{} {}\n", unknown.frame, unknown.subject);
+    let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
+    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))?;
+    Ok(unknown)
+}
+
+fn written_down(keys: &dyn Store) -> Result<Option<Unknown>> {
+    let bytes = match bulla_store::read_small(keys, files::RESTORING, 64) {
+        Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
+            return Ok(None);
+        }
+        read => read?,
+    };
+    let numbers = || {
+        let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
+        Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
+    };
+    let name = keys.describe(files::RESTORING);
+    let damaged = || Error::tampered(format!("{name} is damaged: restore the backup again, without it"));
+    numbers().map(Some).ok_or_else(damaged)
+}

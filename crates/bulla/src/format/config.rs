@@ -1,0 +1,261 @@
+//! `bulla.toml`: `[log]`, what the log is, and `[settings]`, how this host runs it.
+//!
+//! The digest of `[log]` covers the file's bytes from its start up to the line `[settings]`, as they are: no
+//! second spelling has the same digest. What follows that line is free to edit.
+
+pub(crate) mod edit;
+pub(crate) mod fields;
+pub(crate) mod terms;
+
+use crate::format::files;
+use crate::format::options::Options;
+use crate::format::segment;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::LogId;
+use bulla_proof::hash::{Hash, HashId, sha256};
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+pub use fields::{FieldRules, Rule};
+
+/// The name of the file.
+pub const FILE: &str = "bulla.toml";
+/// Locked by whoever changes that file: a file of its own, since the other one is replaced.
+pub(crate) const LOCK: &str = "bulla.toml.lock";
+/// The longest file that is read, in bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// What a log is. It never changes behind Bulla's back: every epoch frame has its digest, and an event tells of each
+/// change.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// The log's random identity, in every commitment.
+    pub id: LogId,
+    /// The origin line of its checkpoints, and the name of its key.
+    pub origin: String,
+    /// The key that its checkpoints are signed with.
+    pub verifier_key: VerifierKey,
+    /// The hash of units and block roots.
+    pub hash: HashId,
+    /// age recipients that epoch keys are wrapped to.
+    pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
+    /// Whether personal fields are encrypted once more, for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
+    /// The key that orders erasures are signed with, where any can be ordered.
+    pub erasure_key: Option<VerifierKey>,
+    /// SHA-256 of the part of the file that says all this.
+    pub digest: Hash,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogPart {
+    log: LogTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogTable {
+    #[serde(rename = "version")]
+    _version: u32,
+    id: String,
+    origin: String,
+    vkey: String,
+    hash: String,
+    recipients: Vec<String>,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+    #[serde(default)]
+    erasure: Erasure,
+    erasure_key: Option<String>,
+}
+
+/// `erasure`, off where it is not said.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Erasure {
+    On,
+    #[default]
+    Off,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsPart {
+    #[serde(default)]
+    settings: Options,
+}
+
+impl LogConfig {
+    /// The names of the keys of `[log]` in which another one differs, as an event names them.
+    pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
+        let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
+        let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
+        recipients.into_iter().chain(fields).collect()
+    }
+}
+
+/// Reads both parts of the configuration of the log in `store`.
+///
+/// # Errors
+/// `Unavailable` where there is no log, `Invalid` where the file is not a configuration of this version.
+pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    let text = read(store)?;
+    parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
+}
+
+/// The same for whoever looks at a log: where there is a checkpoint or a segment beside the file, what is wrong with it is
+/// wrong with the log. Without either, somebody else's file may have the same name.
+///
+/// # Errors
+/// As [`load`], but in a log `Tampered` for `Invalid`.
+pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
+    load(store).map_err(|error| match error.kind() {
+        ErrorKind::Invalid if is_log(store) => Error::tampered(format!("{error}; `bulla verify` tells all")),
+        _ => error,
+    })
+}
+
+fn is_log(store: &dyn Store) -> bool {
+    let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
+    store.open(files::CHECKPOINT).is_ok() || has_segments()
+}
+
+/// The bytes of the file.
+///
+/// # Errors
+/// `Unavailable` where there is no log, `Invalid` where the file is too long.
+pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
+    let name = store.describe(FILE);
+    let file = store.open(FILE).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            let directory = store.describe("");
+            Error::unavailable(format!("{directory} is not a log (it has no {FILE}); `bulla init` makes one"))
+        }
+        _ => Error::io(format!("reading {name}"), error),
+    })?;
+    let length = file.length().map_err(|error| Error::io(format!("reading {name}"), error))?;
+    if length > LIMIT {
+        return Err(Error::invalid(format!("{name} has {length} bytes; no configuration is over {LIMIT}")));
+    }
+    let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact_at(&mut text, 0).map_err(|error| Error::io(format!("reading {name}"), error))?;
+    Ok(text)
+}
+
+/// Parses a configuration file.
+///
+/// # Errors
+/// `Invalid`, naming what is wrong; for a newer format version `Unavailable`, saying so.
+pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("it is not UTF-8"))?;
+    let cut = settings_line(text);
+    let (log, settings) = text.split_at(cut);
+    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
+    check_version(log)?;
+    let table = toml::from_str::<LogPart>(log).map_err(invalid)?.log;
+    let settings = toml::from_str::<SettingsPart>(settings).map_err(invalid)?.settings;
+    let verifier_key = table.vkey.parse::<VerifierKey>();
+    let verifier_key = verifier_key.map_err(|error| Error::invalid(format!("`vkey`: {error}")))?;
+    if verifier_key.name() != table.origin {
+        return Err(Error::invalid("`vkey` is not of this `origin`"));
+    }
+    if table.recipients.is_empty() {
+        return Err(Error::invalid("`recipients` is empty: nobody could read the log"));
+    }
+    let erasure_key = table.erasure_key.map(|key| key.parse::<VerifierKey>()).transpose();
+    let erasure_key = erasure_key.map_err(|error| Error::invalid(format!("`erasure_key`: {error}")))?;
+    let mut fields = FieldRules::default();
+    for (field, rule) in &table.fields {
+        fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
+    }
+    let config = LogConfig {
+        id: LogId::parse(&table.id).ok_or_else(|| Error::invalid("`id` is not 32 hexadecimal digits"))?,
+        origin: table.origin,
+        verifier_key,
+        hash: HashId::from_name(&table.hash)
+            .ok_or_else(|| Error::invalid(format!("`hash` is `{}`, not sha256 or sha3-256", table.hash)))?,
+        recipients: table.recipients,
+        fields,
+        erasure: table.erasure == Erasure::On,
+        erasure_key,
+        digest: sha256(&[log.as_bytes()]),
+    };
+    Ok((config, settings))
+}
+
+/// Where the line `[settings]` begins; the end where there is none.
+pub(crate) fn settings_line(text: &str) -> usize {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == "[settings]" {
+            return start;
+        }
+        start += line.len();
+    }
+    start
+}
+
+/// A newer format is told from a broken file before anything else is looked at.
+fn check_version(log: &str) -> Result<()> {
+    let table = log
+        .parse::<toml::Table>()
+        .map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
+    match table.get("log").and_then(|log| log.get("version")).and_then(toml::Value::as_integer) {
+        Some(1) => Ok(()),
+        Some(version) => Err(Error::new(
+            ErrorKind::Unavailable,
+            format!("the log is of format version {version}; this program knows version 1: use a newer one"),
+        )),
+        None => Err(Error::invalid("`[log]` has no `version`")),
+    }
+}
+
+/// The text of a new log's file.
+pub(crate) fn render(
+    id: LogId,
+    origin: &str,
+    verifier_key: &VerifierKey,
+    hash: HashId,
+    recipients: &[String],
+    fields: &FieldRules,
+    erasure: Option<&VerifierKey>,
+) -> Result<String> {
+    let mut text = String::new();
+    let recipients = edit::array(recipients);
+    let erasure = match erasure {
+        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", edit::quote(&key.to_string())),
+        None => "erasure = \"off\"".to_owned(),
+    };
+    let fields = match fields.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", fields.render()),
+    };
+    write!(
+        text,
+        "# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n\
+         [log]\n\
+         version = 1\n\
+         id = \"{id}\"\n\
+         origin = {}\n\
+         vkey = {}\n\
+         hash = \"{}\"\n\
+         recipients = {recipients}\n\
+         {erasure}\n\
+         \n\
+         {fields}[settings]\n\
+         # How this host runs it; free to edit. For example:\n\
+         # memory = \"192 MiB\"\n\
+         # durability = \"group\"\n",
+        edit::quote(origin),
+        edit::quote(&verifier_key.to_string()),
+        hash.name(),
+    )
+    .map_err(|_| Error::invalid("the configuration does not fit memory"))?;
+    Ok(text)
+}

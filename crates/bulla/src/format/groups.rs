@@ -1,0 +1,222 @@
+//! Personal groups as a block is sealed and opened: who is in which, their ciphertexts, and the units of a block.
+//!
+//! A block has one group for each set of data subjects, so that no two groups of it have the same key.
+
+use super::sealed::LogIdentity;
+use bulla_columns::account::Task;
+use bulla_columns::{Encoder, Groups, PERSONAL, Partition};
+use bulla_crypto::environment::{AesGcm, Cipher};
+use bulla_crypto::group::GroupSecret;
+use bulla_crypto::hashing::BulkHasher;
+use bulla_proof::EntryError;
+use bulla_proof::entry::RawRow;
+use bulla_proof::hash::Hash;
+use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
+use bulla_store::{Error, Result};
+
+/// Which entries of a block form which group, and the secrets of the groups: what sealing is given.
+pub(crate) struct Grouping {
+    /// Of each row its group, from 1 on in the order of their first rows; 0 where it is in none.
+    pub(crate) member: Vec<u64>,
+    /// By group.
+    pub(crate) sets: Vec<SubjectSet>,
+    /// Presence bits of the fields that are encrypted for the group.
+    pub(crate) personal: u16,
+}
+
+/// The data subjects of one group.
+pub(crate) struct SubjectSet {
+    /// Their numbers, ascending, each once.
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) secret: GroupSecret,
+}
+
+impl Grouping {
+    /// No entry is in a group.
+    pub(crate) const NONE: Grouping = Grouping { member: Vec::new(), sets: Vec::new(), personal: PERSONAL };
+
+    pub(crate) fn partition(&self) -> Partition<'_> {
+        Partition { member: &self.member, groups: self.sets.len(), personal: self.personal }
+    }
+}
+
+/// The rows of each group. Used again, it keeps its memory.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// All rows that are in a group, group by group.
+    rows: Vec<u32>,
+    /// Where each group's end.
+    ends: Vec<usize>,
+}
+
+impl Members {
+    /// Those of `entries` rows whose group is as `of_row` says, one of `groups`.
+    pub(crate) fn fill(&mut self, entries: usize, groups: usize, of_row: impl Fn(usize) -> Option<usize>) {
+        let Members { rows, ends } = self;
+        ends.clear();
+        ends.resize(groups, 0);
+        if groups == 0 {
+            return rows.clear();
+        }
+        (0..entries).filter_map(&of_row).for_each(|group| ends[group] += 1);
+        let mut sum = 0;
+        for end in ends.iter_mut() {
+            sum += std::mem::replace(end, sum);
+        }
+        rows.clear();
+        rows.resize(sum, 0);
+        for (row, number) in (0..entries).zip(0_u32..) {
+            if let Some(group) = of_row(row) {
+                rows[ends[group]] = number;
+                ends[group] += 1;
+            }
+        }
+    }
+
+    /// How many rows are in any group.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows of a group, ascending.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn of(&self, group: usize) -> &[u32] {
+        let start = if group == 0 { 0 } else { self.ends[group - 1] };
+        &self.rows[start..self.ends[group]]
+    }
+}
+
+/// Encrypts the personal fields of each group's rows.
+///
+/// # Errors
+/// Where a row is none, or the cipher refuses.
+pub(crate) fn encrypt(
+    grouping: &Grouping,
+    rows: &[&[u8]],
+    members: &Members,
+    encoder: &mut Encoder,
+    cipher: &dyn Cipher,
+    groups: &mut Groups,
+) -> Result<()> {
+    let mut text = Vec::new();
+    groups.begin(grouping.personal);
+    for (group, set) in grouping.sets.iter().enumerate() {
+        encoder.account().turn_to(Some(Task::Encrypt));
+        let key = set.secret.key();
+        encoder.account().turn_to(Some(Task::Encode));
+        text.clear();
+        let of_group = members.of(group).iter().map(|&row| rows[row as usize]);
+        encoder
+            .encode_group(of_group, grouping.personal, &mut text)
+            .map_err(|error| Error::invalid(error.to_string()))?;
+        encoder.account().turn_to(Some(Task::Encrypt));
+        groups.push(&set.numbers, key.commitment, |ciphertexts| {
+            cipher.seal(&key.key, 0, &[], &mut text)?;
+            ciphertexts.extend_from_slice(&text);
+            Ok::<(), Error>(())
+        })?;
+    }
+    encoder.account().turn_to(Some(Task::Encode));
+    Ok(())
+}
+
+/// The plaintext of a group, which [`encrypt`] has made the ciphertext of.
+///
+/// # Errors
+/// Where the secret is not the group's, or the ciphertext is not what it was; says which.
+pub(crate) fn decrypt(secret: &GroupSecret, content: &GroupContent<'_>) -> Result<Vec<u8>, &'static str> {
+    let key = secret.key();
+    if key.commitment != *content.commitment {
+        return Err("a group is not under the key that it commits to");
+    }
+    let mut text = content.ciphertext.to_vec();
+    match AesGcm.open(&key.key, 0, &[], &mut text) {
+        Ok(()) => Ok(text),
+        Err(_) => Err("a group does not decrypt under its key"),
+    }
+}
+
+/// Appends the row of an entry, from its shared row and its personal one.
+///
+/// # Errors
+/// Where they are none.
+pub(crate) fn merge(shared: &[u8], personal: &[u8], out: &mut Vec<u8>) -> Result<(), EntryError> {
+    let (shared, personal) = (RawRow::parse(shared)?, RawRow::parse_personal(personal)?);
+    shared.or(&personal).write(u16::MAX, out);
+    Ok(())
+}
+
+/// The rows of a block as its units hash them: those in a group without their personal fields.
+#[derive(Default)]
+pub(crate) struct SharedRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl SharedRows {
+    /// # Errors
+    /// Where a row is none.
+    pub(crate) fn fill(&mut self, rows: &[&[u8]], partition: &Partition<'_>) -> Result<()> {
+        self.bytes.clear();
+        self.ends.clear();
+        for (index, row) in rows.iter().enumerate() {
+            if partition.member[index] > 0 {
+                let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;
+                row.write(!partition.personal, &mut self.bytes);
+            }
+            self.ends.push(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Of a row that is in a group.
+    pub(crate) fn row(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..self.ends[index]]
+    }
+}
+
+/// A block as its units see it.
+pub(crate) struct Leaves<'a, R, G> {
+    pub(crate) identity: LogIdentity,
+    pub(crate) first_entry: u64,
+    pub(crate) entries: usize,
+    pub(crate) salts: &'a [u8],
+    /// Of each row its bytes, without personal fields where it is in a group.
+    pub(crate) row: R,
+    /// Of each row its group.
+    pub(crate) group: G,
+    pub(crate) members: &'a Members,
+    pub(crate) groups: &'a Groups,
+}
+
+impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, G> {
+    /// The units, in place of what `units` held: a row's, or a group's in the place of its first row.
+    pub(crate) fn hash(&self, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
+        units.clear();
+        let mut salts = self.salts.as_chunks().0.iter();
+        let (mut rows, mut met) = (0..self.entries, 0);
+        let entry = |row: usize| self.first_entry + row as u64;
+        let next = |beginning: &mut Vec<u8>| {
+            // Not again what a row before has told.
+            let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
+            let (row, salt) = row.zip(salts.next())?;
+            let Some(group) = (self.group)(row) else {
+                beginning.extend_from_slice(&unit::row_head(salt, CODEC_ROW, entry(row)));
+                return Some((self.row)(row));
+            };
+            met += 1;
+            let entries = self.members.of(group).iter().map(|&row| row as usize);
+            let entries = entries.map(|row| (entry(row), (self.row)(row)));
+            let content = self.groups.content(group);
+            unit::group_head(salt, entries, &content, beginning);
+            beginning.reserve_exact(content.ciphertext.len() + Hash::LENGTH);
+            beginning.extend_from_slice(content.ciphertext);
+            beginning.extend_from_slice(content.commitment.as_bytes());
+            Some(&[])
+        };
+        hasher.each(self.identity.hash, next, units);
+    }
+}

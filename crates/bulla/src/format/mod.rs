@@ -1,0 +1,11 @@
+//! What lies on the disk: frames and the segments that they lie in, what a frame of each kind says, and `bulla.toml`.
+
+pub mod config;
+pub(crate) mod epoch;
+pub mod event;
+pub(crate) mod files;
+pub(crate) mod frame;
+pub(crate) mod groups;
+pub(crate) mod options;
+pub(crate) mod sealed;
+pub mod segment;

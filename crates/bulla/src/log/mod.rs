@@ -1,0 +1,641 @@
+//! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
+
+mod receipt;
+pub(crate) mod record;
+
+pub use receipt::Receipt;
+
+use crate::admin::configure::{Configure, Configured};
+use crate::control;
+use crate::erase::{Erasure, ErasureOrder};
+use crate::fields::{Minimise, Scratch};
+use crate::format::event::{Event, ExportRecord};
+use crate::format::options::{Durability, Options};
+use crate::keys::default_keys;
+use crate::write::engine::{self, Engine, Wish};
+use crate::write::recover::Recovery;
+use crate::write::stage::buffer::{ROW_PREFIX, Writer};
+use crate::write::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
+use crate::write::telemetry::{Telemetry, count};
+use bulla_crypto::environment::Environment;
+use bulla_proof::Entry;
+use bulla_store::process;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
+use bulla_vault::ReplicaState;
+use std::fmt::{self, Debug};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A log that is open for appending. One at a time: its directory and its key directory are locked.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// use bulla::{Entry, Init, Log, Options};
+/// Init::default().create(&directory)?;
+/// let log = Log::open(&directory, Options::default())?;
+/// let mut producer = log.producer()?;
+/// producer.append(&Entry::new("read", "user_42/email").subject("user_42").purpose("support"))?;
+/// producer.flush()?.durable()?;
+/// drop(producer);
+/// log.close()
+/// # }
+/// ```
+pub struct Log {
+    engine: Arc<Engine>,
+    /// The rules for fields; `None` where every field is kept.
+    minimise: Option<Arc<Minimise>>,
+    threads: Option<Threads>,
+    /// What listens for requests of other processes, or why nothing does.
+    control: Option<Result<control::Server>>,
+    locks: Vec<Box<dyn Debug + Send + Sync>>,
+    /// The place up to which `flush` has answered for losses.
+    flushed: AtomicU64,
+    owner: u32,
+}
+
+struct Threads {
+    writers: Vec<JoinHandle<()>>,
+    committer: JoinHandle<()>,
+    others: Vec<JoinHandle<()>>,
+}
+
+impl Log {
+    /// Opens the log in `directory`, with its keys in `DIR.keys`.
+    ///
+    /// What a crash left is recovered first; [`Log::recovery`] says what that was.
+    ///
+    /// # Errors
+    /// `Locked` where another writer has it, `Tampered` where it is not what was written, `Refused` where keys and
+    /// log do not belong together, `Invalid` for options out of their limits, else `Unavailable`.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let keys = default_keys(directory.as_ref());
+        Self::open_with_keys(directory, keys, options)
+    }
+
+    /// Opens the log in `directory`, with its keys in another place.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_with_keys(
+        directory: impl AsRef<Path>,
+        keys: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Self> {
+        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        let keys = Arc::new(FileSystem::new(keys.as_ref()));
+        Self::open_stores(log, keys, options, Environment::default())
+    }
+
+    /// Opens a log in any stores and environment.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_stores(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        let directory = keys.directory().map(Path::to_owned);
+        let mut log = Self::open_stepped(log, keys, options, environment)?;
+        let threads = Threads::start(&log.engine).inspect_err(|error| {
+            // Those that did start end.
+            log.engine.fail(error);
+            log.engine.wish_close();
+        });
+        log.threads = Some(threads?);
+        log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
+        Ok(log)
+    }
+
+    /// Opens a log without threads: nothing happens but by [`Log::step`]. For simulators and tests.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_stepped(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Self> {
+        crate::format::config::load(&*log)?;
+        let locks = engine::take_locks(&*log, &*keys)?;
+        crate::admin::configure::remove_leftover(&*log);
+        // Before anything is written: a key that is missing is found out here.
+        let (config, _) = crate::format::config::load(&*log)?;
+        let minimise = Minimise::load(&config, &*keys, &environment)?.map(Arc::new);
+        let engine = Arc::new(Engine::open(log, keys, options, environment)?);
+        if engine.config().digest != config.digest {
+            return Err(Error::unavailable("the configuration was edited while the log was opened"));
+        }
+        let flushed = AtomicU64::new(0);
+        Ok(Log { engine, minimise, threads: None, control: None, locks, flushed, owner: process::id() })
+    }
+
+    /// A new producer, for one thread.
+    ///
+    /// # Errors
+    /// `Invalid` where there are as many as `memory` allows.
+    pub fn producer(&self) -> Result<Producer> {
+        check_owner(self.owner)?;
+        let (id, covered) = self.engine.handover.register().ok_or_else(|| {
+            let most = self.engine.tuning.buffers / 2;
+            Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
+        })?;
+        Ok(Producer {
+            engine: self.engine.clone(),
+            minimise: self.minimise.clone(),
+            not_addresses: 0,
+            id,
+            writer: None,
+            covered,
+            owner: self.owner,
+        })
+    }
+
+    /// Commits everything that any producer has appended so far, and publishes a checkpoint over it.
+    ///
+    /// # Errors
+    /// Where it cannot be committed.
+    pub fn flush(&self) -> Result<()> {
+        check_owner(self.owner)?;
+        if self.threads.is_none() {
+            return self.engine.drain();
+        }
+        let to = self.engine.handover.take_all();
+        let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
+        Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
+    }
+
+    /// Begins an epoch, whose key opens nothing that was sealed before; its number.
+    ///
+    /// # Errors
+    /// Where it cannot be committed.
+    pub fn rotate(&self) -> Result<u64> {
+        check_owner(self.owner)?;
+        self.engine.rotate()
+    }
+
+    /// Changes the log's configuration while it is open. Recipients count from the epoch that this begins, for all that
+    /// is appended after it; settings from the next time that the log is opened.
+    ///
+    /// # Errors
+    /// `Refused` where rules for fields would change, else as [`Configure::apply`]. Where the medium leaves it unclear
+    /// which configuration there is, the log takes nothing more.
+    pub fn configure(&self, configure: &Configure) -> Result<Configured> {
+        check_owner(self.owner)?;
+        configure.apply_to(&self.engine)
+    }
+
+    /// Records in the log that entries of it were given out, under a checkpoint.
+    ///
+    /// # Errors
+    /// `Invalid` where the record is none, else where it cannot be committed.
+    pub fn record_export(&self, record: &ExportRecord) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.record(record.clone().event()?).map(|_| ())
+    }
+
+    /// Why the log does not listen on the control socket, where it should. It is written all the same; whoever wants
+    /// something of it that goes through the socket has to wait until it is closed.
+    pub fn control_failure(&self) -> Option<&Error> {
+        self.control.as_ref()?.as_ref().err()
+    }
+
+    /// The replicas of the vault, and which of them were left out because they failed. The log goes on without those;
+    /// only [`Log::erase`] does not, until it is opened again.
+    pub fn vault_replicas(&self) -> Vec<ReplicaState> {
+        self.engine.replicas()
+    }
+
+    /// What opening found beyond the last checkpoint.
+    pub fn recovery(&self) -> Recovery {
+        self.engine.recovery
+    }
+
+    /// What was done since the log was opened, and how much is under way.
+    pub fn telemetry(&self) -> Telemetry {
+        self.engine.telemetry()
+    }
+
+    /// Entries acknowledged since the log was opened.
+    pub fn acknowledged(&self) -> u64 {
+        self.engine.progress.entries()
+    }
+
+    /// Values of `client` that were dropped since the log was opened: its rule is `truncate-ip`, and they were no
+    /// addresses. Of a producer those that it had flushed, or staged in buffers that are full.
+    pub fn not_addresses(&self) -> u64 {
+        self.minimise.as_ref().map_or(0, |minimise| minimise.not_addresses())
+    }
+
+    /// Erases data subjects, as `order` says: destroys their keys, has the log tell of it under a checkpoint, and returns
+    /// in which frame. Appending goes on meanwhile; entries of these data subjects that come later have new keys.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure, the order is not signed with its erasure key, somebody of it is held, or
+    /// the vault knows nobody of it; `Unavailable` where a replica of the vault was left out. Else where the vault or the
+    /// log cannot be written: then it goes on when the log is opened again, or the order is given again.
+    pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        check_owner(self.owner)?;
+        self.engine.erase(order)
+    }
+
+    /// Holds a data subject: it is not erased until [`Log::release`]. False where `by` holds it for this reason already.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for texts that are
+    /// empty or longer than 1,024 bytes, else where a file cannot be written.
+    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        check_owner(self.owner)?;
+        self.engine.hold(subject, by, reason)
+    }
+
+    /// Releases what `by` holds.
+    ///
+    /// # Errors
+    /// `Refused` where there is no such hold, else as [`Log::hold`].
+    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.release(subject, by)
+    }
+
+    /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
+    /// more; what they append while the log is being closed is kept only as far as a receipt says so.
+    ///
+    /// # Errors
+    /// The failure that kept anything from being committed.
+    pub fn close(mut self) -> Result<()> {
+        self.shut()
+    }
+
+    /// Takes one step of a stepped log; false when there was nothing to do.
+    ///
+    /// # Errors
+    /// As the step does; the log then refuses everything.
+    pub fn step(&self, step: Step) -> Result<bool> {
+        check_owner(self.owner)?;
+        match step {
+            Step::Linger => Ok(self.engine.handover.linger() > 0),
+            Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
+            Step::Commit => Ok(self.engine.commit_ready()? > 0),
+            Step::Sync => self.engine.sync().map(|()| true),
+            Step::Checkpoint => {
+                let before = self.engine.published();
+                self.engine.checkpoint(false)?;
+                Ok(self.engine.published() > before)
+            }
+        }
+    }
+
+    /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
+    #[doc(hidden)]
+    pub fn record(&self, event: Event) {
+        self.engine.handover.with_numbering(|counter| counter.request_event(event));
+    }
+
+    fn shut(&mut self) -> Result<()> {
+        if self.locks.is_empty() {
+            return Ok(());
+        }
+        check_owner(self.owner)?;
+        // First: what it does needs the threads.
+        if let Some(Ok(control)) = self.control.take() {
+            control.stop();
+        }
+        self.engine.handover.close();
+        if let Some(threads) = self.threads.take() {
+            threads.join(&self.engine);
+        }
+        let result = match self.engine.progress.failure() {
+            // A panic that went on from here would meet the log's own drop, and end the process.
+            None => self.engine.guarded(|| self.engine.drain_and_finish()).and_then(|drained| drained),
+            Some(failure) => {
+                // What is durable can still be signed, unless that fails too.
+                let _ = self.engine.guarded(|| self.engine.publish_durable());
+                Err(failure)
+            }
+        };
+        self.locks.clear();
+        result
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Who wants to know of errors calls `close`.
+        let _ = self.shut();
+    }
+}
+
+impl Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("origin", &self.engine.config().origin).finish_non_exhaustive()
+    }
+}
+
+/// A step of a log without threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Hand over what producers have staged.
+    Linger,
+    /// Number and seal one frame.
+    Seal,
+    /// Commit the frames that are sealed.
+    Commit,
+    /// Sync, where the durability mode leaves that to time.
+    Sync,
+    /// Publish a checkpoint over what is durable.
+    Checkpoint,
+}
+
+impl Threads {
+    fn start(engine: &Arc<Engine>) -> Result<Self> {
+        engine.drive();
+        let spawn = |name: &str, run: fn(&Engine)| {
+            let engine = engine.clone();
+            // Whoever waits learns of a panic from the engine.
+            let guarded = move || drop(engine.guarded(|| run(&engine)));
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
+            thread.map_err(|error| Error::io("starting a thread", error))
+        };
+        Ok(Threads {
+            writers: (0..engine.tuning.writers)
+                .map(|_| spawn("bulla-writer", write))
+                .collect::<Result<_>>()?,
+            committer: spawn("bulla-committer", commit)?,
+            others: vec![spawn("bulla-linger", linger)?, spawn("bulla-checkpoint", checkpoint)?],
+        })
+    }
+
+    fn join(self, engine: &Engine) {
+        self.writers.into_iter().for_each(|writer| drop(writer.join()));
+        engine.close_reorder();
+        drop(self.committer.join());
+        engine.wish_close();
+        self.others.into_iter().for_each(|other| drop(other.join()));
+    }
+}
+
+fn write(engine: &Engine) {
+    let mut sealer = engine.sealer();
+    while engine.seal_next(&mut sealer, true) {}
+}
+
+fn commit(engine: &Engine) {
+    // A failure is told to everybody by the engine itself.
+    while engine.wait_for_frames() && engine.commit_ready().is_ok() {}
+}
+
+/// Hands staged rows over after a while: sooner where many come, later where few do.
+fn linger(engine: &Engine) {
+    const MANY: u64 = 256;
+    let shortest = engine.tuning.linger.max(Duration::from_micros(100));
+    let mut time = shortest;
+    while !engine.wait_for_close(time) {
+        let entries = engine.handover.linger();
+        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
+    }
+}
+
+fn checkpoint(engine: &Engine) {
+    let sync_interval = match engine.tuning.durability {
+        Durability::Interval(time) => Some(time),
+        _ => None,
+    };
+    let tick = sync_interval
+        .map_or(engine.tuning.checkpoint_interval, |time| time.min(engine.tuning.checkpoint_interval));
+    let mut last = Instant::now();
+    loop {
+        let wish = engine.wait_for_wish(tick);
+        let due = last.elapsed() >= engine.tuning.checkpoint_interval;
+        let done = match wish {
+            Wish::Close => return,
+            Wish::Checkpoint => engine.checkpoint(true),
+            Wish::Tick if due => engine.checkpoint(false),
+            Wish::Tick => engine.sync(),
+        };
+        if done.is_err() {
+            return;
+        }
+        if due || wish == Wish::Checkpoint {
+            last = Instant::now();
+        }
+    }
+}
+
+/// One thread's way into the log. Its entries keep their order.
+pub struct Producer {
+    engine: Arc<Engine>,
+    minimise: Option<Arc<Minimise>>,
+    /// Values that the rules dropped and that are not yet counted where all producers' are.
+    not_addresses: u64,
+    id: ProducerId,
+    writer: Option<Writer>,
+    /// The place up to which receipts were given.
+    covered: Sequence,
+    owner: u32,
+}
+
+/// Why a batch was not staged whole.
+#[derive(Debug)]
+pub struct BatchError {
+    /// How many of its entries, from the first, were staged all the same.
+    pub staged: usize,
+    /// Why the next one was not.
+    pub error: Error,
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {} of the batch: {}", self.staged, self.error)
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+impl Producer {
+    /// Stages an entry: copies what the log's rules leave of it into this producer's buffer. Waits up to
+    /// `append_timeout` for memory.
+    ///
+    /// # Errors
+    /// `Invalid` where a field breaks a limit, `Timeout` where memory stayed full, `Closed` or the failure where
+    /// nothing can be appended any more. The entry is then not staged; nothing else is affected.
+    #[inline]
+    pub fn append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        check_owner(self.owner)?;
+        let time = self.time_of(entry);
+        self.stage(entry, time, |engine| Wait::lasting(engine.tuning.append_timeout))
+    }
+
+    /// Stages an entry as [`Producer::append`] does, but never waits.
+    ///
+    /// # Errors
+    /// As [`Producer::append`]; `Timeout` at once where there is no memory.
+    #[inline]
+    pub fn try_append(&mut self, entry: &Entry<'_>) -> Result<()> {
+        check_owner(self.owner)?;
+        let time = self.time_of(entry);
+        self.stage(entry, time, |_| Wait::Never)
+    }
+
+    /// Stages entries one after the other, at one time where they have none.
+    ///
+    /// # Errors
+    /// As [`Producer::append`], with how many were staged before. A broken limit is found before any is staged.
+    pub fn append_batch(&mut self, entries: &[Entry<'_>]) -> Result<(), BatchError> {
+        check_owner(self.owner).map_err(|error| BatchError { staged: 0, error })?;
+        for (index, entry) in entries.iter().enumerate() {
+            measure(entry).map_err(|error| {
+                self.count_refused();
+                let error =
+                    Error::invalid(format!("entry {index} of the batch: {error}; none of it was staged"));
+                BatchError { staged: 0, error }
+            })?;
+        }
+        let time = self.engine.environment.clock.now();
+        let wait = Wait::lasting(self.engine.tuning.append_timeout);
+        for (staged, entry) in entries.iter().enumerate() {
+            self.stage(entry, time, |_| wait).map_err(|error| BatchError { staged, error })?;
+        }
+        Ok(())
+    }
+
+    /// Hands over everything that this producer has appended, to be sealed without waiting for more.
+    ///
+    /// # Errors
+    /// `Closed` or the failure where nothing can be committed any more.
+    pub fn flush(&mut self) -> Result<Receipt> {
+        check_owner(self.owner)?;
+        self.count_dropped();
+        let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
+        let from = std::mem::replace(&mut self.covered, to);
+        Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
+    }
+
+    #[inline]
+    fn time_of(&self, entry: &Entry<'_>) -> i64 {
+        entry.time.unwrap_or_else(|| self.engine.environment.clock.now())
+    }
+
+    /// Stages an entry that keeps the limits, or what the rules leave of it. The limits are the entry's, whatever of it
+    /// is logged.
+    #[inline]
+    fn stage(&mut self, entry: &Entry<'_>, time: i64, wait: impl FnOnce(&Engine) -> Wait) -> Result<()> {
+        let length = measure(entry).inspect_err(|_| self.count_refused())?;
+        let Some(minimise) = &self.minimise else {
+            return self.put(length, |row| entry.encode(time, row), wait);
+        };
+        let mut scratch = Scratch::default();
+        let minimised = minimise.apply(entry, &mut scratch);
+        let length = minimised.measure().map_err(|error| Error::invalid(error.to_string()))?;
+        self.put(length, |row| minimised.encode(time, row), wait)?;
+        self.not_addresses += u64::from(minimised.not_address);
+        Ok(())
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        length: usize,
+        encode: impl Fn(&mut [u8]),
+        wait: impl FnOnce(&Engine) -> Wait,
+    ) -> Result<()> {
+        if self.push(length, &encode) {
+            return Ok(());
+        }
+        let wait = wait(&self.engine);
+        self.put_slowly(length, &encode, wait)
+    }
+
+    #[inline]
+    fn push(&mut self, length: usize, encode: impl FnOnce(&mut [u8])) -> bool {
+        self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
+    }
+
+    /// Once a buffer: hands the full one over and goes on in an empty one.
+    #[cold]
+    fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
+        self.count_dropped();
+        if length + ROW_PREFIX > self.engine.tuning.buffer_size {
+            let pushed = self.engine.handover.push_large(self.id, length, encode, wait);
+            return pushed.map_err(|refusal| self.refusal(&refusal));
+        }
+        loop {
+            match self.engine.handover.exchange(self.id, self.writer.take(), wait) {
+                Ok(writer) => self.writer = Some(writer),
+                Err(refusal) => return Err(self.refusal(&refusal)),
+            }
+            // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
+            if self.push(length, encode) {
+                return Ok(());
+            }
+        }
+    }
+
+    #[cold]
+    fn count_refused(&self) {
+        count(&self.engine.meter.refused, 1);
+    }
+
+    fn count_dropped(&mut self) {
+        if let Some(minimise) = &self.minimise {
+            minimise.count_not_addresses(std::mem::take(&mut self.not_addresses));
+        }
+    }
+
+    fn refusal(&self, refusal: &NoSpace) -> Error {
+        match refusal {
+            NoSpace::Timeout => {
+                count(&self.engine.meter.timeouts, 1);
+                Error::new(ErrorKind::Timeout, "the memory for staged entries is full")
+            }
+            NoSpace::Closed => Error::new(ErrorKind::Closed, "the log is closed"),
+            NoSpace::Failed => {
+                let failure = self.engine.progress.failure();
+                failure.unwrap_or_else(|| Error::unavailable("the log takes no more entries"))
+            }
+        }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if self.owner == process::id() {
+            self.count_dropped();
+            self.engine.handover.retire(self.id, self.writer.take());
+        }
+    }
+}
+
+impl Debug for Producer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Producer({:?})", self.id)
+    }
+}
+
+#[inline]
+fn measure(entry: &Entry<'_>) -> Result<usize> {
+    entry.measure().map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// A handle that came along into a forked child must do nothing: the log is its parent's, and so are the locks
+/// inside, which another thread may have held.
+#[inline]
+fn check_owner(owner: u32) -> Result<()> {
+    match owner == process::id() {
+        true => Ok(()),
+        false => Err(foreign()),
+    }
+}
+
+#[cold]
+fn foreign() -> Error {
+    Error::new(ErrorKind::Closed, "the log belongs to the process that opened it, not to its child")
+}

@@ -1,0 +1,230 @@
+//! Export: what verified, filtered, in whatever form the caller renders it; as JSON lines by itself.
+//!
+//! An export of everything verifies all files first, and refuses a log that is damaged anywhere. One that asks for
+//! less reads what it has to, and refuses what is damaged there. A salvage reads what can be read.
+
+mod salvage;
+
+use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
+use crate::read::verify::{OnProgress, Progress, Verify};
+use crate::scan::finding::Finding;
+use crate::scan::query::Query;
+use crate::scan::withheld::{Withheld, WithheldEntries};
+use bulla_crypto::group::GroupKeys;
+use bulla_crypto::recipients::Identity;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{FileSystem, Store};
+use bulla_text::jsonl;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An export, to be given what it may use and then run.
+pub struct Export {
+    store: Arc<dyn Store>,
+    key: Option<VerifierKey>,
+    identity: Option<Arc<dyn Identity>>,
+    group_keys: Option<Arc<dyn GroupKeys>>,
+    query: Query,
+    delivery: Delivery,
+    salvage: bool,
+    progress: Arc<OnProgress>,
+}
+
+/// What an export wrote.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// Entries written.
+    pub entries: u64,
+    /// Of those, the ones without their personal fields.
+    pub withheld: WithheldEntries,
+    /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
+    /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
+    /// many they were.
+    pub left_out: u64,
+    /// Entries that a salvage left out for lack of a key, counted alike: they are there, for somebody else to read.
+    pub unopened: Vec<Unopened>,
+    /// What verification found. Of a salvage without what is in `unopened`: a key that is missing is no damage.
+    pub findings: Vec<Finding>,
+    /// Whether a signature vouches for what was written. Of a salvage it may not: then any of it may be forged.
+    pub signed: bool,
+    /// What was read, but for a salvage, which reads everything.
+    pub read: Option<ReadReport>,
+}
+
+/// Entries that somebody else could read: neighbours, of one epoch or of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// The first and the last epoch that the identity does not open, by the numbers of their frames.
+    pub epochs: (u64, u64),
+    /// The first and the last entry.
+    pub entries: (u64, u64),
+}
+
+impl Unopened {
+    /// How many entries.
+    pub fn count(&self) -> u64 {
+        self.entries.1 - self.entries.0 + 1
+    }
+}
+
+impl Export {
+    /// An export of the log in `directory`.
+    ///
+    /// # Errors
+    /// `Unavailable` where there is no log.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        Self::open_store(Arc::new(FileSystem::new(directory.as_ref())))
+    }
+
+    /// An export of the log in any store.
+    ///
+    /// # Errors
+    /// As [`Export::open`].
+    pub fn open_store(store: Arc<dyn Store>) -> Result<Self> {
+        // Whether there is a log at all is known first; that it is sound comes with verifying it.
+        drop(Verify::open_store(store.clone())?);
+        Ok(Export {
+            store,
+            key: None,
+            identity: None,
+            group_keys: None,
+            query: Query::default(),
+            delivery: Delivery::default(),
+            salvage: false,
+            progress: Arc::new(Box::new(|_| {})),
+        })
+    }
+
+    /// Reads with this identity.
+    pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Takes the keys of personal groups from here, as [`Reader::group_keys`].
+    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
+        self.group_keys = Some(keys);
+        self
+    }
+
+    /// Requires the log to be this key's.
+    pub fn key(mut self, key: VerifierKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Writes only what meets `query`.
+    pub fn query(mut self, query: Query) -> Self {
+        self.query = query;
+        self
+    }
+
+    /// Whether all is checked before anything is written (the default), or the destination throws away what was
+    /// written before an error, so that everything is read once.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
+    /// Writes what verified of a damaged log, instead of refusing it.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// Calls `progress` now and then: once over while verifying, once over while writing.
+    pub fn progress(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Arc::new(Box::new(progress));
+        self
+    }
+
+    /// Writes the entries in order, one JSON object a line; those without their personal fields say `withheld`.
+    ///
+    /// # Errors
+    /// As [`Export::run_with`]; `Unavailable` where `out` cannot be written.
+    pub fn run(self, out: &mut dyn Write) -> Result<Exported> {
+        let render = |matches: &Matches<'_>| {
+            let mut text = Vec::new();
+            for (number, entry) in matches.iter() {
+                jsonl::write_read(&entry, number, matches.withheld(number).map(Withheld::name), &mut text);
+            }
+            text
+        };
+        let failed = |error| Error::io("writing the export", error);
+        let exported = self.run_with(render, |text| out.write_all(&text).map_err(failed))?;
+        out.flush().map_err(failed)?;
+        Ok(exported)
+    }
+
+    /// Exports in any form: `render` makes something of each block's entries, on many threads; `write` gets that in
+    /// the order of entries, on the calling thread.
+    ///
+    /// # Errors
+    /// `Tampered` for a damaged log unless it is to be salvaged, with nothing written but to a destination that is
+    /// [`Delivery::Discardable`]; `NoKey` without an identity that fits; `Unavailable` where a file cannot be read;
+    /// and whatever `write` returns.
+    pub fn run_with<P: Send>(
+        self,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
+        let Some(identity) = self.identity.clone() else {
+            return Err(Error::new(ErrorKind::NoKey, "an export needs an identity that opens the log"));
+        };
+        match self.salvage {
+            true => self.rescue(identity, render, write),
+            false => self.read(identity, render, write),
+        }
+    }
+
+    /// Verifies with public data alone what is not read anyway, then reads.
+    fn read<P: Send>(
+        self,
+        identity: Arc<dyn Identity>,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
+        let mut findings = Vec::new();
+        if !self.query.is_narrow() {
+            let progress = self.progress.clone();
+            let verify = Verify::open_store(self.store.clone())?.progress(move |step| progress(step));
+            let verify = match self.key.clone() {
+                Some(key) => verify.key(key),
+                None => verify,
+            };
+            let report = verify.run()?;
+            if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
+                return Err(refusal(first));
+            }
+            findings = report.findings;
+        }
+        let progress = self.progress;
+        let mut reader =
+            Reader::open_store(self.store)?.identity(identity).progress(move |step| progress(step));
+        if let Some(key) = self.key {
+            reader = reader.key(key);
+        }
+        if let Some(keys) = self.group_keys {
+            reader = reader.group_keys(keys);
+        }
+        let read = reader.read(&self.query, self.delivery, render, write)?;
+        Ok(Exported {
+            entries: read.entries,
+            withheld: read.withheld,
+            left_out: 0,
+            unopened: Vec::new(),
+            findings,
+            signed: true,
+            read: Some(read),
+        })
+    }
+}
+
+fn refusal(first: &Finding) -> Error {
+    Error::tampered(format!(
+        "the log is damaged, nothing was exported ({first}); `bulla verify` tells all; what is not damaged can be \
+         salvaged"
+    ))
+}

@@ -1,0 +1,171 @@
+//! Salvage: what of a log can be read, whatever else cannot, and an account of the rest.
+//!
+//! Invariants:
+//! - nothing is written but what verified in a first pass, and a log that changed since then is refused;
+//! - an entry that was asked for is written, or counted: as damaged, or as somebody else's to read. What a commitment
+//!   rules out counts as not asked for only where a signature vouches for the commitment.
+
+use super::{Export, Exported, Unopened};
+use crate::format::config;
+use crate::format::frame;
+use crate::read::reader::{Asked, Matches, Memory};
+use crate::read::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
+use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::open::Located;
+use crate::scan::query::Query;
+use crate::scan::walk::Walk;
+use crate::scan::withheld::WithheldEntries;
+use bulla_crypto::recipients::Identity;
+use bulla_store::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+impl Export {
+    /// Reads whatever verifies, wherever it lies.
+    pub(super) fn rescue<P: Send>(
+        &self,
+        identity: Arc<dyn Identity>,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
+        let progress = self.progress.clone();
+        let mut verify = Verify::open_store(self.store.clone())?.identity(identity.clone());
+        verify = verify.progress(move |step| progress(step));
+        if let Some(key) = self.key.clone() {
+            verify = verify.key(key);
+        }
+        let (report, examined) = verify.examine()?;
+        let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
+        let mut exported = Exported {
+            entries: 0,
+            withheld: WithheldEntries::default(),
+            left_out: 0,
+            unopened: Vec::new(),
+            findings: report.findings,
+            signed,
+            read: None,
+        };
+        if let Some(examined) = examined {
+            self.write_rescued(&examined, identity, &mut exported, render, write)?;
+        }
+        Ok(exported)
+    }
+
+    fn write_rescued<P: Send>(
+        &self,
+        examined: &Examined,
+        identity: Arc<dyn Identity>,
+        exported: &mut Exported,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        mut write: impl FnMut(P) -> Result<()>,
+    ) -> Result<()> {
+        let (config, _) = config::load(&*self.store)?;
+        let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
+        let asked = Asked::new(&self.query, self.group_keys.as_deref(), &erasures)?;
+        let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
+        walk.asked = self.asked(exported.signed);
+        let (total, mut done) = (walk.total_bytes()?, 0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut batches = examined.batches.iter();
+        let mut foreign = Ranges::default();
+        loop {
+            let batch = take_batch(&mut walk)?;
+            if batch.is_empty() {
+                break;
+            }
+            // This walk's own root comes too late: nothing is written but what verified before.
+            if batches.next() != Some(&fingerprint(&batch)) {
+                let from = batch.first().map_or(0, |frame| frame.commitment.frame);
+                return Err(Error::tampered(format!(
+                    "the log changed while it was exported, from frame {from} on"
+                )));
+            }
+            let wanted =
+                batch.iter().filter(|frame| walk.asked.admits(&frame.commitment)).collect::<Vec<_>>();
+            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &asked, &render));
+            let pieces = in_parallel(&wanted, threads, work)?;
+            for (frame, piece) in wanted.iter().zip(pieces) {
+                match piece {
+                    Ok(None) => {}
+                    Ok(Some(selected)) => {
+                        exported.entries += selected.entries;
+                        exported.withheld.add(selected.withheld);
+                        write(selected.piece)?;
+                    }
+                    Err(error) => exported.leave_out(frame, &walk.asked, error)?,
+                }
+            }
+            let foreigners = batch.iter().filter(|frame| frame.foreign);
+            foreigners.for_each(|frame| foreign.add(frame.commitment.frame));
+            done += batch.iter().map(|frame| frame::frame_length(&frame.commitment)).sum::<u64>();
+            (self.progress)(Progress { done, total, entries: exported.entries });
+        }
+        if batches.next().is_some() {
+            return Err(Error::tampered("the log changed while it was exported: frames are gone"));
+        }
+        exported.left_out += walk.lost_entries;
+        exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
+        Ok(())
+    }
+
+    /// Which blocks are looked into: those that can hold what is asked for. Times that nobody signed rule nothing out;
+    /// numbers do, since an entry has no other number than the one that its frame gives it.
+    fn asked(&self, signed: bool) -> Query {
+        match signed {
+            true => self.query.clone(),
+            false => Query { from: None, to: None, ..self.query.clone() },
+        }
+    }
+}
+
+impl Exported {
+    /// Counts a block that could not be read; verification has told why.
+    fn leave_out(&mut self, frame: &Located, asked: &Query, error: Error) -> Result<()> {
+        let commitment = &frame.commitment;
+        let Some(entries) = asked.clip(commitment.first_entry, commitment.entries) else { return Ok(()) };
+        match error.kind() {
+            ErrorKind::NoKey if frame.foreign => self.add_unopened(commitment.epoch, entries),
+            ErrorKind::NoKey | ErrorKind::Tampered => self.left_out += entries.1 - entries.0 + 1,
+            // Not the log's fault: what it comes to is not known.
+            _ => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn add_unopened(&mut self, epoch: u64, entries: (u64, u64)) {
+        match self.unopened.last_mut() {
+            Some(last) if last.entries.1 + 1 == entries.0 => {
+                (last.epochs.1, last.entries.1) = (epoch, entries.1);
+            }
+            _ => self.unopened.push(Unopened { epochs: (epoch, epoch), entries }),
+        }
+    }
+}
+
+/// Whether a finding leaves no signature that vouches for the log's frames.
+fn is_unsigned(kind: FindingKind) -> bool {
+    use FindingKind::{CheckpointDamaged, ConfigMismatch, KeyMismatch, RootMismatch};
+    matches!(kind, CheckpointDamaged | ConfigMismatch | KeyMismatch | RootMismatch)
+}
+
+fn is_told_as_unopened(finding: &Finding, foreign: &Ranges) -> bool {
+    finding.kind == FindingKind::NotOpened && finding.frame.is_some_and(|frame| foreign.contains(frame))
+}
+
+/// Numbers that come in order, kept as ranges.
+#[derive(Default)]
+struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    fn add(&mut self, number: u64) {
+        match self.0.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => self.0.push((number, number)),
+        }
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        let after = self.0.partition_point(|(first, _)| *first <= number);
+        after.checked_sub(1).is_some_and(|index| number <= self.0[index].1)
+    }
+}

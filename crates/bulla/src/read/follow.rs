@@ -1,0 +1,481 @@
+//! Following a log: its entries as they are committed, each with whether a checkpoint covers it yet.
+//!
+//! Invariants:
+//! - an entry that is not marked as pending lies in a frame under a signed root, to which every frame since the
+//!   beginning was hashed;
+//! - what a checkpoint covers later is compared with what was shown before it did. Where a crash took something that
+//!   was shown as pending, that is told, and what came in its place is shown;
+//! - a log that was cut or rewritten below a checkpoint that was seen is `Tampered`;
+//! - an epoch is opened once a block of it is needed, and not before: who does not read it is refused there, after
+//!   everything that comes earlier;
+//! - what is bounded by time ends at a look that began after the time was over and found nothing left to wait for: the
+//!   clock is read before the log.
+
+use crate::format::epoch::EpochBody;
+use crate::format::frame::{self, Head, ReadError};
+use crate::format::segment::{self, SegmentName};
+use crate::read::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot};
+use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::erasures::Erasures;
+use crate::scan::manifest::Frames;
+use crate::scan::open::Located;
+use crate::scan::query::Query;
+use crate::scan::walk::open_segment;
+use crate::scan::withheld::Withheld;
+use bulla_crypto::environment::{Clock, Environment};
+use bulla_crypto::epoch::EpochKeys;
+use bulla_proof::Entry;
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::Hash;
+use bulla_proof::tile;
+use bulla_proof::tree::Frontier;
+use bulla_store::StoreFile;
+use bulla_store::{Error, ErrorKind, Result};
+use std::sync::{Arc, OnceLock};
+
+/// How long after a time, in nanoseconds, what was logged before it is taken to be committed: entries get their time as
+/// they are appended, and wait for company before they are sealed and synced.
+const SETTLING: i64 = 2_000_000_000;
+
+/// Follows a log from where it was when it began.
+///
+/// **Epochs that the identity does not open.** What it can read is given out. Where a block is needed that it cannot
+/// (one whose public numbers and times the query admits), [`Follow::poll`] ends with `NoKey`, as [`Reader::read`] does,
+/// once everything before that block was given out. Blocks that the query rules out need no key: whoever reads only a
+/// part of a log follows it with [`Query::entries`], [`Query::from`] or [`Query::to`].
+///
+/// **Where it ends.** A query with a last entry has ended once a checkpoint covers that entry. One with [`Query::to`] has
+/// ended at the first look, at least two seconds after that time, for which a checkpoint covers every committed block
+/// that can hold an earlier entry; all those have been given out then. It cannot know of entries that are committed
+/// later with an earlier time: such as were given one by their source, or waited longer than that in a writer.
+/// [`Polled::ended`] tells of either.
+///
+/// ```
+/// # fn main() -> bulla::Result<()> {
+/// # let place = tempfile::tempdir().unwrap();
+/// # let directory = place.path().join("audit");
+/// # bulla::Init::default().create(&directory)?;
+/// # let log = bulla::Log::open(&directory, bulla::Options::default())?;
+/// # let identity = std::fs::read_to_string(bulla::default_keys(&directory).join("identity.age")).unwrap();
+/// # let identity = std::sync::Arc::new(bulla::keys::recipients::IdentityFile::parse(&identity)?);
+/// use bulla::{Entry, Query, Reader};
+/// let reader = Reader::open(&directory)?.identity(identity);
+/// let mut follow = reader.follow(&Query::new().operation("delete"))?;
+/// let mut producer = log.producer()?;
+/// producer.append(&Entry::new("delete", "user_42/email"))?;
+/// producer.flush()?.durable()?;
+/// let mut seen = 0;
+/// follow.poll(|followed| {
+///     println!("{}: {} {}", followed.number, followed.entry.operation, if followed.pending { "pending" } else { "" });
+///     seen += 1;
+///     Ok(())
+/// })?;
+/// assert_eq!(seen, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Follow<'a> {
+    reader: &'a Reader,
+    query: Query,
+    /// What was committed when it began, until that was given out.
+    history: Option<Snapshot<'a>>,
+    /// The tree that a checkpoint was seen to sign, and the leaves of the frames that were seen after it.
+    tree: Frontier,
+    pending: Vec<Pending>,
+    tip: Tip,
+    signed_only: bool,
+    clock: Arc<dyn Clock>,
+    erasures: Erasures<'a>,
+    memory: Memory,
+}
+
+/// Where the next frame is looked for, and what it has to be.
+#[derive(Clone, Default)]
+struct Tip {
+    segment: Option<(SegmentName, Arc<dyn StoreFile>)>,
+    offset: u64,
+    frame: u64,
+    entry: u64,
+    /// The current epoch.
+    epoch: Option<Arc<Epoch>>,
+}
+
+/// An epoch, as its frame has it. That may be gone from its place by the time that a block needs it.
+struct Epoch {
+    commitment: Commitment,
+    body: EpochBody,
+    /// Once it was opened.
+    keys: OnceLock<Arc<EpochKeys>>,
+}
+
+/// A frame that was passed, and its epoch.
+struct Passed {
+    frame: Located,
+    epoch: Option<Arc<Epoch>>,
+}
+
+/// An entry, as it is followed.
+#[derive(Debug)]
+pub struct Followed<'a> {
+    /// Its number.
+    pub number: u64,
+    /// What it says.
+    pub entry: Entry<'a>,
+    /// Why it comes without its personal fields, if it does.
+    pub withheld: Option<Withheld>,
+    /// Whether no signed checkpoint covers it yet: it was written, and a crash can still take it.
+    pub pending: bool,
+}
+
+/// What a look at a log that is followed came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// Entries of the log that a checkpoint covers.
+    pub covered: u64,
+    /// The first entry that was shown as pending and then taken by a crash. What was shown from it on does not count;
+    /// what the log has in its place has been given out since.
+    pub lost_from: Option<u64>,
+    /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
+    /// see [`Follow`].
+    pub ended: bool,
+}
+
+/// A frame that was seen and that no checkpoint covered then.
+struct Pending {
+    leaf: Hash,
+    first_entry: u64,
+    /// Whether the query admits it.
+    wanted: bool,
+}
+
+impl Reader {
+    /// Follows the log: first the entries that meet `query` and are committed already, then those to come.
+    ///
+    /// # Errors
+    /// As [`Reader::read`]; but that the identity opens what is read is seen once it is read.
+    pub fn follow(&self, query: &Query) -> Result<Follow<'_>> {
+        let snapshot = self.snapshot()?;
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let tip = Tip::after(&snapshot)?;
+        let erasures = snapshot.erasures()?;
+        Ok(Follow {
+            reader: self,
+            query: query.clone(),
+            history: Some(snapshot),
+            tree: tree_of(leaves),
+            pending: Vec::new(),
+            tip,
+            signed_only: false,
+            clock: Environment::default().clock,
+            erasures,
+            memory: Memory::default(),
+        })
+    }
+}
+
+impl Follow<'_> {
+    /// Whether to give out entries only once a checkpoint covers them.
+    pub fn signed_only(mut self, signed_only: bool) -> Self {
+        self.signed_only = signed_only;
+        self
+    }
+
+    /// What tells whether the query's time is over (default: the operating system's clock).
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Whether the identity opens the epoch that the log is in. If not, the next block that is needed ends it.
+    ///
+    /// # Errors
+    /// `Tampered` where the epoch's key is not what its frame says; whatever the identity fails with.
+    pub fn opens_current_epoch(&self) -> Result<bool> {
+        let Some(epoch) = &self.tip.epoch else { return Ok(true) };
+        match epoch.keys(self.reader) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NoKey => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives out what has been committed since the last call, in order. Does not wait.
+    ///
+    /// # Errors
+    /// `Tampered` where the log was cut or rewritten, or is damaged where it is read; `NoKey` where a block is needed
+    /// whose epoch the identity does not open; otherwise as [`Reader::read`]; and whatever `each` returns. What was
+    /// given out before an error counts. To go on after one, follow anew from the entry after: this may have passed
+    /// some by.
+    pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
+        let over = self.is_over();
+        if let Some(snapshot) = self.history.take() {
+            give_out(&snapshot, &self.query, &mut each)?;
+        }
+        let signed = trusted_checkpoint(&*self.reader.store, &self.reader.config, self.reader.key.as_ref())?;
+        let (size, root) = (signed.checkpoint.size, signed.checkpoint.root);
+        if size < self.tree.size() {
+            let (before, now) = (self.tree.size(), size);
+            let message =
+                format!("the log was cut: it has {now} frames, and its key signed {before} of them before");
+            return Err(Error::tampered(message));
+        }
+        let shown = self.pending.len();
+        let mut covered = Vec::new();
+        while self.tip.frame < size {
+            let Some(frame) = self.advance(false)? else { break };
+            covered.push(frame);
+        }
+        let mut lost_from = None;
+        match self.grown(size, root) {
+            Some(tree) => {
+                let frames = usize::try_from(size - self.tree.size()).unwrap_or(usize::MAX);
+                self.pending.drain(..frames);
+                self.tree = tree;
+                covered.into_iter().try_for_each(|frame| self.show(frame, false, &mut each))?;
+            }
+            None => lost_from = self.begin_again(shown, &mut each)?,
+        }
+        let covered = self.pending.first().map_or(self.tip.entry, |pending| pending.first_entry);
+        while !self.signed_only
+            && let Some(frame) = self.advance(true)?
+        {
+            self.show(frame, true, &mut each)?;
+        }
+        let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
+        let ended = last_covered || over && self.is_settled()?;
+        Ok(Polled { covered, lost_from, ended })
+    }
+
+    /// Whether the query's time has been over for long enough.
+    fn is_over(&self) -> bool {
+        self.query.to.is_some_and(|to| self.clock.now() >= to.saturating_add(SETTLING))
+    }
+
+    /// Whether a checkpoint covers all that is committed and that the query admits.
+    fn is_settled(&self) -> Result<bool> {
+        let mut settled = !self.pending.iter().any(|pending| pending.wanted);
+        let mut ahead = self.tip.clone();
+        while settled && let Some(passed) = ahead.pass(self.reader, true)? {
+            settled = !self.query.admits(&passed.frame.commitment);
+        }
+        Ok(settled)
+    }
+
+    /// The tree with the frames that a checkpoint of `size` covers, if it has that root.
+    fn grown(&self, size: u64, root: Hash) -> Option<Frontier> {
+        let mut tree = self.tree.clone();
+        for pending in &self.pending {
+            if tree.size() < size {
+                tree.push(pending.leaf);
+            }
+        }
+        (tree.size() == size && tree.root() == root).then_some(tree)
+    }
+
+    /// Goes on from what the checkpoint lists: frames were lost, of which the first `shown` that were pending had been
+    /// shown, or they are not where they were looked for.
+    fn begin_again(
+        &mut self,
+        shown: usize,
+        each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        let snapshot = self.reader.snapshot()?;
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let known = usize::try_from(self.tree.size()).unwrap_or(usize::MAX);
+        let before = leaves.get(..known).map(tile::tile_hash);
+        if before != Some(self.tree.root()) {
+            let message =
+                format!("the log was rewritten: its first {known} frames are not those signed before");
+            return Err(Error::tampered(message));
+        }
+        let pending = self.pending[..shown].iter().zip(&leaves[known..]);
+        let agree = pending.take_while(|(pending, leaf)| pending.leaf == **leaf).count();
+        let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
+        let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
+        give_out(&snapshot, &Query { first_entry, ..self.query.clone() }, each)?;
+        self.tip = Tip::after(&snapshot)?;
+        self.erasures = snapshot.erasures()?;
+        self.tree = tree_of(leaves);
+        self.pending.clear();
+        Ok((agree < shown).then_some(first))
+    }
+
+    /// Passes the next frame, if it is there: with `whole`, once its body is.
+    fn advance(&mut self, whole: bool) -> Result<Option<Passed>> {
+        let Some(passed) = self.tip.pass(self.reader, whole)? else { return Ok(None) };
+        let commitment = &passed.frame.commitment;
+        let (leaf, wanted) = (commitment.leaf(), self.query.admits(commitment));
+        self.pending.push(Pending { leaf, first_entry: commitment.first_entry, wanted });
+        Ok(Some(passed))
+    }
+
+    fn show(
+        &mut self,
+        Passed { frame, epoch }: Passed,
+        pending: bool,
+        each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.erasures.meet(&frame)?;
+        if !self.query.admits(&frame.commitment) {
+            return Ok(());
+        }
+        let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
+        let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
+        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref(), &self.erasures)?;
+        match self.memory.select(&frame, &asked, &own)? {
+            Some(selected) => show_rows(&selected.piece, pending, each),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Epoch {
+    fn new(commitment: Commitment, body: EpochBody) -> Self {
+        Epoch { commitment, body, keys: OnceLock::new() }
+    }
+
+    /// Its keys, which a block is needed of.
+    fn keys(&self, reader: &Reader) -> Result<Arc<EpochKeys>> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys.clone());
+        }
+        let keys = reader.unlock(reader.identity_at_hand()?, &self.commitment, &self.body)?;
+        Ok(self.keys.get_or_init(|| Arc::new(keys)).clone())
+    }
+}
+
+impl Tip {
+    /// Where the frame after those of a checkpoint is to come.
+    fn after(snapshot: &Snapshot<'_>) -> Result<Self> {
+        let mut frames = Frames::new(&snapshot.manifest, &snapshot.store, &snapshot.reader.config)?;
+        let mut tip = Tip::default();
+        while let Some(placed) = frames.next()? {
+            tip.frame += 1;
+            tip.entry += placed.commitment.entries;
+            tip.offset = placed.end();
+            if tip.frame == snapshot.manifest.checkpoint.size {
+                let last = snapshot.locate(&mut Files::default(), placed, None)?;
+                tip.segment = Some((last.segment, last.file));
+            }
+        }
+        if let Some(epoch) = frames.epoch() {
+            let body = snapshot.epoch_body(epoch, &mut Files::default())?;
+            tip.epoch = Some(Arc::new(Epoch::new(epoch.commitment.clone(), body)));
+        }
+        Ok(tip)
+    }
+
+    /// Goes past the next frame, if it is there: with `whole`, once its body is.
+    fn pass(&mut self, reader: &Reader, whole: bool) -> Result<Option<Passed>> {
+        let Some(frame) = self.find(reader)? else { return Ok(None) };
+        let commitment = &frame.commitment;
+        let epoch = commitment.kind == FrameKind::Epoch;
+        if whole || epoch {
+            let Ok(verified) = frame.verify()? else { return Ok(None) };
+            if epoch {
+                let body = EpochBody::decode(&verified.into_body())?;
+                self.epoch = Some(Arc::new(Epoch::new(commitment.clone(), body)));
+            }
+        }
+        self.offset = frame.offset + frame::frame_length(commitment);
+        self.frame += 1;
+        self.entry += commitment.entries;
+        Ok(Some(Passed { frame, epoch: self.epoch.clone() }))
+    }
+
+    /// The next frame, if its head is there: where the last one ended, or in a later segment.
+    fn find(&mut self, reader: &Reader) -> Result<Option<Located>> {
+        if let Some((segment, file)) = &self.segment
+            && let Some(head) = self.head(reader, &**file, self.offset)?
+        {
+            return Ok(Some(located(head, *segment, file)));
+        }
+        let segments = segment::list(&*reader.store)?.0;
+        let last = segments.partition_point(|segment| segment.first <= self.frame).checked_sub(1);
+        let Some(segment) = last.map(|last| segments[last]) else { return Ok(None) };
+        if self.segment.as_ref().is_some_and(|(current, _)| *current >= segment) {
+            return Ok(None);
+        }
+        let (file, length) = open_segment(&*reader.store, segment)?;
+        let mut offset = 0;
+        while let Some(head) = read_head(&*file, offset, length)? {
+            if head.commitment.frame == self.frame {
+                let found = self.head(reader, &*file, offset)?;
+                let found = found.map(|head| located(head, segment, &file));
+                if found.is_some() {
+                    self.segment = Some((segment, file));
+                }
+                return Ok(found);
+            }
+            if head.commitment.frame > self.frame {
+                break;
+            }
+            // A copy of the epoch's frame, or one that was seen where it had lain before.
+            offset = head.end();
+        }
+        Ok(None)
+    }
+
+    /// The head at `offset`, if it is the next frame's.
+    fn head(&self, reader: &Reader, file: &dyn StoreFile, offset: u64) -> Result<Option<Head>> {
+        let length = file.length().map_err(|error| Error::io("looking at a segment", error))?;
+        let is_next = |head: &Head| {
+            let commitment = &head.commitment;
+            commitment.frame == self.frame
+                && commitment.first_entry == self.entry
+                && commitment.log_id == reader.config.id
+        };
+        Ok(read_head(file, offset, length)?.filter(is_next))
+    }
+}
+
+/// A head, where one is there that can be read by now.
+fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Option<Head>> {
+    match frame::read_head(file, offset, length) {
+        Ok(head) => Ok(Some(head)),
+        Err(ReadError::Frame(_)) => Ok(None),
+        Err(ReadError::Io(error)) => Err(Error::io("reading a segment", error)),
+    }
+}
+
+fn located(head: Head, segment: SegmentName, file: &Arc<dyn StoreFile>) -> Located {
+    let (commitment, file) = (head.commitment, file.clone());
+    Located { commitment, segment, file, offset: head.offset, keys: None, foreign: false }
+}
+
+fn tree_of(leaves: Vec<Hash>) -> Frontier {
+    leaves.into_iter().fold(Frontier::new(), |mut tree, leaf| {
+        tree.push(leaf);
+        tree
+    })
+}
+
+/// A row of a match.
+struct Row {
+    number: u64,
+    row: Vec<u8>,
+    withheld: Option<Withheld>,
+}
+
+fn own(matches: &Matches<'_>) -> Vec<Row> {
+    let own =
+        |(number, row): (u64, &[u8])| Row { number, row: row.to_vec(), withheld: matches.withheld(number) };
+    matches.rows().map(own).collect()
+}
+
+fn show_rows(rows: &[Row], pending: bool, each: &mut impl FnMut(&Followed<'_>) -> Result<()>) -> Result<()> {
+    rows.iter().try_for_each(|Row { number, row, withheld }| {
+        let entry =
+            Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
+        each(&Followed { number: *number, entry, withheld: *withheld, pending })
+    })
+}
+
+/// Gives out what a checkpoint covers.
+fn give_out(
+    snapshot: &Snapshot<'_>,
+    query: &Query,
+    each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
+) -> Result<()> {
+    snapshot.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
+}

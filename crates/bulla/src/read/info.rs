@@ -1,0 +1,112 @@
+//! What a log is, without reading it through.
+
+use crate::format::config::{self, FieldRules};
+use crate::format::segment;
+use crate::scan::checkpoint::is_live;
+use crate::scan::sources::Chunk;
+use crate::write::recover;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
+use bulla_store::{FileSystem, Store};
+use std::path::{Path, PathBuf};
+
+/// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The origin of its checkpoints.
+    pub origin: String,
+    /// The key that they are signed with.
+    pub vkey: VerifierKey,
+    /// The log's id.
+    pub id: LogId,
+    /// The hash of units and block roots.
+    pub hash: String,
+    /// Who can read it.
+    pub recipients: Vec<String>,
+    /// What becomes of the fields of entries before they are logged.
+    pub fields: FieldRules,
+    /// Whether personal fields are encrypted for each set of data subjects, so that they can be erased.
+    pub erasure: bool,
+    /// The key that orders to erase are signed with.
+    pub erasure_key: Option<VerifierKey>,
+    /// Entry numbers given so far, lost entries included.
+    pub entries: u64,
+    /// Frames that the checkpoint covers.
+    pub tree_size: u64,
+    /// The root that it signs.
+    pub root: Hash,
+    /// Bytes of all files of the log.
+    pub bytes: u64,
+    /// Segments.
+    pub segments: u64,
+    /// The whole seconds that the first covered frame begins, and the last one ends in.
+    pub times: Option<(i64, i64)>,
+    /// Where the replicas of its vault lie.
+    pub vault_replicas: Vec<PathBuf>,
+    /// Whether a writer has it open.
+    pub locked: bool,
+}
+
+/// Looks at the log in `directory`.
+///
+/// # Errors
+/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its configuration is not one or its
+/// checkpoint not its own.
+pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
+    info_of(&FileSystem::new(directory.as_ref()))
+}
+
+/// Looks at the log in any store.
+///
+/// # Errors
+/// As [`info`].
+pub fn info_of(store: &dyn Store) -> Result<Info> {
+    let (config, options) = config::load_of_log(store)?;
+    let checkpoint = recover::read_checkpoint(store, &config)?;
+    let size = checkpoint.size;
+    let commitment = |frame: u64| -> Result<Option<Commitment>> {
+        let entry = Chunk::load(store, frame, size)?.entry(frame);
+        Ok(entry.and_then(|entry| Commitment::decode(&entry).ok()))
+    };
+    let (first, last) = match size {
+        0 => (None, None),
+        _ => (commitment(0)?, commitment(size - 1)?),
+    };
+    Ok(Info {
+        origin: config.origin,
+        vkey: config.verifier_key,
+        id: config.id,
+        hash: config.hash.name().to_owned(),
+        recipients: config.recipients,
+        fields: config.fields,
+        erasure: config.erasure,
+        erasure_key: config.erasure_key,
+        entries: last.as_ref().map_or(0, |last| last.first_entry + last.entries),
+        tree_size: size,
+        root: checkpoint.root,
+        bytes: bytes_below(store, "")?,
+        segments: segment::list(store)?.0.len() as u64,
+        times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
+        vault_replicas: options.into_vault_replicas(),
+        locked: is_live(store)?,
+    })
+}
+
+/// Bytes of all files in a directory and below; what goes away meanwhile does not count.
+fn bytes_below(store: &dyn Store, directory: &str) -> Result<u64> {
+    let items = match store.list(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        items => items.map_err(|error| Error::io(format!("listing {}", store.describe(directory)), error))?,
+    };
+    let mut bytes = 0;
+    for item in items {
+        let path = if directory.is_empty() { item.name } else { format!("{directory}/{}", item.name) };
+        bytes += match item.directory {
+            true => bytes_below(store, &path)?,
+            false => store.open(&path).and_then(|file| file.length()).unwrap_or(0),
+        };
+    }
+    Ok(bytes)
+}

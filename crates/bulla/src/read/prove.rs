@@ -1,0 +1,136 @@
+//! Proofs of entries, and that the log only grew, as files for whoever has the log's key.
+//!
+//! What they prove, and what not, is in `docs/format.md`, "Proofs".
+
+mod disclose;
+
+use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
+use crate::scan::query::Query;
+use bulla_proof::consistency::prove_consistency;
+use bulla_proof::multiproof;
+use bulla_proof::note::SignedNote;
+use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
+use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
+use bulla_store::{Error, ErrorKind, Result};
+use std::fmt;
+
+/// A proof of the entries that meet a query.
+#[derive(Clone)]
+pub struct Proven {
+    /// The file. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
+    pub text: String,
+    /// What it discloses: so many units.
+    pub units: u64,
+    /// So many entries those have. They are more than met the query where a group has others of the same data subjects:
+    /// a group is proven as a whole.
+    pub entries: u64,
+    /// Of those, the ones whose personal fields the file does not open: nobody has their keys any more.
+    pub withheld: u64,
+    /// What was read for it, and how many entries met the query.
+    pub read: ReadReport,
+}
+
+impl fmt::Debug for Proven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Proven { text: _, units, entries, withheld, read } = self;
+        let mut shown = f.debug_struct("Proven");
+        shown.field("units", units).field("entries", entries).field("withheld", withheld);
+        shown.field("read", read).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// Proves that the log holds the entries that meet `query`, to whoever has the log's key and the proof alone.
+    /// The proof discloses those entries, and of others no more than that there are so many; but an entry that is in a
+    /// group discloses the group: all entries of the same data subjects in its block, and the secret that opens it,
+    /// where the keys are at hand.
+    ///
+    /// # Errors
+    /// `Refused` where no entry meets the query; otherwise as [`Reader::read`].
+    pub fn prove(&self, query: &Query) -> Result<Proven> {
+        let snapshot = self.snapshot()?;
+        let mut frames = Vec::<DisclosedFrame>::new();
+        let of_block =
+            |matches: &Matches<'_>| disclose::disclose(matches.opener, matches.commitment, matches.rows);
+        let read = snapshot.read(query, Delivery::Discardable, of_block, |frame| {
+            frames.push(frame.map_err(|error| impossible(&error))?);
+            Ok(())
+        })?;
+        if frames.is_empty() {
+            let message = format!("nothing to prove: no entry of {} meets that", self.store.describe(""));
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
+        let nodes =
+            multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
+        let all = || frames.iter().flat_map(DisclosedFrame::units);
+        let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
+        let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
+        let withheld = all().filter(closed).map(entries_of).sum();
+        let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
+        Ok(Proven { text: proof.render(), units, entries, withheld, read })
+    }
+
+    /// Proves that the log holds the event in this frame: of an erasure, its certificate.
+    ///
+    /// # Errors
+    /// `Refused` where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
+    pub fn prove_event(&self, frame: u64) -> Result<EventProof> {
+        let snapshot = self.snapshot()?;
+        let Some((commitment, body)) = snapshot.event(frame)? else {
+            let message = format!("frame {frame} of {} is of no event", self.store.describe(""));
+            return Err(Error::new(ErrorKind::Refused, message));
+        };
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let nodes =
+            multiproof::prove(&leaves, &[frame], tree::node_hash).map_err(|error| impossible(&error))?;
+        EventProof::new(&snapshot.note, nodes, commitment, body).map_err(|error| unsound(&error))
+    }
+
+    /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.
+    ///
+    /// # Errors
+    /// `Invalid` where `old` is no checkpoint of this log; `Tampered` where the log does not begin with what it
+    /// covers: then history was rewritten, or cut.
+    pub fn prove_consistency(&self, old: &[u8]) -> Result<String> {
+        let foreign = |reason: String| Error::invalid(format!("the old checkpoint: {reason}"));
+        let note = SignedNote::parse(old).map_err(|error| foreign(error.to_string()))?;
+        let earlier = Checkpoint::parse(note.text).map_err(|error| foreign(error.to_string()))?;
+        if earlier.origin != self.config.origin {
+            return Err(foreign(format!("it is of `{}`, not of `{}`", earlier.origin, self.config.origin)));
+        }
+        note.verify(&self.config.verifier_key).map_err(|error| foreign(error.to_string()))?;
+        let snapshot = self.snapshot()?;
+        let now = &snapshot.manifest.checkpoint;
+        if earlier.size > now.size {
+            let (old, new) = (earlier.size, now.size);
+            let message =
+                format!("the log was cut: it has {new} frames, and its key signed {old} of them before");
+            return Err(Error::tampered(message));
+        }
+        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let (before, _) = leaves.split_at(usize::try_from(earlier.size).unwrap_or(leaves.len()));
+        if tile::tile_hash(before) != earlier.root {
+            let message =
+                format!("the log was rewritten: its first {} frames are not those signed then", before.len());
+            return Err(Error::tampered(message));
+        }
+        let nodes = prove_consistency(&leaves, earlier.size).map_err(|error| impossible(&error))?;
+        let proof = ConsistencyProof::new(old, &snapshot.note, nodes).map_err(|error| unsound(&error))?;
+        Ok(proof.render())
+    }
+}
+
+fn entries_of(unit: &DisclosedUnit) -> u64 {
+    unit.entries().len() as u64
+}
+
+/// Everything that goes into a proof was checked before.
+fn impossible(error: &TreeProofError) -> Error {
+    Error::tampered(format!("no proof can be made: {error}; run `bulla verify`"))
+}
+
+fn unsound(error: &ProofError) -> Error {
+    Error::tampered(format!("no proof can be made: {error}; run `bulla verify`"))
+}

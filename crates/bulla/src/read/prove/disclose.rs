@@ -1,0 +1,64 @@
+//! What a proof discloses of a block.
+
+use crate::scan::open::BlockOpener;
+use bulla_proof::TreeProofError;
+use bulla_proof::commitment::Commitment;
+use bulla_proof::proof::{DisclosedEntry, DisclosedFrame, DisclosedGroup, DisclosedUnit, UnitContent};
+
+/// Of the block that was opened last and whose units were checked, the units that `rows`, ascending, are in. A row that
+/// is in a group discloses all of the group; with its secret where the group was opened.
+///
+/// A unit's position is its rank among all units, which stand in the order of their first rows.
+pub(super) fn disclose(
+    opener: &BlockOpener,
+    commitment: &Commitment,
+    rows: &[u32],
+) -> Result<DisclosedFrame, TreeProofError> {
+    let groups = opener.groups();
+    let mut wanted = vec![false; groups.len()];
+    rows.iter().filter_map(|&row| groups.of_row(row as usize)).for_each(|group| wanted[group] = true);
+    let mut alone = rows.iter().copied().filter(|&row| groups.of_row(row as usize).is_none()).peekable();
+
+    let (hashes, salts) = opener.units(commitment);
+    let mut units = Vec::new();
+    let (mut position, mut met) = (0, 0);
+    for (row, index) in (0_u32..).zip(0..opener.shared_rows().len()) {
+        let content = match groups.of_row(index) {
+            // Groups are numbered in the order of their first rows.
+            Some(group) if group < met => continue,
+            Some(group) => {
+                met += 1;
+                wanted[group].then(|| UnitContent::Group(Box::new(disclose_group(opener, commitment, group))))
+            }
+            None => alone.next_if_eq(&row).map(|row| UnitContent::Row(entry(opener, commitment, row))),
+        };
+        if let Some(content) = content {
+            units.push(DisclosedUnit { position: position as u64, salt: salts[position], content });
+        }
+        position += 1;
+    }
+    DisclosedFrame::new(commitment.clone(), &hashes, units)
+}
+
+fn disclose_group(opener: &BlockOpener, commitment: &Commitment, group: usize) -> DisclosedGroup {
+    let content = opener.groups().content(group);
+    DisclosedGroup {
+        personal: content.personal,
+        entries: opener.rows_of(group).iter().map(|&row| entry(opener, commitment, row)).collect(),
+        subjects: content.subjects.to_vec(),
+        ciphertext: content.ciphertext.to_vec(),
+        commitment: *content.commitment,
+        secret: opener.secret(group).cloned(),
+    }
+}
+
+/// A row as its unit hashes it.
+fn entry(opener: &BlockOpener, commitment: &Commitment, row: u32) -> DisclosedEntry {
+    DisclosedEntry {
+        number: commitment.first_entry + u64::from(row),
+        row: opener.shared_rows()[row as usize].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

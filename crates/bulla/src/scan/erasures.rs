@@ -1,0 +1,162 @@
+//! Whose keys were destroyed, as the events in a log say.
+//!
+//! Invariants:
+//! - nobody is taken for erased but by an event under a signed checkpoint, or one that a follower shows as pending;
+//! - a key is taken for lost only after the newest events were looked at: those of a checkpoint that was signed after the
+//!   key was found missing. An erasure is recorded before the vault lets go of it, so none is overlooked that was at
+//!   work meanwhile.
+
+use crate::format::config::LogConfig;
+use crate::format::event::{Event, MAX_EVENT};
+use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
+use crate::scan::open::{Located, verified};
+use crate::scan::walk::Walk;
+use crate::scan::withheld::Withheld;
+use bulla_crypto::group::GroupKeys;
+use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
+use bulla_proof::commitment::FrameKind;
+use bulla_store::Result;
+use bulla_store::Store;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the events of some frames say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Erased {
+    /// The numbers of the data subjects whose keys were destroyed: 8 bytes for each.
+    pub(crate) numbers: HashSet<u64>,
+    /// The frames that were looked at.
+    pub(crate) frames: Range<u64>,
+}
+
+/// See the module.
+pub(crate) struct Erasures<'a> {
+    known: Mutex<Erased>,
+    load: Box<Load<'a>>,
+}
+
+/// What the events say in the frames from one on that the newest checkpoint covers.
+type Load<'a> = dyn Fn(u64) -> Result<Erased> + Send + Sync + 'a;
+
+impl<'a> Erasures<'a> {
+    /// `known` is what has to be known before the first group is opened: the frames that the keys at hand do not follow.
+    pub(crate) fn new(known: Erased, load: impl Fn(u64) -> Result<Erased> + Send + Sync + 'a) -> Self {
+        Erasures { known: Mutex::new(known), load: Box::new(load) }
+    }
+
+    /// Of each of these groups whether the key of one of its subjects was destroyed, as far as is known yet.
+    pub(crate) fn are_erased(&self, groups: &[&[u64]]) -> Vec<bool> {
+        let known = self.known();
+        groups.iter().map(|subjects| known.names_one_of(subjects)).collect()
+    }
+
+    /// Of each of these groups, whose keys were found missing, why that is.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
+    pub(crate) fn why(&self, groups: &[&[u64]], keys: &dyn GroupKeys) -> Result<Vec<Withheld>> {
+        let mut known = self.known();
+        let mut unexplained = !groups.iter().all(|subjects| known.names_one_of(subjects));
+        if unexplained && known.frames.start > 0 {
+            let all = (self.load)(0)?;
+            known.numbers.extend(all.numbers);
+            known.frames = all.frames;
+            unexplained = false;
+        }
+        if unexplained && keys.is_complete() {
+            let newer = (self.load)(known.frames.end)?;
+            known.numbers.extend(newer.numbers);
+            known.frames.end = newer.frames.end;
+        }
+        let why = |subjects: &&[u64]| match (known.names_one_of(subjects), keys.is_complete()) {
+            (true, _) => Withheld::Erased,
+            (false, true) => Withheld::KeyLost,
+            (false, false) => Withheld::NotGiven,
+        };
+        Ok(groups.iter().map(why).collect())
+    }
+
+    /// Takes in what a frame that was just met says, if it is an event.
+    ///
+    /// # Errors
+    /// `Tampered` where it is damaged.
+    pub(crate) fn meet(&self, frame: &Located) -> Result<()> {
+        if frame.commitment.kind == FrameKind::Event {
+            self.known().take_event(frame)?;
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Erased> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Erased {
+    /// What a log says from `from` on, as its newest checkpoint has it; that has to be signed by `key`, where there is one.
+    ///
+    /// # Errors
+    /// `Tampered` where what is read is damaged, `Unavailable` where it cannot be read.
+    pub(crate) fn newest(
+        store: &dyn Store,
+        config: &LogConfig,
+        key: Option<&VerifierKey>,
+        from: u64,
+    ) -> Result<Self> {
+        let checkpoint = trusted_checkpoint(store, config, key)?.checkpoint;
+        if checkpoint.size <= from {
+            return Ok(Erased { numbers: HashSet::new(), frames: from..from });
+        }
+        Self::in_manifest(&Manifest::load(store, checkpoint)?, store, config, from)
+    }
+
+    /// What the frames of a manifest say from `from` on.
+    ///
+    /// # Errors
+    /// `Tampered` where an event is damaged, `Unavailable` where it cannot be read.
+    pub(crate) fn in_manifest(
+        manifest: &Manifest,
+        store: &dyn Store,
+        config: &LogConfig,
+        from: u64,
+    ) -> Result<Self> {
+        let end = manifest.checkpoint.size.max(from);
+        let mut erased = Erased { numbers: HashSet::new(), frames: from..end };
+        each_event(manifest, store, config, from, |_, body| {
+            erased.take_body(&body);
+            Ok(())
+        })?;
+        Ok(erased)
+    }
+
+    /// What those frames say that are left of a log, however damaged.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read.
+    pub(crate) fn in_ruins(store: &dyn Store, config: &LogConfig, checkpoint: &Checkpoint) -> Result<Self> {
+        let mut walk = Walk::new(store, config, checkpoint, None, None)?;
+        while walk.next()?.is_some() {}
+        Ok(Erased { numbers: walk.take_erased(), frames: 0..checkpoint.size })
+    }
+
+    fn take_event(&mut self, frame: &Located) -> Result<()> {
+        if frame.commitment.body_length <= MAX_EVENT {
+            self.take_body(&verified(frame)?.into_body());
+        }
+        Ok(())
+    }
+
+    fn take_body(&mut self, body: &[u8]) {
+        // One that is no event of this version says nothing of an erasure.
+        if let Ok(Event::Erased { numbers, .. }) = Event::decode(body) {
+            self.numbers.extend(numbers);
+        }
+    }
+
+    fn names_one_of(&self, subjects: &[u64]) -> bool {
+        !self.numbers.is_empty() && subjects.iter().any(|number| self.numbers.contains(number))
+    }
+}

@@ -1,0 +1,273 @@
+//! What a verification can find: a closed list, told with as much of place as is known.
+
+use crate::format::segment::SegmentName;
+use bulla_proof::commitment::Commitment;
+use std::fmt;
+
+/// The kinds of finding. `docs/format.md` ("Findings") says what each means and who can find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum FindingKind {
+    ConfigDamaged,
+    ConfigMismatch,
+    CheckpointDamaged,
+    KeyMismatch,
+    RootMismatch,
+    TileDamaged,
+    BundleDamaged,
+    FrameDamaged,
+    FramesMissing,
+    BodyDamaged,
+    Numbering,
+    EpochInvalid,
+    SealMismatch,
+    NotOpened,
+    BlockInvalid,
+    UnitsMismatch,
+    KeyLost,
+    ErasureUnordered,
+    IndexMismatch,
+    SurplusBytes,
+    Unclosed,
+    Abandoned,
+    Gap,
+    IndexDamaged,
+    UnknownFile,
+    MoreFindings,
+}
+
+impl FindingKind {
+    /// All of them.
+    pub const ALL: [FindingKind; 26] = [
+        FindingKind::ConfigDamaged,
+        FindingKind::ConfigMismatch,
+        FindingKind::CheckpointDamaged,
+        FindingKind::KeyMismatch,
+        FindingKind::RootMismatch,
+        FindingKind::TileDamaged,
+        FindingKind::BundleDamaged,
+        FindingKind::FrameDamaged,
+        FindingKind::FramesMissing,
+        FindingKind::BodyDamaged,
+        FindingKind::Numbering,
+        FindingKind::EpochInvalid,
+        FindingKind::SealMismatch,
+        FindingKind::NotOpened,
+        FindingKind::BlockInvalid,
+        FindingKind::UnitsMismatch,
+        FindingKind::KeyLost,
+        FindingKind::ErasureUnordered,
+        FindingKind::IndexMismatch,
+        FindingKind::SurplusBytes,
+        FindingKind::Unclosed,
+        FindingKind::Abandoned,
+        FindingKind::Gap,
+        FindingKind::IndexDamaged,
+        FindingKind::UnknownFile,
+        FindingKind::MoreFindings,
+    ];
+
+    /// The name, as in `verify --json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConfigDamaged => "config-damaged",
+            Self::ConfigMismatch => "config-mismatch",
+            Self::CheckpointDamaged => "checkpoint-damaged",
+            Self::KeyMismatch => "key-mismatch",
+            Self::RootMismatch => "root-mismatch",
+            Self::TileDamaged => "tile-damaged",
+            Self::BundleDamaged => "bundle-damaged",
+            Self::FrameDamaged => "frame-damaged",
+            Self::FramesMissing => "frames-missing",
+            Self::BodyDamaged => "body-damaged",
+            Self::Numbering => "numbering",
+            Self::EpochInvalid => "epoch-invalid",
+            Self::SealMismatch => "seal-mismatch",
+            Self::NotOpened => "not-opened",
+            Self::BlockInvalid => "block-invalid",
+            Self::UnitsMismatch => "units-mismatch",
+            Self::KeyLost => "key-lost",
+            Self::ErasureUnordered => "erasure-unordered",
+            Self::IndexMismatch => "index-mismatch",
+            Self::SurplusBytes => "surplus-bytes",
+            Self::Unclosed => "unclosed",
+            Self::Abandoned => "abandoned",
+            Self::Gap => "gap",
+            Self::IndexDamaged => "index-damaged",
+            Self::UnknownFile => "unknown-file",
+            Self::MoreFindings => "more-findings",
+        }
+    }
+
+    /// Whether it speaks against what the log says of its entries, and not of what became of their keys.
+    pub fn is_damage(self) -> bool {
+        self.severity() == Severity::Violation && !matches!(self, Self::KeyLost | Self::ErasureUnordered)
+    }
+
+    /// Whether it fails a verification.
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => Severity::Notice,
+            _ => Severity::Violation,
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The log is not what was written, or that could not be established.
+    Violation,
+    /// Worth knowing; nothing is amiss.
+    Notice,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Violation => "violation",
+            Severity::Notice => "notice",
+        })
+    }
+}
+
+/// One thing that a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// How grave.
+    pub severity: Severity,
+    /// The segment's file name.
+    pub segment: Option<String>,
+    /// Where in the segment, in bytes.
+    pub offset: Option<u64>,
+    /// The (first) frame.
+    pub frame: Option<u64>,
+    /// The first and last entry that it concerns.
+    pub entries: Option<(u64, u64)>,
+    /// What a person should know.
+    pub detail: String,
+    /// The last frame, where one finding stands for several.
+    pub last_frame: Option<u64>,
+}
+
+impl Finding {
+    pub(crate) fn new(kind: FindingKind, detail: impl Into<String>) -> Self {
+        Finding {
+            kind,
+            severity: kind.severity(),
+            segment: None,
+            offset: None,
+            frame: None,
+            entries: None,
+            detail: detail.into(),
+            last_frame: None,
+        }
+    }
+
+    /// That a segment, which `place` is in, ends before a frame does, or that no segment has it.
+    pub(crate) fn missing(place: Option<(SegmentName, u64)>, commitment: &Commitment) -> Self {
+        let detail = match place {
+            Some(_) => "the segment ends before the frame does",
+            None => "no segment has it",
+        };
+        let finding = Finding::new(FindingKind::FramesMissing, detail).frame(commitment.frame);
+        let finding = finding.entries(commitment.first_entry, commitment.entries);
+        place.into_iter().fold(finding, |finding, (segment, offset)| finding.at(segment, offset))
+    }
+
+    pub(crate) fn at(mut self, segment: impl fmt::Display, offset: u64) -> Self {
+        self.segment = Some(segment.to_string());
+        self.offset = Some(offset);
+        self
+    }
+
+    pub(crate) fn frame(mut self, frame: u64) -> Self {
+        self.frame = Some(frame);
+        self.last_frame = Some(frame);
+        self
+    }
+
+    pub(crate) fn entries(mut self, first: u64, count: u64) -> Self {
+        self.entries = count.checked_sub(1).map(|more| (first, first + more));
+        self
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.severity, self.kind)?;
+        if let Some(segment) = &self.segment {
+            write!(f, " in {segment}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " at offset {offset}")?;
+        }
+        match (self.frame, self.last_frame) {
+            (Some(first), Some(last)) if first != last => write!(f, ", frames {first} to {last}")?,
+            (Some(frame), _) => write!(f, ", frame {frame}")?,
+            _ => {}
+        }
+        if let Some((first, last)) = self.entries {
+            write!(f, ", entries {first} to {last}")?;
+        }
+        // Indented, so that no line of a name or a message passes for one of the report.
+        write!(f, ": {}", self.detail.replace('\n', "\n    "))
+    }
+}
+
+/// Findings as they come, in bounded memory: neighbours of one kind become one finding.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    left_out: u64,
+}
+
+impl Findings {
+    const MOST: usize = 10_000;
+
+    pub(crate) fn add(&mut self, finding: Finding) {
+        if let Some(last) = self.list.last_mut()
+            && last.kind == finding.kind
+            && last.segment == finding.segment
+            && last.detail == finding.detail
+            && last.last_frame.is_some()
+            && last.last_frame.map(|frame| frame + 1) == finding.frame
+        {
+            last.last_frame = finding.last_frame;
+            last.entries = match (last.entries, finding.entries) {
+                (Some((first, _)), Some((_, end))) => Some((first, end)),
+                (known, None) => known,
+                (None, known) => known,
+            };
+        } else if self.list.len() < Self::MOST {
+            self.list.push(finding);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Whether there is a violation of any other kind.
+    pub(crate) fn has_violation_besides(&self, kind: FindingKind) -> bool {
+        self.list.iter().any(|finding| finding.severity == Severity::Violation && finding.kind != kind)
+    }
+
+    /// All of them, in the order of frames.
+    pub(crate) fn finish(mut self) -> Vec<Finding> {
+        self.list.sort_by_key(|finding| (finding.frame.unwrap_or(u64::MAX), finding.kind));
+        let sorted = std::mem::take(&mut self.list);
+        sorted.into_iter().for_each(|finding| self.add(finding));
+        if self.left_out > 0 {
+            let detail = format!("{} more findings are not listed", self.left_out);
+            self.list.push(Finding::new(FindingKind::MoreFindings, detail));
+        }
+        self.list
+    }
+}

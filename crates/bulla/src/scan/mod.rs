@@ -1,0 +1,19 @@
+//! Reading: untrusted bytes become located frames, then verified ones, then opened blocks, then rows.
+//!
+//! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
+//! blocks are opened from it alone: nothing can be read that was not verified.
+
+pub(crate) mod checkpoint;
+pub(crate) mod erasures;
+pub(crate) mod events;
+pub mod finding;
+pub(crate) mod manifest;
+pub(crate) mod metered;
+pub(crate) mod open;
+pub(crate) mod pipeline;
+pub(crate) mod query;
+pub(crate) mod seals;
+pub(crate) mod sources;
+pub(crate) mod surplus;
+pub(crate) mod walk;
+pub(crate) mod withheld;

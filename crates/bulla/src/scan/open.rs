@@ -1,0 +1,333 @@
+//! From a located frame to its rows: digest, decryption, decoding, units.
+
+use crate::format::frame;
+use crate::format::groups::{Leaves, Members, decrypt, merge};
+use crate::format::sealed::LogIdentity;
+use crate::format::segment::SegmentName;
+use crate::scan::erasures::Erasures;
+use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::withheld::Withheld;
+use bulla_columns::{Decoder, Groups, Rows};
+use bulla_crypto::environment::{AesGcm, Cipher};
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::hashing::BulkHasher;
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::unit::SALT_LENGTH;
+use bulla_store::StoreFile;
+use bulla_store::{Error, Result};
+use std::mem::take;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A frame that was found where it should be. Its commitment is the tree's; its body is not trusted yet.
+#[derive(Clone)]
+pub(crate) struct Located {
+    pub(crate) commitment: Commitment,
+    pub(crate) segment: SegmentName,
+    pub(crate) file: Arc<dyn StoreFile>,
+    pub(crate) offset: u64,
+    /// The keys of its epoch, where they are at hand.
+    pub(crate) keys: Option<Arc<EpochKeys>>,
+    /// Whether they are not because the identity is no recipient of the epoch: not because that is damaged.
+    pub(crate) foreign: bool,
+}
+
+/// A frame whose body is what its commitment says.
+pub(crate) struct Verified<'a> {
+    frame: &'a Located,
+    body: Vec<u8>,
+}
+
+impl Verified<'_> {
+    pub(crate) fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+}
+
+/// Why a frame cannot be read: the finding that it makes.
+pub(crate) struct Unreadable {
+    pub(crate) kind: FindingKind,
+    pub(crate) detail: String,
+}
+
+impl Unreadable {
+    /// What it is in `frame`.
+    pub(crate) fn finding(self, frame: &Located) -> Finding {
+        let commitment = &frame.commitment;
+        let finding = Finding::new(self.kind, self.detail).at(frame.segment, frame.offset);
+        finding.frame(commitment.frame).entries(commitment.first_entry, commitment.entries)
+    }
+
+    /// The same for somebody who cannot go on without the frame.
+    pub(crate) fn error(self, frame: &Located) -> Error {
+        Error::tampered(format!("{}; `bulla verify` tells all", self.finding(frame)))
+    }
+}
+
+impl Located {
+    /// Reads the body and checks its digest.
+    ///
+    /// # Errors
+    /// The outer one where the file cannot be read, the inner one where the body is damaged.
+    pub(crate) fn verify(&self) -> Result<Result<Verified<'_>, Unreadable>> {
+        let damaged = |detail: &str| Unreadable { kind: FindingKind::BodyDamaged, detail: detail.to_owned() };
+        match frame::read_body(&*self.file, self.offset, &self.commitment) {
+            Ok(body) if sha256(&[&body]) == self.commitment.body_digest => {
+                Ok(Ok(Verified { frame: self, body }))
+            }
+            Ok(_) => Ok(Err(damaged("the body does not have the digest in its commitment"))),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Ok(Err(damaged("the segment ends inside the body")))
+            }
+            Err(error) => Err(Error::io(format!("reading {}", self.segment), error)),
+        }
+    }
+}
+
+/// A frame whose body is what its commitment says.
+///
+/// # Errors
+/// `Tampered` where it is not.
+pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
+    frame.verify()?.map_err(|unreadable| unreadable.error(frame))
+}
+
+/// The most bytes of memory that reading a frame may take, whatever is in its body.
+pub(crate) fn most_memory(commitment: &Commitment) -> u64 {
+    /// For each byte of content, and for any block. `docs/format-columns.md`, "Memory of a reader".
+    const TIMES: u64 = 24;
+    const MOST: u64 = 512 << 20;
+    // The body itself, ciphertexts of groups by themselves, and one of them as it is hashed or decrypted.
+    3 * commitment.body_length + (TIMES << commitment.content_log2).min(MOST)
+}
+
+/// Opens blocks one after the other, reusing its working memory.
+#[derive(Default)]
+pub(crate) struct BlockOpener {
+    decoder: Decoder,
+    /// As the units hash them: of entries in groups without their personal fields.
+    rows: Rows,
+    /// The personal rows of one group, and those of all that were opened, one after the other.
+    pieces: Rows,
+    personal: Vec<u8>,
+    /// With the personal fields of the groups that were opened, once that was asked for.
+    whole: Rows,
+    members: Members,
+    /// Of each group what opened it, if its personal fields are in `whole`, or else why they are not.
+    secrets: Vec<Result<GroupSecret, Withheld>>,
+    salts: Vec<u8>,
+    hasher: BulkHasher,
+    units: Vec<Hash>,
+}
+
+/// Which groups of a block to open.
+pub(crate) struct Opening<'a> {
+    pub(crate) keys: &'a dyn GroupKeys,
+    pub(crate) erasures: &'a Erasures<'a>,
+    /// Only those of the data subject with this number.
+    pub(crate) subject: Option<u64>,
+}
+
+impl Opening<'_> {
+    /// The secrets of groups, or why they are not there.
+    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Result<GroupSecret, Withheld>>> {
+        let erased = self.erasures.are_erased(groups);
+        let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
+        let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
+        let found = self.keys.secrets(place, &left)?;
+        let missing = left.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let missing = missing.map(|(group, _)| *group).collect::<Vec<_>>();
+        let mut why = match missing.is_empty() {
+            true => Vec::new(),
+            false => self.erasures.why(&missing, self.keys)?,
+        }
+        .into_iter();
+        let mut found = found.into_iter();
+        let outcome = |erased: bool| match erased {
+            true => Err(Withheld::Erased),
+            false => found.next().flatten().ok_or_else(|| why.next().unwrap_or(Withheld::NotGiven)),
+        };
+        Ok(erased.into_iter().map(outcome).collect())
+    }
+}
+
+impl BlockOpener {
+    /// Decrypts and decodes a block. Its groups are not opened.
+    pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<(), Unreadable> {
+        let commitment = &verified.frame.commitment;
+        assert_eq!(commitment.kind, FrameKind::Block, "only blocks are opened");
+        let mut body = verified.body;
+        let additional = commitment.additional_data();
+        AesGcm
+            .open(keys.body(), commitment.frame, &additional, &mut body)
+            .map_err(|_| invalid("the body does not decrypt under its epoch's key".to_owned()))?;
+        // Both are bounded by the commitment's own rules.
+        let entries = usize::try_from(commitment.entries).unwrap_or(usize::MAX);
+        self.decoder
+            .decode(&body, entries, 1 << commitment.content_log2, &mut self.rows)
+            .map_err(|error| invalid(format!("the block does not decode: {error}")))?;
+        let groups = self.decoder.groups();
+        self.members.fill(entries, groups.len(), |row| groups.of_row(row));
+        self.whole.clear();
+        self.secrets.clear();
+        self.secrets.resize(groups.len(), Err(Withheld::NotGiven));
+        Ok(())
+    }
+
+    /// Opens those groups of the block opened last whose keys are there.
+    ///
+    /// # Errors
+    /// The outer one where keys cannot be looked up, the inner one where a group is not what its block says.
+    pub(crate) fn open_groups(
+        &mut self,
+        commitment: &Commitment,
+        epoch: &EpochKeys,
+        opening: &Opening<'_>,
+    ) -> Result<Result<(), Unreadable>> {
+        let place = Place { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
+        let mut places = vec![None; if self.secrets.is_empty() { 0 } else { self.rows.len() }];
+        let mut left = self.decoder.left();
+        self.personal.clear();
+        let groups = self.decoder.groups();
+        let asked = |group: &usize| {
+            let subjects = groups.content(*group).subjects;
+            opening.subject.is_none_or(|subject| subjects.binary_search(&subject).is_ok())
+        };
+        let asked = (0..self.secrets.len()).filter(asked).collect::<Vec<_>>();
+        let sets = asked.iter().map(|&group| groups.content(group).subjects).collect::<Vec<_>>();
+        let secrets = opening.secrets(place, &sets)?;
+        for (group, secret) in asked.into_iter().zip(secrets) {
+            let secret = match secret {
+                Ok(secret) => secret,
+                withheld => {
+                    self.secrets[group] = withheld;
+                    continue;
+                }
+            };
+            let content = self.decoder.groups().content(group);
+            let (fields, rows) = (content.personal, self.members.of(group));
+            let text = match decrypt(&secret, &content) {
+                Ok(text) => text,
+                Err(detail) => return Ok(Err(invalid(detail.to_owned()))),
+            };
+            let BlockOpener { decoder, pieces, .. } = self;
+            if let Err(error) = decoder.decode_group(&text, rows.len(), fields, &mut left, pieces) {
+                return Ok(Err(invalid(format!("a group of the block does not decode: {error}"))));
+            }
+            for (&row, piece) in rows.iter().zip(self.pieces.iter()) {
+                places[row as usize] = Some(self.personal.len()..self.personal.len() + piece.len());
+                self.personal.extend_from_slice(piece);
+            }
+            self.secrets[group] = Ok(secret);
+        }
+        Ok(self.merge(&places))
+    }
+
+    /// Puts shared and personal fields together, of which each row has some where `places` says.
+    fn merge(&mut self, places: &[Option<Range<usize>>]) -> Result<(), Unreadable> {
+        self.whole.clear();
+        for (shared, place) in self.rows.iter().zip(places) {
+            let Some(place) = place else {
+                self.whole.push(|out| out.extend_from_slice(shared));
+                continue;
+            };
+            // Both were written by the decoder.
+            self.whole
+                .push(|out| merge(shared, &self.personal[place.clone()], out))
+                .map_err(|error| invalid(format!("an entry of a group: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the block opened last, with the personal fields of the groups that were opened.
+    pub(crate) fn rows(&self) -> &Rows {
+        if self.whole.len() == self.rows.len() && !self.secrets.is_empty() { &self.whole } else { &self.rows }
+    }
+
+    /// Why personal fields of a row are not in it, where its group was not opened. Of one that nobody asked for, that its
+    /// key was not given.
+    pub(crate) fn withheld(&self, row: usize) -> Option<Withheld> {
+        self.secrets[self.decoder.groups().of_row(row)?].as_ref().err().copied()
+    }
+
+    /// The rows of a group, ascending.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn rows_of(&self, group: usize) -> &[u32] {
+        self.members.of(group)
+    }
+
+    /// What opened a group, if it was opened.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn secret(&self, group: usize) -> Option<&GroupSecret> {
+        self.secrets[group].as_ref().ok()
+    }
+
+    /// The groups of the block opened last.
+    pub(crate) fn groups(&self) -> &Groups {
+        self.decoder.groups()
+    }
+
+    /// The rows as units hash them.
+    pub(crate) fn shared_rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The units of the block opened last, and their salts, which [`BlockOpener::check_units`] has derived.
+    pub(crate) fn units(&self, commitment: &Commitment) -> (Vec<Hash>, &[[u8; SALT_LENGTH]]) {
+        let mut units = Vec::with_capacity(self.salts.len() / SALT_LENGTH);
+        self.hash_units(commitment, &mut BulkHasher::default(), &mut units);
+        (units, self.salts.as_chunks().0)
+    }
+
+    fn hash_units(&self, commitment: &Commitment, hasher: &mut BulkHasher, units: &mut Vec<Hash>) {
+        let groups = self.decoder.groups();
+        let leaves = Leaves {
+            identity: LogIdentity { log: commitment.log_id, hash: commitment.hash },
+            first_entry: commitment.first_entry,
+            entries: self.rows.len(),
+            salts: &self.salts,
+            row: |row| &self.rows[row],
+            group: |row| groups.of_row(row),
+            members: &self.members,
+            groups,
+        };
+        leaves.hash(hasher, units);
+    }
+
+    /// Whether the units of the block opened last have the root in its commitment.
+    pub(crate) fn check_units(
+        &mut self,
+        commitment: &Commitment,
+        keys: &EpochKeys,
+    ) -> Result<(), Unreadable> {
+        let mismatch =
+            |detail: &str| Unreadable { kind: FindingKind::UnitsMismatch, detail: detail.to_owned() };
+        let units = self.rows.len() - self.members.len() + self.secrets.len();
+        if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
+            return Err(mismatch("the salts could not be derived"));
+        }
+        let (mut hasher, mut hashes) = (take(&mut self.hasher), take(&mut self.units));
+        self.hash_units(commitment, &mut hasher, &mut hashes);
+        let root = hasher.block_root(commitment.hash, &mut hashes);
+        (self.hasher, self.units) = (hasher, hashes);
+        match root == commitment.root && commitment.units == units as u64 {
+            true => Ok(()),
+            false => Err(mismatch("the block's entries do not have the root in its commitment")),
+        }
+    }
+}
+
+fn invalid(detail: String) -> Unreadable {
+    Unreadable { kind: FindingKind::BlockInvalid, detail }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod world;

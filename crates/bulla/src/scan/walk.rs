@@ -1,0 +1,506 @@
+//! The walk: every frame of a log in order, where it lies, and what its commitment really is.
+//!
+//! Three sources say what frame n's commitment is: the segment, the level-0 tile (its hash) and the entry bundle.
+//! Where one of them is damaged the other two outvote it, so the walk knows how long the damaged frame is, names
+//! it and its entries, and goes on behind it. What was chosen is hashed up to the root, which the signed
+//! checkpoint settles: no vote can smuggle a wrong leaf past that.
+//!
+//! Where bytes were added or removed, frames do not lie where the ones before them end: the walk then looks for the
+//! next sound head that the tree knows, and goes on there.
+
+mod epochs;
+mod orders;
+mod place;
+mod tail;
+
+use crate::format::config::{LogConfig, terms::Terms};
+use crate::format::event::{Event, MAX_EVENT};
+use crate::format::frame::{self, HEAD, Head};
+use crate::format::segment::{self, SegmentName};
+use crate::scan::finding::{Finding, FindingKind, Findings};
+use crate::scan::open::Located;
+use crate::scan::query::Query;
+use crate::scan::seals::Seals;
+use crate::scan::sources::{self, Chunk, Encoded};
+use crate::scan::surplus::Surplus;
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::recipients::Identity;
+use bulla_crypto::seal_chain::{Seal, SealChain};
+use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::commitment::{Commitment, FrameKind, LogId};
+use bulla_proof::hash::{Hash, HashId, sha256};
+use bulla_proof::tile::{TileBuilder, TileId};
+use bulla_proof::tree;
+use bulla_store::{Error, Result};
+use bulla_store::{Store, StoreFile};
+use orders::Orders;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
+const MOST_UNKNOWN: u64 = 1 << 16;
+
+/// The walk over one log.
+pub(crate) struct Walk<'a> {
+    store: &'a dyn Store,
+    config: &'a LogConfig,
+    identity: Option<Arc<dyn Identity>>,
+    seals: Seals,
+    size: u64,
+    segments: Vec<SegmentName>,
+    open: Option<Open>,
+    surplus: Vec<Surplus>,
+    /// Segments that are done with, and up to where frames were read from them.
+    read_to: Vec<(SegmentName, u64)>,
+    /// Those that explain a segment's end.
+    events: Vec<Event>,
+    /// The numbers of the data subjects that were erased.
+    erased: HashSet<u64>,
+    orders: Orders,
+    chunk: Chunk,
+    /// The indexes of the bundles that there are, once that is asked.
+    bundles: Option<Vec<u64>>,
+    tiles: TileBuilder,
+    /// Whether so much is unknown that the tree was not followed to its end.
+    broken: bool,
+    unknown: u64,
+    next: u64,
+    /// `None` where the frame before is not known.
+    next_entry: Option<u64>,
+    /// The id and the hash of the first frame, which all have.
+    log: Option<(LogId, HashId)>,
+    epoch: Option<Epoch>,
+    /// Whether another epoch may have begun since, unseen.
+    unsure_epoch: bool,
+    last: Option<Last>,
+    /// Frames of which nothing is known, to be told once it is known which entries they had.
+    lost: Option<Finding>,
+    /// Which `[log]` may follow the last epoch, and where the first epoch is that had the same one as that.
+    terms: Option<(Terms, Finding)>,
+    /// Whether an epoch may have begun since, or an event have allowed another `[log]`, unseen.
+    unsure_terms: bool,
+    /// That the frames have another id or hash than `bulla.toml`, which most often is edited then.
+    foreign: Option<Finding>,
+    /// How many epochs the identity opens, and to how many it is a stranger.
+    pub(crate) opened_epochs: u64,
+    pub(crate) foreign_epochs: u64,
+    /// Which entries count as lost.
+    pub(crate) asked: Query,
+    /// Entries of frames that are not there: as many as can be meant by what is asked.
+    pub(crate) lost_entries: u64,
+    pub(crate) findings: Findings,
+}
+
+/// A segment that is being read.
+struct Open {
+    index: usize,
+    name: SegmentName,
+    file: Arc<dyn StoreFile>,
+    length: u64,
+    /// Where the next frame should be.
+    offset: u64,
+    /// Where the body of the frame before begins: from there on the next one is looked for where it is not in place.
+    low: u64,
+    /// The first sound head from some offset on, as it was looked for last.
+    searched: Option<(u64, Option<Head>)>,
+}
+
+struct Epoch {
+    number: u64,
+    encoded: Encoded,
+    keys: Option<Arc<EpochKeys>>,
+    /// Whether the identity is found not to be a recipient.
+    foreign: bool,
+    /// The header's group and the seal of its frame, where that is sound, to compare copies with.
+    original: Option<(u64, Seal)>,
+    /// Whether the seal of its frame was told to be wrong.
+    seal_told: bool,
+}
+
+impl Epoch {
+    /// One of which nothing more is known than what it is.
+    fn new(number: u64, encoded: Encoded) -> Self {
+        Epoch { number, encoded, keys: None, foreign: false, original: None, seal_told: false }
+    }
+}
+
+/// The frame that was located last, if it is the one before the next.
+struct Last {
+    seal: Seal,
+    told: bool,
+    /// How to tell of its seal.
+    finding: Finding,
+}
+
+/// Where a frame lies that is not soundly where it should be.
+enum Place {
+    /// There all the same, damaged.
+    Here,
+    /// Further on.
+    Moved(Box<Head>),
+    /// Something else is in its place, up to this offset.
+    Gone(u64),
+}
+
+/// What follows the frames that the checkpoint covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tail {
+    pub(crate) frames: u64,
+    /// Where the first of them, or the first unread byte, is.
+    pub(crate) at: Option<(SegmentName, u64)>,
+    /// Bytes in them and after them.
+    pub(crate) bytes: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk over the frames that `checkpoint` covers.
+    pub(crate) fn new(
+        store: &'a dyn Store,
+        config: &'a LogConfig,
+        checkpoint: &Checkpoint,
+        identity: Option<Arc<dyn Identity>>,
+        chain: Option<SealChain>,
+    ) -> Result<Self> {
+        Ok(Walk {
+            store,
+            config,
+            identity,
+            seals: Seals::new(chain),
+            size: checkpoint.size,
+            segments: segment::list(store)?.0,
+            open: None,
+            surplus: Vec::new(),
+            read_to: Vec::new(),
+            events: Vec::new(),
+            erased: HashSet::new(),
+            orders: Orders::default(),
+            chunk: Chunk::default(),
+            bundles: None,
+            tiles: TileBuilder::new(),
+            broken: false,
+            unknown: 0,
+            next: 0,
+            next_entry: Some(0),
+            log: None,
+            epoch: None,
+            unsure_epoch: false,
+            last: None,
+            lost: None,
+            terms: None,
+            unsure_terms: false,
+            foreign: None,
+            opened_epochs: 0,
+            foreign_epochs: 0,
+            asked: Query::default(),
+            lost_entries: 0,
+            findings: Findings::default(),
+        })
+    }
+
+    /// Bytes in all segments.
+    pub(crate) fn total_bytes(&self) -> Result<u64> {
+        let lengths =
+            self.segments.iter().map(|name| open_segment(self.store, *name).map(|(_, length)| length));
+        lengths.sum()
+    }
+
+    /// The numbers of the data subjects that were erased, as the events say that it has passed.
+    pub(crate) fn take_erased(&mut self) -> HashSet<u64> {
+        std::mem::take(&mut self.erased)
+    }
+
+    /// The next frame that is where it should be; `None` after the last one that the checkpoint covers.
+    /// Frames that are missing or damaged are told as findings and passed over.
+    pub(crate) fn next(&mut self) -> Result<Option<Located>> {
+        while self.next < self.size {
+            if let Some(located) = self.step()? {
+                return Ok(Some(located));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One frame: locates it, settles its commitment, and moves on.
+    fn step(&mut self) -> Result<Option<Located>> {
+        let frame = self.next;
+        if !self.chunk.covers(frame) {
+            self.chunk = Chunk::load(self.store, frame, self.size)?;
+        }
+        self.seek(frame)?;
+        let mut head = self.read_head()?;
+        let mut settled = self.settle(frame, head.as_ref().ok().and_then(Option::as_ref));
+        let mut gone = None;
+        let sound = |head: &Head| head.commitment.frame == frame && Some(&head.encoded) == settled.as_ref();
+        if !matches!(&head, Ok(Some(head)) if sound(head)) {
+            match self.place(frame, settled.as_ref())? {
+                Place::Here => {}
+                Place::Moved(found) => {
+                    self.pass_to(found.offset);
+                    settled = self.settle(frame, Some(&found));
+                    head = Ok(Some(*found));
+                }
+                Place::Gone(end) => gone = Some(end),
+            }
+        }
+        let Some(encoded) = settled else {
+            self.lose(frame)?;
+            return Ok(None);
+        };
+        self.next += 1;
+        self.push_leaf(tree::leaf_hash(&encoded))?;
+        let Ok(commitment) = Commitment::decode(&encoded) else {
+            self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
+            self.unsure_terms = true;
+            self.forget(1);
+            return Ok(None);
+        };
+        self.tell_lost(Some(commitment.first_entry));
+        if commitment.kind == FrameKind::Epoch {
+            self.epoch = Some(Epoch::new(frame, encoded));
+            self.unsure_epoch = false;
+        }
+        let located = match gone {
+            None => self.locate(frame, commitment.clone(), &encoded, head)?,
+            Some(end) => {
+                let detail = "something else is in its place".to_owned();
+                self.miss(&commitment, end, |finding| Finding { detail, ..finding });
+                None
+            }
+        };
+        self.check_numbering(frame, &commitment);
+        if let Some(located) = &located {
+            self.look_inside(located)?;
+        }
+        Ok(located.map(|located| self.with_keys(located)))
+    }
+
+    /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
+    fn settle(&self, frame: u64, head: Option<&Head>) -> Option<Encoded> {
+        let own = head.filter(|head| head.commitment.frame == frame).map(|head| head.encoded);
+        let entry = self.chunk.entry(frame);
+        let leaf = self.chunk.leaf(frame);
+        let agrees = |encoded: &Encoded| leaf == Some(tree::leaf_hash(encoded));
+        own.filter(|own| entry.as_ref() == Some(own) || agrees(own))
+            .or(self.chunk.agreed(frame))
+            .or(own)
+            .or(entry)
+    }
+
+    /// No source tells what `frame` was. Goes on at the next one that some source knows.
+    fn lose(&mut self, frame: u64) -> Result<()> {
+        let leaf = self.chunk.leaf(frame);
+        let found = self.find_sound(frame + 1)?;
+        let next = match leaf {
+            Some(_) => frame + 1,
+            None => self.next_known(frame, found.as_ref())?,
+        };
+        let lost = self.lost.get_or_insert_with(|| {
+            let detail = "neither the segment nor the tree tells what it was";
+            let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
+            finding.entries = self.next_entry.map(|entry| (entry, entry));
+            match &self.open {
+                Some(open) => finding.at(open.name, open.offset),
+                None => finding,
+            }
+        });
+        lost.last_frame = Some(next - 1);
+        if let Some(open) = &mut self.open {
+            open.offset = found.map_or(open.length, |head| head.offset);
+        }
+        self.unknown += next - frame;
+        self.broken |= self.unknown > MOST_UNKNOWN;
+        for _ in frame..if self.broken { frame } else { next } {
+            self.push_leaf(leaf.unwrap_or(Hash::ZERO))?;
+        }
+        self.forget(next - frame);
+        self.next_entry = None;
+        self.unsure_epoch = true;
+        self.unsure_terms = true;
+        self.next = next;
+        Ok(())
+    }
+
+    /// Tells of the frames of which nothing is known, now that it is known which entry comes after them.
+    fn tell_lost(&mut self, next_entry: Option<u64>) {
+        let Some(mut lost) = self.lost.take() else { return };
+        let first = lost.entries.take().map(|(first, _)| first);
+        if let Some((first, next)) = first.zip(next_entry).filter(|(first, next)| first < next) {
+            lost = lost.entries(first, next - first);
+            self.count_lost(first, next - first);
+        }
+        self.add(lost);
+    }
+
+    /// A frame is known and not there; the segment goes on at `end`.
+    fn miss(&mut self, commitment: &Commitment, end: u64, told: impl FnOnce(Finding) -> Finding) {
+        let place = self.open.as_ref().map(|open| (open.name, open.offset));
+        self.open.iter_mut().for_each(|open| open.offset = end);
+        self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
+        if self.asked.admits(commitment) {
+            self.count_lost(commitment.first_entry, commitment.entries);
+        }
+        self.forget(1);
+        self.add(told(Finding::missing(place, commitment)));
+    }
+
+    fn count_lost(&mut self, first: u64, count: u64) {
+        self.lost_entries += self.asked.clip(first, count).map_or(0, |(first, last)| last - first + 1);
+    }
+
+    /// Passes frames whose seals are not known.
+    fn forget(&mut self, frames: u64) {
+        self.seals.pass(frames);
+        self.last = None;
+    }
+
+    /// Checks that the settled frame is where the segment has to have it, and passes it.
+    fn locate(
+        &mut self,
+        frame: u64,
+        commitment: Commitment,
+        encoded: &Encoded,
+        head: Result<Option<Head>, String>,
+    ) -> Result<Option<Located>> {
+        let end = |offset: u64| offset.saturating_add(frame::frame_length(&commitment));
+        let Some(open) = self.open.as_mut().filter(|open| end(open.offset) <= open.length) else {
+            let rest = self.open.as_ref().map_or(0, |open| open.length);
+            self.miss(&commitment, rest, |finding| finding);
+            return Ok(None);
+        };
+        let offset = open.offset;
+        open.low = offset + HEAD as u64;
+        open.offset = end(offset);
+        let (name, file) = (open.name, open.file.clone());
+        let told = |kind, detail: &str| {
+            let finding = Finding::new(kind, detail).at(name, offset).frame(frame);
+            finding.entries(commitment.first_entry, commitment.entries)
+        };
+        let seal = frame::read_seal(&*file, end(offset)).map_err(|error| failed(name, error))?;
+        let mut wrong_seal = told(FindingKind::SealMismatch, "its seal does not hold");
+        let (group, damage) = match &head {
+            Ok(Some(head)) if head.encoded == *encoded => (Some(head.group), None),
+            Ok(_) => (None, Some("its commitment is not the one in the tree")),
+            Err(reason) => (None, Some(reason.as_str())),
+        };
+        let mut seal_told = false;
+        match damage {
+            Some(damage) => {
+                self.add(told(FindingKind::FrameDamaged, damage));
+                // Its group is not known: its own number is as good a guess as any.
+                self.seals.check(&[frame], encoded, seal);
+            }
+            None => {
+                seal_told = !self.seals.check(group.as_slice(), encoded, seal);
+                if seal_told {
+                    self.add(wrong_seal.clone());
+                }
+            }
+        }
+        if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.number == frame) {
+            epoch.original = group.map(|group| (group, seal));
+            epoch.seal_told = seal_told;
+        }
+        wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
+        let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
+        let located = Located { commitment, segment: name, file, offset, keys: None, foreign: false };
+        if located.commitment.kind == FrameKind::Epoch {
+            self.begin_epoch(&located, last)?;
+        }
+        Ok(Some(located))
+    }
+
+    /// Checks the numbers of a settled commitment against those before it.
+    fn check_numbering(&mut self, frame: u64, commitment: &Commitment) {
+        let epoch = self.epoch.as_ref().filter(|_| !self.unsure_epoch).map(|epoch| epoch.number);
+        let (log, hash) = *self.log.get_or_insert((commitment.log_id, commitment.hash));
+        let wrong = if commitment.frame != frame {
+            Some("the frame's number is not its place in the tree")
+        } else if self.next_entry.is_some_and(|next| next != commitment.first_entry) {
+            Some("its entries do not follow those of the frame before it")
+        } else if commitment.kind != FrameKind::Epoch && epoch.is_some_and(|epoch| epoch != commitment.epoch)
+        {
+            Some("it belongs to another epoch than the frames around it")
+        } else if commitment.log_id != log {
+            Some("it belongs to another log")
+        } else if commitment.hash != hash && commitment.hash != self.config.hash {
+            Some("its hash is not the log's")
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            let finding = Finding::new(FindingKind::Numbering, wrong).frame(frame);
+            self.add(finding.entries(commitment.first_entry, commitment.entries));
+        }
+        if (log, hash) != (self.config.id, self.config.hash) && self.foreign.is_none() {
+            let detail = "the log's frames have another id or hash than bulla.toml";
+            self.foreign = Some(Finding::new(FindingKind::ConfigMismatch, detail).frame(frame));
+        }
+        self.next_entry = Some(commitment.first_entry.saturating_add(commitment.entries));
+    }
+
+    /// Keeps what events tell, and tells of gaps.
+    fn look_inside(&mut self, located: &Located) -> Result<()> {
+        let Located { commitment, segment, offset, .. } = located;
+        match commitment.kind {
+            FrameKind::Event if commitment.body_length <= MAX_EVENT => {
+                let body = frame::read_body(&*located.file, *offset, commitment);
+                let body = body.map_err(|error| failed(*segment, error))?;
+                // A damaged one explains nothing.
+                match Event::decode(&body) {
+                    _ if sha256(&[&body]) != commitment.body_digest => self.unsure_terms = true,
+                    Ok(event) => {
+                        self.take_event(&event);
+                        match event {
+                            Event::Erased { numbers, order, .. } => {
+                                if let Some(wrong) = self.orders.objection(self.config, &numbers, &order) {
+                                    let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
+                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
+                                }
+                                self.erased.extend(numbers);
+                            }
+                            event => self.events.push(event),
+                        }
+                    }
+                    Err(_) => {}
+                }
+            }
+            FrameKind::Gap => {
+                let detail = format!("{} entries were lost before they could be sealed", commitment.entries);
+                let finding =
+                    Finding::new(FindingKind::Gap, detail).at(segment, *offset).frame(commitment.frame);
+                self.add(finding.entries(commitment.first_entry, commitment.entries));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn push_leaf(&mut self, leaf: Hash) -> Result<()> {
+        if self.broken {
+            return Ok(());
+        }
+        let mut full = Vec::new();
+        self.tiles.push(leaf, &mut |id, hashes| full.push((id, hashes.to_vec())));
+        full.into_iter().try_for_each(|(id, hashes)| self.check_tile(id, &hashes))
+    }
+
+    fn check_tile(&mut self, id: TileId, hashes: &[Hash]) -> Result<()> {
+        sources::check_tile(self.store, id, hashes, &mut self.findings)
+    }
+
+    fn add(&mut self, finding: Finding) {
+        self.findings.add(finding);
+    }
+}
+
+pub(crate) fn open_segment(store: &dyn Store, name: SegmentName) -> Result<(Arc<dyn StoreFile>, u64)> {
+    let path = name.path();
+    let file =
+        store.open(&path).map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
+    let length = file.length().map_err(|error| failed(name, error))?;
+    Ok((Arc::from(file), length))
+}
+
+pub(crate) fn failed(name: SegmentName, error: std::io::Error) -> Error {
+    Error::io(format!("reading {}", name.path()), error)
+}

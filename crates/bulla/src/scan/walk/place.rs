@@ -1,0 +1,189 @@
+//! Where frames lie: segments, what is left over between frames, and what is found again behind damage.
+
+use super::{Open, Place, Walk, failed, open_segment};
+use crate::format::frame::{self, Head, ReadError};
+use crate::format::segment::SegmentName;
+use crate::scan::sources::{self, Encoded};
+use crate::scan::surplus::Surplus;
+use bulla_proof::commitment::Commitment;
+use bulla_proof::tile::FULL_WIDTH;
+use bulla_proof::tree;
+use bulla_store::Result;
+use bulla_store::StoreFile;
+
+impl Walk<'_> {
+    /// Opens the segment that must hold `frame`, unless it is open.
+    pub(super) fn seek(&mut self, frame: u64) -> Result<()> {
+        loop {
+            let index = self.segments.partition_point(|name| name.first <= frame).checked_sub(1);
+            let current = self.open.as_ref().map(|open| open.index);
+            let Some(index) = index.filter(|&index| Some(index) != current) else { return Ok(()) };
+            let name = self.segments[index];
+            let (file, length) = open_segment(self.store, name)?;
+            let next = Open { index, name, file, length, offset: 0, low: 0, searched: None };
+            if self.is_intruder(&next, frame)? {
+                self.segments.remove(index);
+                if length > 0 {
+                    self.surplus.push(Surplus { name, offset: 0, length });
+                }
+                continue;
+            }
+            self.leave(index)?;
+            self.open = Some(next);
+            return self.skip_copy(frame);
+        }
+    }
+
+    /// Whether a segment holds nothing that its name says, while another one before it has the frame.
+    pub(super) fn is_intruder(&self, next: &Open, frame: u64) -> Result<bool> {
+        let here = match &self.open {
+            Some(open) => match frame::read_head(&*open.file, open.offset, open.length) {
+                Ok(head) => head.commitment.frame == frame && self.is_in_tree(&head),
+                Err(_) => false,
+            },
+            None => false,
+        };
+        let passed = self.open.as_ref().map_or(0, |open| open.index + 1);
+        if !here && passed == next.index {
+            return Ok(false);
+        }
+        let plausible = |name: SegmentName, file: &dyn StoreFile, length: u64| {
+            let wanted =
+                |head: &Head| head.commitment.frame >= name.first.max(frame) && self.is_in_tree(head);
+            frame::find(file, 0, length, wanted).map_err(|error| failed(name, error))
+        };
+        if plausible(next.name, &*next.file, next.length)?.is_some() {
+            return Ok(false);
+        }
+        if here {
+            return Ok(true);
+        }
+        for &name in &self.segments[passed..next.index] {
+            let (file, length) = open_segment(self.store, name)?;
+            if plausible(name, &*file, length)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the tree's files say what a head says, or, where they are of other frames, it is of the same log.
+    pub(super) fn is_in_tree(&self, head: &Head) -> bool {
+        let frame = head.commitment.frame;
+        match (self.chunk.entry(frame), self.chunk.leaf(frame)) {
+            (None, None) => head.commitment.log_id == self.log.map_or(self.config.id, |(log, _)| log),
+            (entry, leaf) => entry == Some(head.encoded) || leaf == Some(tree::leaf_hash(&head.encoded)),
+        }
+    }
+
+    /// Closes the current segment; what is left of it, and segments of which nothing counts, are surplus.
+    pub(super) fn leave(&mut self, index: usize) -> Result<()> {
+        let passed = self.open.take().map_or(0, |open| {
+            if open.offset < open.length {
+                let Open { name, offset, length, .. } = open;
+                self.surplus.push(Surplus { name, offset, length: length - offset });
+            }
+            self.read_to.push((open.name, open.offset));
+            open.index + 1
+        });
+        for &name in &self.segments[passed..index] {
+            let (_, length) = open_segment(self.store, name)?;
+            if length > 0 {
+                self.surplus.push(Surplus { name, offset: 0, length });
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves in the segment to where a frame was found again; what is passed is surplus.
+    pub(super) fn pass_to(&mut self, offset: u64) {
+        if let Some(open) = &mut self.open {
+            let passed = offset.checked_sub(open.offset).filter(|&length| length > 0);
+            let (name, from) = (open.name, open.offset);
+            self.surplus.extend(passed.map(|length| Surplus { name, offset: from, length }));
+            open.offset = offset;
+        }
+    }
+
+    /// What stands where the next frame should be: a head, something unsound (and why), or nothing at all.
+    pub(super) fn read_head(&self) -> Result<Result<Option<Head>, String>> {
+        let Some(open) = &self.open else { return Ok(Ok(None)) };
+        if open.offset >= open.length {
+            return Ok(Ok(None));
+        }
+        match frame::read_head(&*open.file, open.offset, open.length) {
+            Ok(head) => Ok(Ok(Some(head))),
+            Err(ReadError::Frame(error)) => Ok(Err(error.to_string())),
+            Err(ReadError::Io(error)) => Err(failed(open.name, error)),
+        }
+    }
+
+    /// Where a frame is that is not soundly where it should be.
+    pub(super) fn place(&mut self, frame: u64, settled: Option<&Encoded>) -> Result<Place> {
+        let found = self.find_sound(frame)?;
+        let (Some(open), Some(found)) = (&self.open, found) else { return Ok(Place::Here) };
+        if found.commitment.frame == frame {
+            let same = settled.is_none_or(|settled| *settled == found.encoded || self.is_in_tree(&found));
+            return Ok(if same { Place::Moved(Box::new(found)) } else { Place::Here });
+        }
+        let Some(settled) = settled else { return Ok(Place::Here) };
+        // In place where it and the frames after it come to just the bytes up to the next sound one.
+        let length =
+            |encoded: &Encoded| Commitment::decode(encoded).ok().map(|one| frame::frame_length(&one));
+        let mut others = (frame + 1..found.commitment.frame).map(|other| self.chunk.entry(other));
+        let span = others.try_fold(length(settled), |span, other| {
+            other.map(|other| span.zip(length(&other)).and_then(|(a, b)| a.checked_add(b)))
+        });
+        let between = found.offset.checked_sub(open.offset);
+        let fits = match span {
+            Some(Some(span)) => Some(span) == between,
+            _ => length(settled).zip(between).is_some_and(|(length, between)| length <= between),
+        };
+        Ok(if fits { Place::Here } else { Place::Gone(found.offset) })
+    }
+
+    /// The next sound head in the segment, from within the frame before on, that is of `frame` or a later one and that the tree knows.
+    pub(super) fn find_sound(&mut self, frame: u64) -> Result<Option<Head>> {
+        let Some(open) = &self.open else { return Ok(None) };
+        let mut from = open.low;
+        match &open.searched {
+            Some((searched, None)) if *searched <= from => return Ok(None),
+            Some((searched, Some(head))) if *searched <= from && head.offset >= from => {
+                if head.commitment.frame >= frame {
+                    return Ok(Some(head.clone()));
+                }
+                from = head.offset + 1;
+            }
+            _ => {}
+        }
+        let (name, length) = (open.name, open.length);
+        let wanted = |head: &Head| {
+            let number = head.commitment.frame;
+            (frame..self.size).contains(&number) && head.end() <= length && self.is_in_tree(head)
+        };
+        let found = frame::find(&*open.file, from, length, wanted).map_err(|error| failed(name, error))?;
+        let head = match found.map(|offset| frame::read_head(&*open.file, offset, length)) {
+            Some(Ok(head)) => Some(head),
+            Some(Err(ReadError::Io(error))) => return Err(failed(name, error)),
+            Some(Err(ReadError::Frame(_))) | None => None,
+        };
+        self.open.iter_mut().for_each(|open| open.searched = Some((open.low, head.clone())));
+        Ok(head)
+    }
+
+    /// The first frame after `frame` of which a segment or a bundle may tell something.
+    pub(super) fn next_known(&mut self, frame: u64, found: Option<&Head>) -> Result<u64> {
+        if self.bundles.is_none() {
+            self.bundles = Some(sources::bundles(self.store)?);
+        }
+        let bundles = self.bundles.as_deref().unwrap_or_default();
+        let width = u64::from(FULL_WIDTH);
+        let in_chunk = self.chunk.entry(frame + 1).map(|_| frame + 1);
+        let bundle = bundles.get(bundles.partition_point(|index| *index <= frame / width));
+        let bundle = bundle.map(|index| index.saturating_mul(width));
+        let segment = self.segments.get(self.segments.partition_point(|name| name.first <= frame));
+        let segment = segment.map(|name| name.first);
+        let head = found.map(|head| head.commitment.frame);
+        Ok([in_chunk, bundle, segment, head].into_iter().flatten().fold(self.size, u64::min))
+    }
+}

@@ -1,0 +1,89 @@
+//! The end of the walk: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
+
+use super::{Tail, Walk, open_segment};
+use crate::format::event::{Event, MAX_EVENT};
+use crate::format::frame;
+use crate::scan::finding::{Finding, FindingKind};
+use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
+use bulla_store::Result;
+
+impl Walk<'_> {
+    /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
+    pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
+        self.tell_lost(None);
+        if !self.broken {
+            for (id, hashes) in self.tiles.partials() {
+                self.check_tile(id, &hashes)?;
+            }
+        }
+        if self.broken || self.tiles.root() != root {
+            let detail = "the frames do not have the root that the checkpoint signs";
+            self.add(Finding::new(FindingKind::RootMismatch, detail));
+        }
+        self.check_config();
+        let covered = self.surplus.len();
+        self.read_to.extend(self.open.as_ref().map(|open| (open.name, open.offset)));
+        self.contradict_events();
+        let settled = self.events.len();
+        let mut tail = self.walk_tail()?;
+        for (index, surplus) in std::mem::take(&mut self.surplus).into_iter().enumerate() {
+            if index >= covered && !surplus.is_explained(&self.events) {
+                // Left by the frames beyond the checkpoint, whose events are still to come.
+                tail.at.get_or_insert((surplus.name, surplus.offset));
+                tail.bytes += surplus.length;
+                continue;
+            }
+            // An event beyond the checkpoint is nobody's yet: it explains nothing below.
+            let events = if index < covered { &self.events[..settled] } else { &self.events[..] };
+            let finding = surplus.finding(self.store, events)?;
+            self.add(finding);
+        }
+        Ok(tail)
+    }
+
+    /// Where an event says that a segment's end counts for nothing, no frame may have been read from there: the
+    /// segment that has them is gone.
+    fn contradict_events(&mut self) {
+        for (segment, offset) in self.events.iter().filter_map(Event::explains) {
+            let read = self.read_to.iter().find(|(name, _)| name.to_string() == segment);
+            if read.is_some_and(|(_, to)| *to > offset) {
+                let detail = "frames were found only in bytes that count for nothing by an event of the log: the \
+                              segment that took their place is missing";
+                self.findings.add(Finding::new(FindingKind::SurplusBytes, detail).at(segment, offset));
+            }
+        }
+    }
+
+    /// Counts what follows the frames that the checkpoint covers, as far as it looks sound.
+    pub(super) fn walk_tail(&mut self) -> Result<Tail> {
+        let mut tail = Tail::default();
+        loop {
+            self.seek(self.next)?;
+            let Some(Some(head)) = self.read_head()?.ok() else { break };
+            let Some(open) = self.open.as_mut().filter(|_| head.commitment.frame == self.next) else { break };
+            tail.at.get_or_insert((open.name, open.offset));
+            tail.frames += 1;
+            tail.bytes += head.length();
+            open.offset = head.end();
+            if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
+                let body = frame::read_body(&*open.file, head.offset, &head.commitment);
+                self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));
+            }
+            self.next += 1;
+        }
+        let open = self.open.take();
+        if let Some(open) = open.as_ref().filter(|open| open.offset < open.length) {
+            tail.at.get_or_insert((open.name, open.offset));
+            tail.bytes += open.length - open.offset;
+        }
+        for &name in &self.segments[open.map_or(0, |open| open.index + 1)..] {
+            let (_, length) = open_segment(self.store, name)?;
+            if length > 0 {
+                tail.at.get_or_insert((name, 0));
+                tail.bytes += length;
+            }
+        }
+        Ok(tail)
+    }
+}

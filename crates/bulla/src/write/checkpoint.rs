@@ -1,0 +1,246 @@
+//! The checkpointer: makes what is durable provable, and publishes it signed.
+//!
+//! Order, each step durable before the next: tiles and bundles, their directories, the seal state, `checkpoint`.
+//! Steps that failed are repeated by the next call; none of them is ever undone.
+//!
+//! See C2SP tlog-tiles and tlog-checkpoint.
+
+use crate::format::config::{LogConfig, terms::Terms};
+use crate::keys::seal_state::SealState;
+use crate::write::commit::Durable;
+use bulla_crypto::group::Subjects;
+use bulla_crypto::seal_chain::SealChain;
+use bulla_crypto::signing::SigningKey;
+use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
+use bulla_proof::hash::Hash;
+use bulla_proof::tile::{self, TileBuilder, TileId};
+use bulla_proof::tree;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The name of the checkpoint's file.
+pub(crate) const FILE: &str = "checkpoint";
+
+/// See the module.
+pub(crate) struct Checkpointer {
+    log: Arc<dyn Store>,
+    keys: Arc<dyn Store>,
+    config: Arc<LogConfig>,
+    signing: SigningKey,
+    /// Of a log with erasure.
+    subjects: Option<Arc<dyn Subjects>>,
+    /// Whether all erasures of the log were carried out by those: not before a log was opened.
+    followed: bool,
+    tiles: TileBuilder,
+    /// The entry bundle that is not full yet.
+    bundle: Vec<u8>,
+    /// Full tiles and bundles that are not written yet.
+    full: Vec<(String, Vec<u8>)>,
+    /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
+    superseded: Vec<String>,
+    directories: HashSet<String>,
+    /// The seal chain after the last frame of the tree, and which `[log]` may follow, where the tree has grown.
+    ahead: Option<(SealChain, Terms)>,
+    published: u64,
+    /// Which `[log]` may follow what is published.
+    terms: Terms,
+}
+
+impl Checkpointer {
+    /// A checkpointer of a tree that was published up to what `tiles` and `bundle` hold.
+    pub(crate) fn new(
+        log: Arc<dyn Store>,
+        keys: Arc<dyn Store>,
+        config: Arc<LogConfig>,
+        signing: SigningKey,
+        subjects: Option<Arc<dyn Subjects>>,
+        (tiles, bundle): (TileBuilder, Vec<u8>),
+    ) -> Self {
+        let (published, terms) = (tiles.size(), Terms::of(config.digest));
+        Checkpointer {
+            log,
+            keys,
+            config,
+            signing,
+            subjects,
+            followed: false,
+            tiles,
+            bundle,
+            full: Vec::new(),
+            superseded: Vec::new(),
+            directories: HashSet::new(),
+            ahead: None,
+            published,
+            terms,
+        }
+    }
+
+    /// The number of frames that the published checkpoint covers.
+    pub(crate) fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Whether the published checkpoint covers what allows an epoch with another `[log]`, this one.
+    pub(crate) fn allows(&self, digest: Hash) -> bool {
+        self.terms.next == digest
+    }
+
+    /// All erasures of the log were carried out, and are from now on.
+    pub(crate) fn follow(&mut self) {
+        self.followed = true;
+    }
+
+    /// Adds durable frames to the tree.
+    pub(crate) fn add(&mut self, durable: Durable) {
+        let Durable { commitments, chain, terms } = durable;
+        for commitment in &commitments {
+            tile::push_bundle_entry(&mut self.bundle, commitment);
+            let full = &mut self.full;
+            self.tiles.push(tree::leaf_hash(commitment), &mut |id, hashes| {
+                full.push((id.path(), tile::encode_tile(hashes)));
+            });
+            if tile::partial_width(self.tiles.size()) == 0 {
+                let index = self.tiles.size() / u64::from(tile::FULL_WIDTH) - 1;
+                let path = tile::entries_path(index, tile::FULL_WIDTH);
+                self.full.push((path, std::mem::take(&mut self.bundle)));
+            }
+        }
+        assert_eq!(
+            chain.next_frame(),
+            self.tiles.size(),
+            "the seal chain and the tree cover the same frames"
+        );
+        self.ahead = Some((chain, terms));
+    }
+
+    /// Publishes a checkpoint over all that was added.
+    /// Returns whether there was anything new.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
+    pub(crate) fn publish(&mut self) -> Result<bool> {
+        let size = self.tiles.size();
+        let Some((chain, terms)) = self.ahead.clone() else { return Ok(false) };
+        while let Some((path, content)) = self.full.last() {
+            self.write(&path.clone(), &content.clone())?;
+            self.superseded.extend(self.full.pop().map(|(path, _)| path));
+        }
+        for (id, hashes) in self.tiles.partials() {
+            self.write(&id.path(), &tile::encode_tile(&hashes))?;
+        }
+        let width = tile::partial_width(size);
+        if width > 0 {
+            let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
+            let bundle = self.bundle.clone();
+            self.write(&path, &bundle)?;
+        }
+        let root = self.tiles.root();
+        let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
+        if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
+            subjects.signs(size)?;
+        }
+        SealState { log: self.config.id, terms, chain, root, subjects }.save(&*self.keys)?;
+        self.sign(size, root)?;
+        (self.published, self.terms) = (size, terms);
+        self.ahead = None;
+        self.remove_superseded();
+        Ok(true)
+    }
+
+    /// Signs and publishes the tree head.
+    fn sign(&self, size: u64, root: Hash) -> Result<()> {
+        let note = signed_note(&self.config.origin, size, root, &self.signing);
+        let written = bulla_store::replace(&*self.log, FILE, note.as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", self.log.describe(FILE)), error))
+    }
+
+    /// Writes a tile or bundle durably, with the directories above it.
+    fn write(&mut self, path: &str, content: &[u8]) -> Result<()> {
+        let failed = |path: &str, error| Error::io(format!("writing {}", self.log.describe(path)), error);
+        let directory = bulla_store::path::parent(path);
+        if !self.directories.contains(directory) {
+            self.log.create_directory(directory).map_err(|error| failed(directory, error))?;
+            let mut above = directory;
+            while !above.is_empty() {
+                above = bulla_store::path::parent(above);
+                self.log.sync_directory(above).map_err(|error| failed(above, error))?;
+            }
+            self.directories.insert(directory.to_owned());
+        }
+        bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
+    }
+
+    /// Removes partial tiles whose full one is published. What cannot be removed harms nobody.
+    fn remove_superseded(&mut self) {
+        for path in self.superseded.drain(..) {
+            let directory = format!("{path}.p");
+            for item in self.log.list(&directory).unwrap_or_default() {
+                // Nothing else is the log's to remove: who controls the storage may have put a link to another
+                // directory here.
+                let path = format!("{directory}/{}", item.name);
+                if tile::parse_path(&path).is_some() {
+                    let _ = self.log.remove(&path);
+                }
+            }
+            let _ = self.log.remove_directory(&directory);
+            self.directories.remove(&directory);
+        }
+    }
+}
+
+/// A checkpoint as a signed note.
+pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey) -> String {
+    let checkpoint = Checkpoint { origin: origin.to_owned(), size, root, extensions: Vec::new() };
+    sign_checkpoint(&checkpoint, key.verifier(), |text| key.sign(text))
+}
+
+/// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
+///
+/// # Errors
+/// `Tampered` where a file is missing or does not hash to the checkpoint's root.
+pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
+    let size = checkpoint.size;
+    let read = |path: String| -> Result<Vec<u8>> {
+        let missing =
+            |error| Error::tampered(format!("{}: {error}; run `bulla verify`", log.describe(&path)));
+        bulla_store::read_small(log, &path, 1 << 20).map_err(missing)
+    };
+    let damaged =
+        |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));
+    let mut levels = Vec::new();
+    for level in 0.. {
+        let at_level = size >> (8 * u32::from(level));
+        if at_level == 0 {
+            break;
+        }
+        let width = tile::partial_width(at_level);
+        levels.push(match width {
+            0 => Vec::new(),
+            _ => {
+                let id = TileId { level, index: at_level / u64::from(tile::FULL_WIDTH), width };
+                tile::parse_tile(&read(id.path())?, width).map_err(|_| damaged(&log.describe(&id.path())))?
+            }
+        });
+        if level == 7 {
+            break;
+        }
+    }
+    let tiles = TileBuilder::resume(size, levels).ok_or_else(|| damaged("a tile"))?;
+    if tiles.root() != checkpoint.root {
+        return Err(damaged(&format!("a tile in {}", log.describe("tile"))));
+    }
+    let width = tile::partial_width(size);
+    if width == 0 {
+        return Ok((tiles, Vec::new()));
+    }
+    let path = tile::entries_path(size / u64::from(tile::FULL_WIDTH), width);
+    let bundle = read(path.clone())?;
+    let entries = tile::parse_bundle(&bundle, width).map_err(|_| damaged(&log.describe(&path)))?;
+    let leaves = entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>();
+    if tiles.level(0) != leaves {
+        return Err(damaged(&log.describe(&path)));
+    }
+    Ok((tiles, bundle))
+}

@@ -1,0 +1,422 @@
+//! The committer: puts sealed frames into segments in the order of their numbers, and makes them durable.
+//!
+//! Invariants:
+//! - a frame is written after all frames before it, into the current segment only;
+//! - what was written since the last sync is kept in memory until the next one (not in mode `os`), so that a
+//!   segment that fails is abandoned and its unsynced frames go, byte for byte the same, to a new one;
+//! - `durable` holds only what a sync has covered: nothing else is acknowledged or signed;
+//! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
+//!   looks no further back than the checkpoint, so nobody else would tell;
+//! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
+
+use crate::format::config::terms::Terms;
+use crate::format::epoch;
+use crate::format::event::Event;
+use crate::format::frame::{self, HEAD};
+use crate::format::options::Durability;
+use crate::format::sealed::Sealed;
+use crate::format::segment::{self, SegmentName};
+use crate::write::telemetry::Waits;
+use bulla_crypto::environment::Clock;
+use bulla_crypto::seal_chain::{Seal, SealChain};
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Store, StoreFile};
+use std::borrow::Cow;
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Where the committer goes on.
+pub(crate) enum Start {
+    /// In a new segment.
+    NewSegment,
+    /// At the end of one that was closed cleanly.
+    Extend(SegmentName, u64),
+}
+
+/// How the committer behaves when a write fails, and when it syncs.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) durability: Durability,
+    pub(crate) retries: u32,
+    pub(crate) retry_delay: Duration,
+    /// Bytes of unsynced frames that are kept at most.
+    pub(crate) kept: usize,
+    pub(crate) segment_size: u64,
+}
+
+/// Frames that became durable, for the checkpoint to cover.
+pub(crate) struct Durable {
+    pub(crate) commitments: Vec<[u8; Commitment::LENGTH]>,
+    /// The seal chain after the last of them.
+    pub(crate) chain: SealChain,
+    /// Which `[log]` may follow them.
+    pub(crate) terms: Terms,
+}
+
+struct Segment {
+    name: SegmentName,
+    file: Box<dyn StoreFile>,
+    /// Where the next frame goes.
+    end: u64,
+    /// Where the frames end that need not be written again should this segment fail.
+    trusted: u64,
+    /// Whether its directory entry may still be lost.
+    unnamed: bool,
+    /// Whether it was told to be full.
+    full: bool,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) written_bytes: u64,
+    pub(crate) segments: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) syncs: Waits,
+}
+
+/// A frame as it is written.
+struct Framed {
+    number: u64,
+    epoch: bool,
+    head: [u8; HEAD],
+    body: Vec<u8>,
+    seal: Seal,
+}
+
+impl Framed {
+    fn length(&self) -> usize {
+        HEAD + self.body.len() + frame::SEAL
+    }
+}
+
+/// See the module.
+pub(crate) struct Committer {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    policy: Policy,
+    chain: SealChain,
+    terms: Terms,
+    segment: Option<Segment>,
+    /// The first frame that no sync has covered yet.
+    group: u64,
+    /// The current epoch's frame, to begin a segment with that continues the epoch.
+    epoch_frame: Vec<u8>,
+    unsynced: Vec<Framed>,
+    unsynced_bytes: usize,
+    /// Commitments written and not synced; in mode `os` they are all that is kept of a frame.
+    written: Vec<[u8; Commitment::LENGTH]>,
+    durable: Option<Durable>,
+    events: Vec<Event>,
+    /// The ends of segments that no durable event explains yet: no checkpoint may cover what follows them.
+    unexplained: Vec<(String, u64)>,
+    /// The ends that events explain which were committed since the last sync.
+    explained: Vec<(String, u64)>,
+    /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
+    failure: Option<Cow<'static, str>>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Committer {
+    /// A committer that goes on after `chain`, with `terms`. `adopted` are commitments that are durable but not signed yet: the
+    /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        policy: Policy,
+        (chain, terms): (SealChain, Terms),
+        start: Start,
+        adopted: Vec<[u8; Commitment::LENGTH]>,
+    ) -> Result<Self> {
+        let segment = match start {
+            Start::NewSegment => None,
+            Start::Extend(name, end) => {
+                let path = name.path();
+                let file = store.open_write(&path);
+                let file =
+                    file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
+                // Whoever made it may have died before its name was durable.
+                Some(Segment { name, file, end, trusted: end, unnamed: true, full: false })
+            }
+        };
+        Ok(Committer {
+            store,
+            clock,
+            policy,
+            segment,
+            group: chain.next_frame(),
+            epoch_frame: Vec::new(),
+            unsynced: Vec::new(),
+            unsynced_bytes: 0,
+            written: adopted,
+            durable: None,
+            chain,
+            terms,
+            events: Vec::new(),
+            unexplained: Vec::new(),
+            explained: Vec::new(),
+            failure: None,
+            counts: Arc::default(),
+        })
+    }
+
+    /// Commits frames that follow the last one, of which only the first may be an epoch. Returns whether all that
+    /// was given so far may be acknowledged.
+    ///
+    /// # Errors
+    /// `Unavailable` where no segment takes them. Nothing more can be committed then.
+    pub(crate) fn commit(&mut self, frames: Vec<Sealed>) -> Result<bool> {
+        self.unless_failed(|committer| committer.commit_frames(frames))
+    }
+
+    /// Makes everything durable that was committed.
+    ///
+    /// # Errors
+    /// `Unavailable` where no segment can be synced. Nothing more can be committed then.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unless_failed(Self::sync_written)
+    }
+
+    /// Works, unless it failed before; a failure is final, and so is a panic.
+    fn unless_failed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        match &self.failure {
+            Some(failure) => Err(Error::unavailable(failure.clone())),
+            None => {
+                self.failure = Some(Cow::Borrowed("the log panicked while it was committing"));
+                let result = work(self);
+                self.failure = result.as_ref().err().map(|error| Cow::Owned(error.to_string()));
+                result
+            }
+        }
+    }
+
+    fn commit_frames(&mut self, frames: Vec<Sealed>) -> Result<bool> {
+        let begins_epoch = frames.first().is_some_and(|frame| frame.commitment.kind == FrameKind::Epoch);
+        if begins_epoch && !self.epoch_frame.is_empty() {
+            self.sync_written()?;
+            self.segment = None;
+        }
+        let first = self.unsynced.len();
+        self.seal(frames);
+        self.write(first)?;
+        match self.policy.durability {
+            Durability::Group => self.sync_written()?,
+            Durability::Interval(_) if self.unsynced_bytes > self.policy.kept => self.sync_written()?,
+            Durability::Interval(_) => return Ok(false),
+            Durability::Os => self.forget(),
+        }
+        Ok(true)
+    }
+
+    fn sync_written(&mut self) -> Result<()> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
+        let mut delay = self.policy.retry_delay;
+        let mut attempts = 0;
+        while let Err((what, error)) = self.sync_segment() {
+            if self.policy.durability == Durability::Os {
+                let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
+                return Err(Error::io(what, error));
+            }
+            attempts += 1;
+            if attempts > self.policy.retries {
+                return Err(self.exhausted(&format!("{what}: {error}")));
+            }
+            self.wait(&mut delay);
+            self.abandon(format!("{what}: {error}"))?;
+        }
+        self.forget();
+        self.group = self.chain.next_frame();
+        let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
+        commitments.append(&mut self.written);
+        self.durable = Some(Durable { commitments, chain: self.chain.clone(), terms: self.terms });
+        let explained = std::mem::take(&mut self.explained);
+        self.unexplained.retain(|end| !explained.contains(end));
+        Ok(())
+    }
+
+    /// Takes what became durable since the last call; nothing while the event of an abandoned segment is not.
+    pub(crate) fn take_durable(&mut self) -> Option<Durable> {
+        self.durable.take_if(|_| self.unexplained.is_empty())
+    }
+
+    /// Whether a checkpoint has to wait for an event to become durable.
+    pub(crate) fn withholds(&self) -> bool {
+        !self.unexplained.is_empty()
+    }
+
+    /// Whether that event was written, so that a sync is all it takes.
+    pub(crate) fn wants_sync(&self) -> bool {
+        self.withholds() && !self.explained.is_empty()
+    }
+
+    /// What was done so far: to be looked at while it is at work, too.
+    pub(crate) fn counts(&self) -> Arc<Mutex<Counts>> {
+        self.counts.clone()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes what happened to segments since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether the current segment has become full: true once a segment.
+    pub(crate) fn became_full(&mut self) -> bool {
+        let Some(segment) = &mut self.segment else { return false };
+        let full = segment.end >= self.policy.segment_size;
+        full && !std::mem::replace(&mut segment.full, full)
+    }
+
+    /// Seals and frames what came.
+    fn seal(&mut self, frames: Vec<Sealed>) {
+        for mut frame in frames {
+            let epoch = frame.commitment.kind == FrameKind::Epoch;
+            assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
+            if epoch {
+                epoch::set_previous_seal(&mut frame, self.chain.previous());
+                self.terms = Terms::of(epoch::config(&frame));
+            }
+            if frame.commitment.kind == FrameKind::Event
+                && let Ok(event) = Event::decode(&frame.body)
+            {
+                self.terms.take(&event);
+                self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
+            }
+            let seal = self.chain.seal(self.group, &frame.encoded);
+            let head = frame::encode_head(&frame.encoded, frame.body.len(), self.group);
+            if epoch {
+                self.epoch_frame = [&head[..], &frame.body, &seal].concat();
+            }
+            let framed = Framed { number: frame.commitment.frame, epoch, head, body: frame.body, seal };
+            self.written.push(frame.encoded);
+            self.unsynced_bytes += framed.length();
+            self.unsynced.push(framed);
+        }
+    }
+
+    /// Lets go of frames that need not be written again.
+    fn forget(&mut self) {
+        self.unsynced.clear();
+        self.unsynced_bytes = 0;
+        if let Some(segment) = &mut self.segment {
+            segment.trusted = segment.end;
+        }
+    }
+
+    /// Writes the unsynced frames from index `first` on, with retries, then into a new segment.
+    fn write(&mut self, first: usize) -> Result<()> {
+        let mut delay = self.policy.retry_delay;
+        let mut reason = String::new();
+        for attempt in 0..=self.policy.retries {
+            if attempt > 0 {
+                self.wait(&mut delay);
+            }
+            match self.try_write(first) {
+                Ok(()) => return Ok(()),
+                Err(error) => reason = format!("writing: {error}"),
+            }
+        }
+        self.abandon(reason)
+    }
+
+    fn wait(&self, delay: &mut Duration) {
+        self.clock.sleep(*delay);
+        *delay = delay.saturating_mul(2);
+    }
+
+    fn try_write(&mut self, first: usize) -> io::Result<()> {
+        if self.segment.is_none() {
+            self.begin_segment(self.unsynced[first].number)?;
+        }
+        let segment = self.segment.as_mut().expect("a segment was just begun");
+        let frames = &self.unsynced[first..];
+        let copy = match segment.end == 0 && !frames[0].epoch {
+            true => &self.epoch_frame[..],
+            false => &[],
+        };
+        let parts = frames.iter().flat_map(|frame| [&frame.head[..], &frame.body, &frame.seal]);
+        let mut buffers = std::iter::once(copy).chain(parts).map(IoSlice::new).collect::<Vec<_>>();
+        segment.file.write_at(&mut buffers, segment.end)?;
+        let written = copy.len() as u64 + frames.iter().map(|frame| frame.length() as u64).sum::<u64>();
+        segment.end += written;
+        self.count(|counts| counts.written_bytes += written);
+        Ok(())
+    }
+
+    /// Creates the segment whose first frame is `first`.
+    fn begin_segment(&mut self, first: u64) -> io::Result<()> {
+        let name = free_name(&*self.store, first)?;
+        let file = self.store.create(&name.path())?;
+        self.count(|counts| counts.segments += 1);
+        self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
+        Ok(())
+    }
+
+    fn sync_segment(&mut self) -> Result<(), (String, io::Error)> {
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        let start = self.clock.steady();
+        segment.file.sync().map_err(|error| (format!("syncing {}", segment.name), error))?;
+        let took = Duration::from_nanos(self.clock.steady().saturating_sub(start));
+        if segment.unnamed {
+            let synced = self.store.sync_directory(segment::DIRECTORY);
+            synced.map_err(|error| (format!("syncing the directory of {}", segment.name), error))?;
+            segment.unnamed = false;
+        }
+        self.count(|counts| counts.syncs.add(took));
+        Ok(())
+    }
+
+    /// Gives the current segment up: every frame that must be written again goes to a new one.
+    fn abandon(&mut self, mut reason: String) -> Result<()> {
+        if self.policy.durability == Durability::Os {
+            // Its earlier frames are not in memory any more: they must be durable before a segment follows.
+            self.sync_segment().map_err(|(what, error)| {
+                Error::io(
+                    format!("{reason}, then {what}; what was written since frame {} may be lost", self.group),
+                    error,
+                )
+            })?;
+        }
+        let mut delay = self.policy.retry_delay;
+        for attempt in 0..=self.policy.retries {
+            if attempt > 0 {
+                self.wait(&mut delay);
+            }
+            if let Some(segment) = self.segment.take() {
+                let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
+                let (segment, offset) = (segment.name.to_string(), segment.trusted);
+                self.unexplained.push((segment.clone(), offset));
+                self.count(|counts| counts.abandoned += 1);
+                self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
+            }
+            match self.try_write(0) {
+                Ok(()) => return Ok(()),
+                Err(error) => reason = format!("writing: {error}"),
+            }
+        }
+        Err(self.exhausted(&reason))
+    }
+
+    fn exhausted(&self, reason: &str) -> Error {
+        let directory = self.store.describe(segment::DIRECTORY);
+        let frame = self.unsynced.first().map_or(self.group, |frame| frame.number);
+        let message = format!("nothing can be committed to {directory} from frame {frame} on: {reason}");
+        Error::new(ErrorKind::Unavailable, message)
+    }
+}
+
+/// The name of a new segment whose first frame is `first`: of the generation after all that are there, because the
+/// last one is the one that counts. An earlier one may have lost its name in a crash.
+pub(crate) fn free_name(store: &dyn Store, first: u64) -> io::Result<SegmentName> {
+    let items = store.list(segment::DIRECTORY)?;
+    let names = items.iter().filter_map(|item| SegmentName::parse(&item.name));
+    let taken = names.filter(|name| name.first == first).map(|name| name.generation);
+    Ok(SegmentName { first, generation: taken.max().map_or(0, |generation| generation + 1) })
+}

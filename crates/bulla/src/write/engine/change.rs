@@ -1,0 +1,101 @@
+//! Beginning an epoch, and changing `[log]`, of a log that is open.
+//!
+//! Invariants:
+//! - one at a time;
+//! - from the event that allows a change of `[log]` until the file has settled it no epoch begins;
+//! - a published checkpoint covers what was done before whoever asked is told so.
+
+use super::{Engine, lock};
+use crate::format::config::LogConfig;
+use crate::format::event::Event;
+use bulla_store::{Error, Result};
+use std::sync::Arc;
+
+/// Why the file of a log's configuration was not replaced.
+pub(crate) enum Unreplaced {
+    /// It is the old one, for certain.
+    Untouched(Error),
+    /// It is the old one or the new one: whoever opens the log next finds out.
+    Unclear(Error),
+}
+
+impl Unreplaced {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Unreplaced::Untouched(error) | Unreplaced::Unclear(error) => error,
+        }
+    }
+}
+
+impl Engine {
+    /// The `[log]` that the next epoch is begun with.
+    pub(crate) fn config(&self) -> Arc<LogConfig> {
+        self.handover.with_numbering(|counter| counter.config().clone())
+    }
+
+    /// Begins an epoch; its number.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    pub(crate) fn rotate(&self) -> Result<u64> {
+        let _one = lock(&self.changing);
+        let place = self.handover.with_numbering(|counter| counter.begin_epoch(&*self.environment.random))?;
+        self.wait_for_checkpoint(&place)
+    }
+
+    /// Changes `[log]`: records that, has `replace` put the file in place, and begins an epoch.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
+    /// that is unclear it takes nothing more.
+    pub(crate) fn change(
+        &self,
+        after: LogConfig,
+        replace: impl FnOnce() -> Result<(), Unreplaced>,
+    ) -> Result<()> {
+        let _one = lock(&self.changing);
+        self.guarded(|| {
+            let replaced = match self.allow_change(&after) {
+                Ok(()) => replace(),
+                Err(error) => Err(Unreplaced::Untouched(error)),
+            };
+            self.go_on(after, replaced)
+        })?
+    }
+
+    /// Has it under a published checkpoint, and in the seal state, that the next epoch may be begun with this `[log]`. Until
+    /// that is settled none begins.
+    ///
+    /// # Errors
+    /// As [`Engine::drain`].
+    pub(crate) fn allow_change(&self, after: &LogConfig) -> Result<()> {
+        let before = self.config();
+        let event = Event::configured(before.digest, after.digest, before.differing(after));
+        let place = self.handover.with_numbering(|counter| counter.begin_change(event));
+        self.wait_for_checkpoint(&place)?;
+        match lock(&self.publish).checkpointer.allows(after.digest) {
+            true => Ok(()),
+            false => Err(Error::unavailable("no checkpoint allows the change yet: try again")),
+        }
+    }
+
+    /// Goes on with the `[log]` that there is.
+    fn go_on(&self, after: LogConfig, replaced: Result<(), Unreplaced>) -> Result<()> {
+        let random = &*self.environment.random;
+        match replaced {
+            Ok(()) => {
+                let epoch = self.handover.with_numbering(|counter| counter.change(Arc::new(after), random));
+                self.wait_for_checkpoint(&epoch.inspect_err(|error| self.fail(error))?).map(|_| ())
+            }
+            Err(Unreplaced::Untouched(error)) => {
+                let given_up = self.handover.with_numbering(|counter| counter.give_up_change(random));
+                given_up.inspect_err(|error| self.fail(error))?;
+                Err(error)
+            }
+            Err(Unreplaced::Unclear(error)) => {
+                self.fail(&error);
+                Err(error)
+            }
+        }
+    }
+}

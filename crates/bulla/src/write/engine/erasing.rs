@@ -1,0 +1,216 @@
+//! Erasing data subjects of a log that is open.
+//!
+//! 1. The order is checked, and that nobody of it is held.
+//! 2. What the log will tell is made durable beside the vault.
+//! 3. No block is being sealed; the vault destroys the keys; the event gets its place. A block that was sealed before
+//!    has a frame before the event, and one that is sealed afterwards has other keys.
+//! 4. Once a checkpoint covers the event, the vault forgets about the erasure.
+//!
+//! A crash anywhere leaves the vault's own record and that of step 2: opening the log goes on from there. Up to the vault's
+//! transaction nothing is erased, but what was ordered is carried out all the same.
+
+use super::Engine;
+use crate::erase::holds::Holds;
+use crate::erase::pending::Pending;
+use crate::erase::{Erasure, ErasureOrder, Hold};
+use crate::format::event::{Event, Remains};
+use crate::keys::files;
+use crate::read::reader::Reader;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::order::Order;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::{Committed, MAX_ERASED, Vault};
+use std::sync::PoisonError;
+
+impl Engine {
+    /// Carries out an order to erase. One that was carried out before is so no second time: the person may be back.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
+    /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
+    pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        let _one = super::lock(&self.erasing);
+        let vault = self.vault()?;
+        let config = self.config();
+        let Some(key) = &config.erasure_key else {
+            return Err(refused("the log has no `erasure_key` that could order an erasure"));
+        };
+        let ordered = order.check(key, config.id)?;
+        self.settle(vault)?;
+        if let Some(erasure) = self.carried_out(&ordered, key)? {
+            return Ok(erasure);
+        }
+        let (numbers, unknown) = known(vault, order)?;
+        if numbers.is_empty() {
+            return Err(refused(
+                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
+            ));
+        }
+        Holds::load(&*self.keys)?.refuse(&numbers)?;
+        let pending = Pending { numbers: numbers.clone(), order: order.note().to_owned() };
+        pending.save(&*self.keys)?;
+        let frame = self.carry_out(vault, pending)?;
+        Ok(Erasure { numbers, unknown, frame, before: false })
+    }
+
+    /// Goes on with an erasure that was cut short, to its end.
+    fn settle(&self, vault: &Vault) -> Result<()> {
+        let pending = Pending::load(&*self.keys)?;
+        let Some(unconfirmed) = vault.unconfirmed()? else { return Pending::remove(&*self.keys) };
+        match pending.filter(|pending| pending.numbers == unconfirmed.numbers) {
+            Some(pending) => self.carry_out(vault, pending).map(|_| ()),
+            None if unconfirmed.erased => Err(Error::tampered(format!(
+                "{} is missing or of another erasure, and data subjects {:?} are erased: restore it",
+                self.keys.describe(files::ERASURE),
+                unconfirmed.numbers
+            ))),
+            // Nobody has been told of it, and there is nothing that the log could tell.
+            None => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
+        }
+    }
+
+    /// Destroys the keys and has the log tell of it. Returns the frame of the event.
+    fn carry_out(&self, vault: &Vault, Pending { numbers, order }: Pending) -> Result<u64> {
+        let event = Event::Erased { numbers: numbers.clone(), order, remains: Remains::ALL.to_vec() };
+        let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
+        destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
+        let place = self.handover.with_numbering(|counter| counter.request_event(event));
+        drop(nothing_is_sealed);
+        let frame = self.wait_for_checkpoint(&place)?;
+        vault.confirm(&numbers)?;
+        Pending::remove(&*self.keys)?;
+        Ok(frame)
+    }
+
+    /// After an error: nobody may be held back any more, or no block of theirs could be sealed. Where the keys are gone
+    /// already, or the vault cannot even be asked, only opening the log again goes on.
+    fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
+        let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
+            Some(unconfirmed) if unconfirmed.erased => {
+                Err(Error::unavailable(format!("an erasure was not finished: {error}")))
+            }
+            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
+        });
+        withdrawn.inspect_err(|error| self.fail(error))?;
+        Pending::remove(&*self.keys)?;
+        Err(error)
+    }
+
+    /// Finds the event of an order that was carried out, whatever signatures were put beneath it besides.
+    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<Erasure>> {
+        let reader = Reader::open_store(self.log.clone())?;
+        let mut found = None;
+        reader.snapshot()?.each_event(0, |frame, event| {
+            if let Event::Erased { numbers, order: note, .. } = event
+                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
+            {
+                found = Some(Erasure { numbers, unknown: Vec::new(), frame, before: true });
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Sees to it that the vault, which may be one that was restored, knows nobody whom the log says it erased: of what
+    /// the checkpoint covers, and of `adopted` events above it.
+    pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<()> {
+        let Ok(vault) = self.vault() else { return Ok(()) };
+        self.settle(vault)?;
+        let mut erased = adopted.to_vec();
+        let (follows, published) = (vault.follows()?, self.published());
+        if follows < published {
+            let reader = Reader::open_store(self.log.clone())?;
+            reader.snapshot()?.each_event(follows, |_, event| erased.extend(event.erases()))?;
+        }
+        for numbers in erased.chunks(MAX_ERASED) {
+            if let Some(erased) = vault.erase_numbers(numbers)? {
+                vault.confirm(erased.numbers())?;
+            }
+        }
+        vault.follow(published)
+    }
+
+    /// Gives no data subject a number below `next` from now on. Returns the number that would have been the next.
+    pub(crate) fn skip_subjects(&self, next: u64) -> Result<u64> {
+        let vault = self.vault()?;
+        let before = vault.next_number()?;
+        if before < next {
+            vault.skip_to(next)?;
+        }
+        Ok(before)
+    }
+
+    /// Holds a data subject: it is not erased until that is released. False where it is so already.
+    ///
+    /// # Errors
+    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
+    /// empty or too long, else where a file cannot be written.
+    pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        let _one = super::lock(&self.erasing);
+        let number = self.number_of(subject)?;
+        let (by, reason) = (by.to_owned(), reason.to_owned());
+        let added =
+            Holds::load(&*self.keys)?.add(&*self.keys, Hold { number, by, reason, since: self.seconds() })?;
+        if added {
+            self.record(Event::Held { number })?;
+        }
+        Ok(added)
+    }
+
+    /// Releases a hold.
+    ///
+    /// # Errors
+    /// `Refused` where there is none, else as [`Engine::hold`].
+    pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
+        let _one = super::lock(&self.erasing);
+        let number = self.number_of(subject)?;
+        Holds::load(&*self.keys)?.release(&*self.keys, number, by)?;
+        self.record(Event::Released { number }).map(|_| ())
+    }
+
+    fn number_of(&self, subject: &str) -> Result<u64> {
+        let found = self.vault()?.find(subject)?;
+        let unknown = || {
+            refused(
+                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
+            )
+        };
+        Ok(found.ok_or_else(unknown)?.number)
+    }
+
+    /// The vault of a log with erasure.
+    ///
+    /// # Errors
+    /// `Refused` where it has none.
+    pub(crate) fn vault(&self) -> Result<&Vault> {
+        let vault = self.people.as_ref().and_then(|people| people.vault.as_deref());
+        vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
+    }
+}
+
+/// Destroys the keys of data subjects, from wherever that was cut short.
+fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
+    let committed = match vault.resume_committed()? {
+        Some(committed) => Some(committed),
+        None => vault.begin_erasure_of(numbers)?.map(bulla_vault::Erasure::commit).transpose()?,
+    };
+    committed.map(Committed::destroy).transpose().map(|_| ())
+}
+
+/// The numbers of the data subjects of an order, ascending, and whom the vault does not know.
+fn known(vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<String>)> {
+    let (mut numbers, mut unknown) = (Vec::new(), Vec::new());
+    for subject in order.subjects() {
+        match vault.find(subject)? {
+            Some(subject) => numbers.push(subject.number),
+            None => unknown.push(subject.to_owned()),
+        }
+    }
+    numbers.sort_unstable();
+    // An order can name somebody twice, with two salts.
+    numbers.dedup();
+    Ok((numbers, unknown))
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(ErrorKind::Refused, message)
+}

@@ -1,0 +1,92 @@
+//! Which entries of a block form which personal group: one for each set of data subjects.
+
+use crate::format::groups::{Grouping, SubjectSet};
+use bulla_crypto::group::{Place, Subjects};
+use bulla_proof::entry::{Field, RawRow};
+use bulla_store::{Error, Result};
+use bulla_vault::Subject;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+/// The data subjects of one entry, as places in a list of all.
+type Set = SmallVec<[u32; 2]>;
+
+/// Groups `rows`, whose data subjects `subjects` knows.
+///
+/// # Errors
+/// Where bytes are no row, and as [`Subjects::resolve`].
+pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -> Result<Grouping> {
+    if !rows.iter().any(|row| has_subjects(row)) {
+        return Ok(Grouping::NONE);
+    }
+    let mut met = Met::default();
+    let mut sets = Vec::with_capacity(rows.len());
+    for row in rows {
+        sets.push(met.add(row)?);
+    }
+    let known = subjects.resolve(&met.names)?;
+    let mut grouping = Grouping::NONE;
+    let mut groups = HashMap::<Set, u64, RandomState>::default();
+    grouping.member.reserve_exact(rows.len());
+    for mut set in sets {
+        if set.is_empty() {
+            grouping.member.push(0);
+            continue;
+        }
+        // By number, so that a set has one spelling.
+        set.sort_unstable_by_key(|&place| known[place as usize].number);
+        set.dedup();
+        let next = groups.len() as u64 + 1;
+        let group = *groups.entry_ref(&set).or_insert_with(|| next);
+        if group == next {
+            grouping.sets.push(secret(place, &set, &known)?);
+        }
+        grouping.member.push(group);
+    }
+    Ok(grouping)
+}
+
+fn has_subjects(row: &[u8]) -> bool {
+    RawRow::presence_of(row) & Field::Subject.bit() != 0
+}
+
+fn secret(place: Place<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
+    let of_set = || set.iter().map(|&place| &known[place as usize]);
+    let numbers = of_set().map(|subject| subject.number).collect::<Vec<_>>();
+    if !numbers.is_sorted_by(|one, next| one < next) {
+        return Err(Error::tampered("two data subjects have one number"));
+    }
+    let secret = place.secret(of_set().map(|subject| (subject.number, &subject.key)))?;
+    Ok(SubjectSet { numbers, secret })
+}
+
+/// The data subjects that were met, each once.
+#[derive(Default)]
+struct Met<'a> {
+    names: Vec<&'a str>,
+    places: HashMap<&'a str, u32, RandomState>,
+}
+
+impl<'a> Met<'a> {
+    fn add(&mut self, row: &'a [u8]) -> Result<Set> {
+        if !has_subjects(row) {
+            return Ok(Set::new());
+        }
+        let row = RawRow::parse(row).map_err(|error| Error::invalid(error.to_string()))?;
+        let subjects = row.subjects.into_iter().flatten();
+        subjects
+            .map(|subject| {
+                let subject = std::str::from_utf8(subject);
+                let subject = subject.map_err(|_| Error::invalid("a data subject is not UTF-8"))?;
+                let next =
+                    u32::try_from(self.names.len()).map_err(|_| Error::invalid("too many subjects"))?;
+                let place = *self.places.entry(subject).or_insert(next);
+                if place == next {
+                    self.names.push(subject);
+                }
+                Ok(place)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Where the data subjects of a log that is opened have their numbers and keys, and that this is not older than the log.
+
+use crate::format::config::LogConfig;
+use crate::keys;
+use crate::keys::seal_state::SealState;
+use crate::keys::vault;
+use bulla_crypto::environment::Environment;
+use bulla_crypto::group::Subjects;
+use bulla_store::Store;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Which vaults a log is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vaults {
+    /// None that is older than the log.
+    Newest,
+    /// One from a backup, too.
+    Restored,
+}
+
+/// The data subjects of a log with erasure.
+pub(super) struct People {
+    pub(super) subjects: Arc<dyn Subjects>,
+    /// Where the log's own vault is that.
+    pub(super) vault: Option<Arc<Vault>>,
+}
+
+/// A restore that was cut short has to be done again first.
+pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
+    match keys.open(keys::files::RESTORING) {
+        Ok(_) => Err(older(keys)),
+        Err(_) => Ok(()),
+    }
+}
+
+pub(super) fn older(keys: &dyn Store) -> Error {
+    let message = format!(
+        "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
+         backup of it, or, where there is none, take it up with `bulla restore`",
+        keys.describe("")
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+impl People {
+    /// Where the data subjects of a log with erasure have their keys, and the directories of the vault's replicas.
+    pub(super) fn load(
+        (log, keys): (&dyn Store, &dyn Store),
+        config: &LogConfig,
+        environment: &Environment,
+        vaults: Vaults,
+        replicas: &[PathBuf],
+    ) -> Result<Option<Self>> {
+        if !replicas.is_empty() && (!config.erasure || environment.subjects.is_some()) {
+            return Err(Error::invalid("`vault_replicas` is set, and the log has no vault: unset it"));
+        }
+        if !config.erasure {
+            return Ok(None);
+        }
+        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
+        let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
+        let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
+        let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
+        let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
+        let people = People { subjects, vault };
+        if vaults == Vaults::Newest {
+            // One that is older would give numbers away a second time.
+            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+        }
+        Ok(Some(people))
+    }
+
+    /// The vault's replicas.
+    pub(super) fn replicas(&self) -> Vec<ReplicaState> {
+        self.vault.as_ref().map_or_else(Vec::new, |vault| vault.replicas())
+    }
+}
+
+/// Whoever keeps the log must not get the keys with it.
+fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
+    let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));
+    match log.directory().and_then(inside) {
+        Some(true) => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "{}, for a replica of the vault, lies in the log's directory, which holds no keys: name another one",
+                path.display()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,9 @@
+//! Writing: stage, seal in parallel, commit in order, checkpoint; and what opening a log recovers.
+
+pub(crate) mod checkpoint;
+pub(crate) mod commit;
+pub(crate) mod engine;
+pub(crate) mod recover;
+pub(crate) mod seal;
+pub(crate) mod stage;
+pub(crate) mod telemetry;

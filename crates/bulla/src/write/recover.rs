@@ -1,0 +1,475 @@
+//! Recovery: what opening a log for writing finds out, adopts, and leaves behind.
+//!
+//! Invariants:
+//! - a frame above the checkpoint is adopted only if its seal holds, and only once it was written, byte for byte,
+//!   into a new segment and synced: the page cache after a failed sync proves nothing;
+//! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
+//!   tampered with;
+//! - groups were synced in order, so damage before a frame of a later group is no torn tail;
+//! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
+//!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
+//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, is made durable, and an
+//!   event tells its place, length and digest; only its place, where the medium does not take it.
+//!
+//! A clean log takes the same way: it merely finds nothing to adopt.
+
+use crate::format::config::{LogConfig, terms::Terms};
+use crate::format::epoch::{EpochBody, MAX_EPOCH};
+use crate::format::event::{Event, MAX_EVENT};
+use crate::format::files;
+use crate::format::frame::{self, FrameError, Head, ReadError};
+use crate::format::segment::{self, SegmentName};
+use crate::keys::seal_state::SealState;
+use crate::write::checkpoint;
+use crate::write::commit::{Start, free_name};
+use bulla_crypto::seal_chain::SealChain;
+use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::{Hash, Sha256};
+use bulla_proof::tile::TileBuilder;
+use bulla_proof::tree;
+use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Store, StoreFile};
+use std::io::{self, IoSlice};
+
+/// What a log that may be written to goes on with.
+pub(crate) struct Recovered {
+    pub(crate) next_frame: u64,
+    pub(crate) next_entry: u64,
+    pub(crate) chain: SealChain,
+    /// Which `[log]` may follow.
+    pub(crate) terms: Terms,
+    pub(crate) tiles: TileBuilder,
+    pub(crate) bundle: Vec<u8>,
+    /// Durable frames that no checkpoint covers yet.
+    pub(crate) adopted: Vec<[u8; Commitment::LENGTH]>,
+    pub(crate) start: Start,
+    pub(crate) events: Vec<Event>,
+    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
+    pub(crate) keys_are_older: bool,
+    /// The frames that the key directory knows of.
+    pub(crate) known: u64,
+    /// Data subjects that adopted events say were erased.
+    pub(crate) erased: Vec<u64>,
+    pub(crate) report: Recovery,
+}
+
+/// What opening a log found beyond its last checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Frames that were durable and sealed, and were adopted.
+    pub frames: u64,
+    /// The entries in them.
+    pub entries: u64,
+    /// Bytes of a torn tail, which were not: nobody had been told that they were durable.
+    pub torn_bytes: u64,
+}
+
+/// A segment as the scan found it.
+struct Scanned {
+    name: SegmentName,
+    file: Box<dyn StoreFile>,
+    length: u64,
+    /// Where the last sound frame ends.
+    end: u64,
+    /// Where the last frame below the checkpoint ends; 0 where there is none but a copied epoch frame.
+    kept: u64,
+    /// The frames above the checkpoint.
+    above: Vec<Head>,
+    /// The epoch frame that those continue, if it stands before them: offset and length.
+    epoch: Option<(u64, u64)>,
+}
+
+/// The scan's state: what the next frame has to be.
+struct Scan<'a> {
+    store: &'a dyn Store,
+    config: &'a LogConfig,
+    state: &'a SealState,
+    checkpoint: &'a Checkpoint,
+    next: u64,
+    next_entry: u64,
+    chain: SealChain,
+    tree: tree::Frontier,
+    /// The tree's root where the seal state ends, once that is known.
+    root: Option<Hash>,
+    terms: Terms,
+    explained: Vec<(String, u64)>,
+    erased: Vec<u64>,
+}
+
+/// Recovers the log in `log`, whose host state is in `keys`.
+///
+/// # Errors
+/// `Tampered` where the log is not what was written, `Refused` where log and keys do not belong together,
+/// `Unavailable` where a file cannot be read or written.
+pub(crate) fn recover(
+    log: &dyn Store,
+    keys: &dyn Store,
+    config: &LogConfig,
+    segment_size: u64,
+) -> Result<Recovered> {
+    // A process that died between renaming and syncing has left names that a power cut would take back.
+    for store in [log, keys] {
+        let synced = store.sync_directory("");
+        synced.map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))?;
+    }
+    let checkpoint = read_checkpoint(log, config)?;
+    let state = read_state(keys, config)?;
+    let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
+    let segments = sound_names(log)?;
+    let mut scan = Scan {
+        store: log,
+        config,
+        state: &state,
+        checkpoint: &checkpoint,
+        next: 0,
+        next_entry: 0,
+        chain: state.chain.clone(),
+        tree: tiles.frontier(),
+        root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
+        terms: state.terms,
+        explained: Vec::new(),
+        erased: Vec::new(),
+    };
+    let scanned = scan.run(&segments)?;
+    scan.check_anchors()?;
+    scan.refuse_later_groups(scanned.last())?;
+    scan.check_config()?;
+    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
+
+    let torn = scanned.last().map_or(0, |last| last.length - last.end);
+    let above = || scanned.iter().flat_map(|segment| &segment.above);
+    let report = Recovery {
+        frames: above().count() as u64,
+        entries: above().map(|head| head.commitment.entries).sum(),
+        torn_bytes: torn,
+    };
+    let adopted = above().map(|head| head.encoded).collect();
+    let events = rewrite(log, &scanned, next, &explained)?;
+    let start = match scanned.last() {
+        Some(last)
+            if report == Recovery::default() && last.kept < segment_size && last.kept == last.length =>
+        {
+            Start::Extend(last.name, last.kept)
+        }
+        _ => Start::NewSegment,
+    };
+    Ok(Recovered {
+        next_frame: next,
+        next_entry,
+        chain,
+        terms,
+        tiles,
+        bundle,
+        adopted,
+        start,
+        events,
+        keys_are_older: state.chain.next_frame() < checkpoint.size,
+        known: state.chain.next_frame(),
+        erased,
+        report,
+    })
+}
+
+/// Reads the published checkpoint and checks its signature.
+pub(crate) fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
+    let name = log.describe(files::CHECKPOINT);
+    let bytes = bulla_store::read_small(log, files::CHECKPOINT, 1 << 20).map_err(|error| {
+        match error.io_error().map(io::Error::kind) {
+            Some(io::ErrorKind::NotFound) => Error::tampered(format!("{name} is missing")),
+            _ => error,
+        }
+    })?;
+    open_checkpoint(&bytes, &config.verifier_key).map_err(|error| Error::tampered(format!("{name}: {error}")))
+}
+
+fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
+    let state = SealState::load(keys)?;
+    if state.log != config.id {
+        let message = format!("{} belongs to another log, {}", keys.describe(""), state.log);
+        return Err(Error::new(ErrorKind::Refused, message));
+    }
+    Ok(state)
+}
+
+/// The segments, after what a crash inside an earlier recovery left is removed.
+fn sound_names(log: &dyn Store) -> Result<Vec<SegmentName>> {
+    let (segments, others) = segment::list(log)?;
+    for other in others.iter().filter(|name| name.ends_with(".seg.tmp")) {
+        let path = format!("{}/{other}", segment::DIRECTORY);
+        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    Ok(segments)
+}
+
+impl Scan<'_> {
+    /// Walks the segments from the one that holds the last frame below all anchors.
+    fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
+        let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
+        // A segment that was passed over for one of the same first frame was told of before any checkpoint.
+        let begin = match self.state.chain.next_frame().min(self.checkpoint.size) {
+            0 => 0,
+            _ => segments.partition_point(|name| name.first <= below).saturating_sub(1),
+        };
+        let mut scanned = Vec::new();
+        self.next = segments.get(begin).map_or(0, |name| name.first);
+        for (index, name) in segments.iter().enumerate().skip(begin) {
+            if name.first != self.next {
+                return Err(self.missing(*name));
+            }
+            let limit = segments.get(index + 1).map(|next| next.first);
+            scanned.push(self.segment(*name, limit, below)?);
+        }
+        Ok(scanned)
+    }
+
+    /// Reads one segment, up to frame `limit` or the first byte that is not a sound frame.
+    fn segment(&mut self, name: SegmentName, limit: Option<u64>, below: u64) -> Result<Scanned> {
+        let path = name.path();
+        let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
+        let file = self.store.open(&path).map_err(failed)?;
+        let length = file.length().map_err(failed)?;
+        let mut scanned = Scanned { name, file, length, end: 0, kept: 0, above: Vec::new(), epoch: None };
+        while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
+            let head = match frame::read_head(&*scanned.file, scanned.end, length) {
+                Ok(head) => head,
+                Err(ReadError::Io(error)) => return Err(failed(error)),
+                Err(ReadError::Frame(FrameError::NewerVersion(version))) => {
+                    return Err(Error::unavailable(format!(
+                        "{} holds frames of format version {version}; use a newer program",
+                        self.store.describe(&path)
+                    )));
+                }
+                Err(ReadError::Frame(_)) => break,
+            };
+            let copy = scanned.end == 0
+                && head.commitment.kind == FrameKind::Epoch
+                && head.commitment.frame < name.first;
+            if !copy && (head.commitment.frame != self.next || head.commitment.log_id != self.config.id) {
+                break;
+            }
+            let wanted = head.commitment.frame >= below;
+            if (copy || wanted) && !self.is_sound(&*scanned.file, &head).map_err(failed)? {
+                break;
+            }
+            if !copy && !self.accept(&*scanned.file, &head).map_err(failed)? {
+                break;
+            }
+            scanned.end = head.end();
+            let above = !copy && head.commitment.frame >= self.checkpoint.size;
+            if !copy && !above {
+                scanned.kept = head.end();
+            }
+            if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
+                scanned.epoch = (!above).then_some((head.offset, head.length()));
+            }
+            if above {
+                scanned.above.push(head);
+            }
+        }
+        Ok(scanned)
+    }
+
+    /// Whether the body is the one that the commitment says.
+    fn is_sound(&self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
+        let digest = frame::digest(file, head.body_offset(), head.commitment.body_length)?;
+        Ok(digest == head.commitment.body_digest)
+    }
+
+    /// Takes the next frame, unless its seal or its place in the numbering is wrong.
+    fn accept(&mut self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
+        let Commitment { frame, first_entry, entries, kind, body_length, .. } = head.commitment;
+        if frame >= self.state.chain.next_frame() {
+            let mut chain = self.chain.clone();
+            let seal = chain.seal(head.group, &head.encoded);
+            if seal != frame::read_seal(file, head.end())? || first_entry != self.next_entry {
+                return Ok(false);
+            }
+            self.chain = chain;
+        }
+        if frame >= self.checkpoint.size {
+            self.tree.push(tree::leaf_hash(&head.encoded));
+            if self.tree.size() == self.state.chain.next_frame() {
+                self.root = Some(self.tree.root());
+            }
+        }
+        // What the seal state does not speak of yet: its seal was checked just now.
+        let sealed = frame >= self.state.chain.next_frame();
+        if kind == FrameKind::Event && body_length <= MAX_EVENT {
+            let body = frame::read_body(file, head.offset, &head.commitment)?;
+            if let Ok(event) = Event::decode(&body) {
+                self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
+                if sealed {
+                    self.terms.take(&event);
+                }
+                if frame >= self.checkpoint.size {
+                    self.erased.extend(event.erases());
+                }
+            }
+        }
+        if kind == FrameKind::Epoch && sealed && body_length <= MAX_EPOCH {
+            let body = frame::read_body(file, head.offset, &head.commitment)?;
+            self.terms = EpochBody::decode(&body).map_or(self.terms, |body| Terms::of(body.config));
+        }
+        self.next = frame + 1;
+        self.next_entry = first_entry + entries;
+        Ok(true)
+    }
+
+    /// Nothing below an anchor may be missing, and what is there must be what the anchor saw.
+    fn check_anchors(&self) -> Result<()> {
+        let directory = self.store.describe("");
+        for (what, size) in
+            [("seal state", self.state.chain.next_frame()), ("checkpoint", self.checkpoint.size)]
+        {
+            if self.next < size {
+                return Err(Error::tampered(format!(
+                    "{directory} ends after {} frames, but its {what} covers {size}: frames are missing or damaged, \
+                     or an older copy was restored; run `bulla verify`",
+                    self.next
+                )));
+            }
+        }
+        if self.root.is_some_and(|root| root != self.state.root) {
+            return Err(Error::tampered(format!(
+                "{directory} is not the log that its seal state describes; run `bulla verify`"
+            )));
+        }
+        Ok(())
+    }
+
+    /// `[log]` has to be the one that the log was written with last, or one that an event allows.
+    fn check_config(&self) -> Result<()> {
+        match self.terms.admit(self.config.digest) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the [log] part of {} was edited; put it back as it was ([settings] may be changed, \
+                     `bulla config` changes both)",
+                    self.store.describe(crate::format::config::FILE)
+                ),
+            )),
+        }
+    }
+
+    /// Damage followed by anything of a later group cannot have been left by a crash.
+    fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
+        let Some(last) = last else { return Ok(()) };
+        let failed = |error| Error::io(format!("reading {}", self.store.describe(&last.name.path())), error);
+        let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
+        match frame::find(&*last.file, last.end, last.length, later).map_err(failed)? {
+            None => Ok(()),
+            Some(offset) => Err(Error::tampered(format!(
+                "{} is damaged at offset {}, where frame {} should be, yet frames that were written after it was \
+                 durable follow at offset {offset}; run `bulla verify`",
+                self.store.describe(&last.name.path()),
+                last.end,
+                self.next
+            ))),
+        }
+    }
+
+    fn missing(&self, name: SegmentName) -> Error {
+        Error::tampered(format!(
+            "frames {} to {} are missing or damaged before {}; run `bulla verify`",
+            self.next,
+            name.first.saturating_sub(1),
+            self.store.describe(&name.path())
+        ))
+    }
+}
+
+/// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.
+fn rewrite(
+    log: &dyn Store,
+    scanned: &[Scanned],
+    next: u64,
+    explained: &[(String, u64)],
+) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    let mut copies = Vec::new();
+    for (index, segment) in scanned.iter().enumerate() {
+        let failed = |error| Error::io(format!("recovering {}", log.describe(&segment.name.path())), error);
+        // A segment of which no frame counts any more counts for nothing from its beginning.
+        let offset = segment.kept;
+        if let Some(first) = segment.above.first() {
+            write_copy(log, segment, first.commitment.frame).map_err(failed)?;
+        }
+        if segment.length == offset {
+            continue;
+        }
+        if offset == 0 && segment.end == segment.length && !segment.above.is_empty() {
+            copies.push(segment.name);
+            continue;
+        }
+        let name = segment.name.to_string();
+        if explained.iter().any(|(segment, at)| *segment == name && *at == offset) {
+            continue;
+        }
+        let next_frame = match segment.above.first() {
+            Some(head) => head.commitment.frame,
+            None => scanned.get(index + 1).map_or(next, |following| following.name.first),
+        };
+        let length = segment.length - offset;
+        let adopted = segment.above.len() as u64;
+        events.push(match keep(log, segment, offset) {
+            Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
+            Err(error) => {
+                let reason = format!("recovering {length} bytes: {error}");
+                Event::Abandoned { segment: name, next_frame, offset, reason }
+            }
+        });
+    }
+    for name in &copies {
+        let path = name.path();
+        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    if !copies.is_empty() {
+        let synced = log.sync_directory(segment::DIRECTORY);
+        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
+    }
+    Ok(events)
+}
+
+/// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
+///
+/// It may be in the page cache only, and after a failed sync no later one would write it: so it is written again,
+/// over itself. Otherwise a power cut could change bytes whose digest an event tells.
+fn keep(log: &dyn Store, segment: &Scanned, mut offset: u64) -> io::Result<String> {
+    let file = log.open_write(&segment.name.path())?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    while offset < segment.length {
+        let take = piece.len().min(usize::try_from(segment.length - offset).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut piece[..take], offset)?;
+        hasher.update(&piece[..take]);
+        file.write_at(&mut [IoSlice::new(&piece[..take])], offset)?;
+        offset += take as u64;
+    }
+    file.sync()?;
+    Ok(hasher.finish().to_string())
+}
+
+/// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
+/// durable.
+fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
+    let path = free_name(log, first)?.path();
+    let temporary = format!("{path}.tmp");
+    let file = log.create(&temporary)?;
+    let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
+    let mut end = 0;
+    for (offset, length) in segment.epoch.into_iter().chain(adopted) {
+        let mut copied = 0;
+        while copied < length {
+            let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
+            segment.file.read_exact_at(&mut piece, offset + copied)?;
+            file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
+            copied += piece.len() as u64;
+        }
+        end += length;
+    }
+    file.sync()?;
+    log.rename(&temporary, &path)?;
+    log.sync_directory(segment::DIRECTORY)
+}

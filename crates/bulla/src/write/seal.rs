@@ -1,0 +1,146 @@
+//! Sealing a block: columns, units and their root, padding, encryption.
+
+use crate::format::groups::{self, Grouping, Leaves, Members, SharedRows};
+use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
+use crate::index::Tokens;
+use crate::write::stage::buffer::ROW_PREFIX;
+use bulla_columns::account::{Account, Task};
+use bulla_columns::{Compression, Encoder, Groups, padme};
+use bulla_crypto::environment::Cipher;
+use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::hashing::BulkHasher;
+use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::hash::{Hash, sha256};
+use bulla_store::{Error, Result};
+
+/// The codec id of bodies made here: columns, version 1.
+pub(crate) const COLUMNS: u8 = 1;
+
+/// What encryption adds to a body, in bytes.
+const TAG: usize = 16;
+/// Of a second.
+const NANOSECONDS: i64 = 1_000_000_000;
+
+/// Seals blocks one after the other, reusing its working memory.
+pub(crate) struct BlockSealer {
+    encoder: Encoder,
+    /// The body before it is padded and encrypted.
+    encoded: Vec<u8>,
+    hasher: BulkHasher,
+    units: Vec<Hash>,
+    salts: Vec<u8>,
+    groups: Groups,
+    members: Members,
+    shared: SharedRows,
+}
+
+impl BlockSealer {
+    /// A sealer that compresses as told, and tells what it took.
+    pub(crate) fn new(compression: Compression, account: Account) -> Self {
+        let mut encoder = Encoder::new(compression);
+        *encoder.account() = account;
+        BlockSealer {
+            encoder,
+            encoded: Vec::new(),
+            hasher: BulkHasher::default(),
+            units: Vec::new(),
+            salts: Vec::new(),
+            groups: Groups::default(),
+            members: Members::default(),
+            shared: SharedRows::default(),
+        }
+    }
+
+    /// What sealing took since it was last settled.
+    pub(crate) fn account(&mut self) -> &mut Account {
+        self.encoder.account()
+    }
+
+    /// Seals `rows`, canonical rows of which there is at least one. The frame depends on the arguments alone.
+    ///
+    /// # Errors
+    /// Where bytes are no row, or the cipher refuses.
+    pub(crate) fn seal(
+        &mut self,
+        identity: LogIdentity,
+        numbers: FrameNumbers,
+        keys: &EpochKeys,
+        cipher: &dyn Cipher,
+        rows: &[&[u8]],
+        grouping: &Grouping,
+    ) -> Result<Sealed> {
+        self.account().turn_to(Some(Task::Encode));
+        self.encoded.clear();
+        let mut tokens = Tokens::new(keys);
+        let partition = grouping.partition();
+        let tell = |searched, value: Option<&[u8]>| tokens.tell(searched, value);
+        let (earliest, latest) = self
+            .encoder
+            .encode_and_tell(rows, &partition, &mut self.encoded, tell)
+            .map_err(|error| Error::invalid(format!("frame {}: {error}", numbers.frame)))?;
+        let of_row = |row: usize| usize::try_from(partition.member.get(row)?.checked_sub(1)?).ok();
+        self.members.fill(rows.len(), partition.groups, of_row);
+        self.groups.begin(0);
+        if partition.groups > 0 {
+            groups::encrypt(grouping, rows, &self.members, &mut self.encoder, cipher, &mut self.groups)?;
+            self.encoder.end_groups(&self.groups, &mut self.encoded);
+            self.shared.fill(rows, &partition)?;
+            tokens.tell_groups(&self.groups);
+        }
+        self.account().turn_to(Some(Task::Hash));
+        let units = rows.len() - self.members.len() + partition.groups;
+        keys.salts(numbers.frame, units, &mut self.salts)?;
+        let leaves = Leaves {
+            identity,
+            first_entry: numbers.first_entry,
+            entries: rows.len(),
+            salts: &self.salts,
+            row: |row| if of_row(row).is_some() { self.shared.row(row) } else { rows[row] },
+            group: of_row,
+            members: &self.members,
+            groups: &self.groups,
+        };
+        leaves.hash(&mut self.hasher, &mut self.units);
+        let root = self.hasher.block_root(identity.hash, &mut self.units);
+        self.account().turn_to(Some(Task::Encode));
+        let padded = padme(self.encoded.len());
+        // It lives until it is committed: no longer than it must be.
+        let mut body = Vec::with_capacity(padded + TAG);
+        body.extend_from_slice(&self.encoded);
+        body.resize(padded, 0);
+
+        let content: usize = rows.iter().map(|row| row.len() + ROW_PREFIX).sum();
+        let mut commitment = Commitment {
+            kind: FrameKind::Block,
+            codec: COLUMNS,
+            hash: identity.hash,
+            content_log2: content_log2(content),
+            log_id: identity.log,
+            frame: numbers.frame,
+            first_entry: numbers.first_entry,
+            entries: rows.len() as u64,
+            earliest: earliest.div_euclid(NANOSECONDS),
+            latest: latest.div_euclid(NANOSECONDS),
+            epoch: numbers.epoch,
+            units: units as u64,
+            root,
+            body_length: (body.len() + TAG) as u64,
+            body_digest: Hash::ZERO,
+        };
+        self.account().turn_to(Some(Task::Encrypt));
+        cipher.seal(keys.body(), numbers.frame, &commitment.additional_data(), &mut body)?;
+        self.account().turn_to(Some(Task::Hash));
+        commitment.body_digest = sha256(&[&body]);
+        self.account().turn_to(None);
+        Ok(Sealed {
+            tokens: tokens.finish(),
+            groups: partition.groups as u64,
+            ..Sealed::new(commitment, body)
+        })
+    }
+}
+
+/// The least k such that `content` bytes fit 2^k.
+fn content_log2(content: usize) -> u8 {
+    u8::try_from(content.next_power_of_two().trailing_zeros()).expect("there are 64 bits")
+}
