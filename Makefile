@@ -13,7 +13,7 @@ demo: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo.sh $(BIN) "$(INPUT)"
 
-## All tests.
+## All tests, each with a time limit: ten minutes, or BULLA_TEST_LIMIT seconds.
 test: setup
 	cargo test --workspace
 	@grep -qs ' avx512_vbmi2' /proc/cpuinfo || echo "not tested: hashing sixteen messages and looking up eight words at once, which want AVX-512"
@@ -37,7 +37,7 @@ bench:
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
-	BULLA_TORTURE_ROUNDS=1000 cargo test -p bulla --test all crash::kill -- --nocapture
+	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 cargo test -p bulla --test all crash::kill -- --nocapture
 
 ## Every fuzz target for SECONDS each, with the nightly toolchain.
 SECONDS_EACH ?= 10
@@ -46,6 +46,7 @@ fuzz:
 
 ## The known answers, made anew by their independent scripts.
 vectors:
+	python3 vectors/access/make.py
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py

@@ -15,6 +15,10 @@ command -v strace >/dev/null || missing+=(strace)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null || {
+        echo "setup: ${missing[*]} missing, and no sudo here: have them installed, then try again" >&2
+        exit 1
+    }
     echo "setup: installing ${missing[*]}"
     if command -v apt-get >/dev/null; then
         "${as_root[@]}" apt-get update -qq

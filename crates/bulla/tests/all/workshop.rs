@@ -158,7 +158,7 @@ impl Cipher for Recorder {
 }
 
 /// Tells a test that it runs in a process of its own.
-const ALONE: &str = "BULLA_TEST_ALONE";
+pub(crate) const ALONE: &str = "BULLA_TEST_ALONE";
 
 pub(crate) fn is_alone() -> bool {
     std::env::var_os(ALONE).is_some()
