@@ -2,20 +2,13 @@
 //!
 //! `cargo run -p bulla --example follow`, after (or beside) the example `append`.
 
-use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
-use bulla::{Query, Reader, default_keys, info};
+use bulla::{Query, Reader, default_keys};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = Path::new("audit");
-    let identity =
-        IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
-    let vault =
-        Vault::open(&default_keys(directory), info(directory)?.id, Access::Read, &Settings::default())?;
-    let reader = Reader::open(directory)?.identity(Arc::new(identity)).group_keys(Arc::new(vault));
+    let reader = Reader::open_with_keys(directory, default_keys(directory))?;
     let mut follow = reader.follow(&Query::new().operation("read"))?;
     let mut last = Instant::now();
     while last.elapsed() < Duration::from_secs(1) {
