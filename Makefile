@@ -13,7 +13,7 @@ demo: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo.sh $(BIN) "$(INPUT)"
 
-## All tests, each with a time limit: ten minutes, or BULLA_TEST_LIMIT seconds.
+## All tests, each with a time limit: a quarter of an hour, or BULLA_TEST_LIMIT seconds.
 test: setup
 	cargo test --workspace
 	@grep -qs ' avx512_vbmi2' /proc/cpuinfo || echo "not tested: hashing sixteen messages and looking up eight words at once, which want AVX-512"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a test program of Rust's harness; a test that takes longer than BULLA_TEST_LIMIT seconds (600) ends it, and is named.
+"""Runs a test program of Rust's harness; a test that takes longer than BULLA_TEST_LIMIT seconds (900) ends it, and is named.
 
     scripts/limited.py PROGRAM [ARGUMENT...]
 
@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-LIMIT = float(os.environ.get("BULLA_TEST_LIMIT") or 600)
+LIMIT = float(os.environ.get("BULLA_TEST_LIMIT") or 900)
 LIMIT_REACHED = 124
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
