@@ -15,7 +15,7 @@ use crate::keys::default_keys;
 use crate::write::engine::{self, Engine, Wish};
 use crate::write::recover::Recovery;
 use crate::write::stage::buffer::{ROW_PREFIX, Writer};
-use crate::write::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
+use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
 use crate::write::telemetry::{Telemetry, count};
 use bulla_crypto::environment::Environment;
 use bulla_proof::Entry;
@@ -144,7 +144,7 @@ impl Log {
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
         check_owner(self.owner)?;
-        let (id, covered) = self.engine.handover.register().ok_or_else(|| {
+        let (id, covered) = self.engine.staging.register().ok_or_else(|| {
             let most = self.engine.tuning.buffers / 2;
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
@@ -168,7 +168,7 @@ impl Log {
         if self.threads.is_none() {
             return self.engine.drain();
         }
-        let to = self.engine.handover.take_all();
+        let to = self.engine.staging.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
         Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
     }
@@ -282,7 +282,7 @@ impl Log {
     pub fn step(&self, step: Step) -> Result<bool> {
         check_owner(self.owner)?;
         match step {
-            Step::Linger => Ok(self.engine.handover.linger() > 0),
+            Step::Linger => Ok(self.engine.staging.expire_linger() > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
             Step::Commit => Ok(self.engine.commit_ready()? > 0),
             Step::Sync => self.engine.sync().map(|()| true),
@@ -297,7 +297,7 @@ impl Log {
     /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
     #[doc(hidden)]
     pub fn record(&self, event: Event) {
-        self.engine.handover.with_numbering(|counter| counter.request_event(event));
+        self.engine.staging.with_sequencer(|sequencer| sequencer.request_event(event));
     }
 
     fn shut(&mut self) -> Result<()> {
@@ -309,7 +309,7 @@ impl Log {
         if let Some(Ok(control)) = self.control.take() {
             control.stop();
         }
-        self.engine.handover.close();
+        self.engine.staging.close();
         if let Some(threads) = self.threads.take() {
             threads.join(&self.engine);
         }
@@ -399,7 +399,7 @@ fn linger(engine: &Engine) {
     let shortest = engine.tuning.linger.max(Duration::from_micros(100));
     let mut time = shortest;
     while !engine.wait_for_close(time) {
-        let entries = engine.handover.linger();
+        let entries = engine.staging.expire_linger();
         time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
     }
 }
@@ -439,7 +439,7 @@ pub struct Producer {
     id: ProducerId,
     writer: Option<Writer>,
     /// The place up to which receipts were given.
-    covered: Sequence,
+    covered: StagedPosition,
     owner: u32,
 }
 
@@ -514,7 +514,7 @@ impl Producer {
     pub fn flush(&mut self) -> Result<Receipt> {
         check_owner(self.owner)?;
         self.count_dropped();
-        let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
+        let to = self.engine.staging.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
         Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
     }
@@ -564,11 +564,11 @@ impl Producer {
     fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
         self.count_dropped();
         if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed = self.engine.handover.push_large(self.id, length, encode, wait);
+            let pushed = self.engine.staging.push_large(self.id, length, encode, wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
         loop {
-            match self.engine.handover.exchange(self.id, self.writer.take(), wait) {
+            match self.engine.staging.exchange(self.id, self.writer.take(), wait) {
                 Ok(writer) => self.writer = Some(writer),
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
@@ -609,7 +609,7 @@ impl Drop for Producer {
     fn drop(&mut self) {
         if self.owner == process::id() {
             self.count_dropped();
-            self.engine.handover.retire(self.id, self.writer.take());
+            self.engine.staging.retire(self.id, self.writer.take());
         }
     }
 }

@@ -30,7 +30,7 @@ impl Unreplaced {
 impl Engine {
     /// The `[log]` that the next epoch is begun with.
     pub(crate) fn config(&self) -> Arc<LogConfig> {
-        self.handover.with_numbering(|counter| counter.config().clone())
+        self.staging.with_sequencer(|sequencer| sequencer.config().clone())
     }
 
     /// Begins an epoch; its number.
@@ -39,11 +39,12 @@ impl Engine {
     /// As [`Engine::drain`].
     pub(crate) fn rotate(&self) -> Result<u64> {
         let _one = lock(&self.changing);
-        let place = self.handover.with_numbering(|counter| counter.begin_epoch(&*self.environment.random))?;
-        self.wait_for_checkpoint(&place)
+        let frame =
+            self.staging.with_sequencer(|sequencer| sequencer.begin_epoch(&*self.environment.random))?;
+        self.wait_for_checkpoint(&frame)
     }
 
-    /// Changes `[log]`: records that, has `replace` put the file in place, and begins an epoch.
+    /// Changes `[log]`: records that, has `replace` put the file in frame, and begins an epoch.
     ///
     /// # Errors
     /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
@@ -71,8 +72,8 @@ impl Engine {
     pub(crate) fn allow_change(&self, after: &LogConfig) -> Result<()> {
         let before = self.config();
         let event = Event::configured(before.digest, after.digest, before.differing(after));
-        let place = self.handover.with_numbering(|counter| counter.begin_change(event));
-        self.wait_for_checkpoint(&place)?;
+        let frame = self.staging.with_sequencer(|sequencer| sequencer.begin_change(event));
+        self.wait_for_checkpoint(&frame)?;
         match lock(&self.publish).checkpointer.allows(after.digest) {
             true => Ok(()),
             false => Err(Error::unavailable("no checkpoint allows the change yet: try again")),
@@ -84,11 +85,12 @@ impl Engine {
         let random = &*self.environment.random;
         match replaced {
             Ok(()) => {
-                let epoch = self.handover.with_numbering(|counter| counter.change(Arc::new(after), random));
+                let epoch =
+                    self.staging.with_sequencer(|sequencer| sequencer.change(Arc::new(after), random));
                 self.wait_for_checkpoint(&epoch.inspect_err(|error| self.fail(error))?).map(|_| ())
             }
             Err(Unreplaced::Untouched(error)) => {
-                let given_up = self.handover.with_numbering(|counter| counter.give_up_change(random));
+                let given_up = self.staging.with_sequencer(|sequencer| sequencer.give_up_change(random));
                 given_up.inspect_err(|error| self.fail(error))?;
                 Err(error)
             }

@@ -74,9 +74,9 @@ impl Engine {
         let event = Event::Erased { numbers: numbers.clone(), order, remains: Remains::ALL.to_vec() };
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
         destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
-        let place = self.handover.with_numbering(|counter| counter.request_event(event));
+        let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop(nothing_is_sealed);
-        let frame = self.wait_for_checkpoint(&place)?;
+        let frame = self.wait_for_checkpoint(&frame)?;
         vault.confirm(&numbers)?;
         Pending::remove(&*self.keys)?;
         Ok(frame)
@@ -182,7 +182,7 @@ impl Engine {
     /// # Errors
     /// `Refused` where it has none.
     pub(crate) fn vault(&self) -> Result<&Vault> {
-        let vault = self.people.as_ref().and_then(|people| people.vault.as_deref());
+        let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
         vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
     }
 }

@@ -7,9 +7,9 @@ pub(crate) mod change;
 mod directories;
 mod erasing;
 pub(crate) mod grouping;
-pub(crate) mod numbering;
-mod people;
 pub(crate) mod progress;
+pub(crate) mod sequencer;
+mod subject_keys;
 mod telemetry;
 
 use crate::format::config::{self, LogConfig};
@@ -24,8 +24,8 @@ use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Counts, Policy};
 use crate::write::recover::{self, Recovery};
 use crate::write::seal::BlockSealer;
-use crate::write::stage::handover::{Batch, Bounds, Handover, Sequence, Work};
-use crate::write::stage::target::Made;
+use crate::write::stage::block_size::BlockOutcome;
+use crate::write::stage::queue::{Batch, Bounds, StagedPosition, StagingQueue, Work};
 use crate::write::telemetry::{Meter, Waits, count, timed};
 use bulla_columns::account::Account;
 use bulla_crypto::environment::Environment;
@@ -36,21 +36,21 @@ use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
 pub(crate) use directories::take_locks;
-use numbering::{Control, Counter, Ticket};
-pub(crate) use people::Vaults;
-use people::{People, older, refuse_unfinished};
 use progress::Progress;
+use sequencer::{AssignedFrame, Control, FrameAssignment, Sequencer};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
+pub(crate) use subject_keys::Vaults;
+use subject_keys::{SubjectKeys, older, refuse_unfinished};
 
 /// A sealed frame in the order of numbers, with what its commitment settles.
 struct Waiting {
     frame: Sealed,
     /// Bytes of rows that it frees, and the place of the last slice in it.
-    staged: Option<(usize, Sequence)>,
+    staged: Option<(usize, StagedPosition)>,
 }
 
 /// Sealed frames, until all before them are there.
@@ -63,22 +63,22 @@ struct Reorder {
 /// What was committed last, and is checkpointed next.
 struct Commit {
     committer: Committer,
-    sequence: Sequence,
+    sequence: StagedPosition,
     /// The last place that a sync has covered.
-    synced: Sequence,
+    synced: StagedPosition,
 }
 
 /// What publishing needs; one at a time.
 struct Publish {
     checkpointer: Checkpointer,
-    sequence: Sequence,
+    sequence: StagedPosition,
 }
 
 /// See the module.
 pub(crate) struct Engine {
     pub(crate) tuning: Tuning,
     pub(crate) environment: Environment,
-    pub(crate) handover: Handover<Counter>,
+    pub(crate) staging: StagingQueue<Sequencer>,
     pub(crate) progress: Progress,
     pub(crate) meter: Meter,
     /// Counts that are not behind the locks of those at work.
@@ -89,7 +89,7 @@ pub(crate) struct Engine {
     pub(crate) log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
     /// Of a log with erasure.
-    people: Option<People>,
+    subject_keys: Option<SubjectKeys>,
     /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed.
     sealing: RwLock<()>,
     /// One erasure at a time.
@@ -161,16 +161,17 @@ impl Engine {
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let people = People::load((&*log, &*keys), &config, &environment, vaults, &tuning.vault_replicas)?;
+        let subject_keys =
+            SubjectKeys::load((&*log, &*keys), &config, &environment, vaults, &tuning.vault_replicas)?;
         let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
-        let has_vault = people.as_ref().is_some_and(|people| people.vault.is_some());
+        let has_vault = subject_keys.as_ref().is_some_and(|subject_keys| subject_keys.vault.is_some());
         if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
             return Err(older(&*keys));
         }
-        if let Some(people) =
-            people.as_ref().filter(|_| recovered.report.entries > 0 && vaults == Vaults::Newest)
+        if let Some(subject_keys) =
+            subject_keys.as_ref().filter(|_| recovered.report.entries > 0 && vaults == Vaults::Newest)
         {
-            people.subjects.require_signed(recovered.known)?;
+            subject_keys.subjects.require_signed(recovered.known)?;
         }
         let policy = Policy {
             durability: tuning.durability,
@@ -183,10 +184,10 @@ impl Engine {
         let (after, start) = ((recovered.chain, recovered.terms), recovered.start);
         let committer = Committer::new(log.clone(), clock, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
-        let mut counter =
-            Counter::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
+        let mut sequencer =
+            Sequencer::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
         for event in recovered.events {
-            counter.request_event(event);
+            sequencer.request_event(event);
         }
         let bounds = Bounds {
             buffers: tuning.buffers,
@@ -197,14 +198,14 @@ impl Engine {
         };
         let tree = (recovered.tiles, recovered.bundle);
         let indexer = Indexer::new(log.clone(), next_frame);
-        let subjects = people.as_ref().map(|people| people.subjects.clone());
+        let subjects = subject_keys.as_ref().map(|subject_keys| subject_keys.subjects.clone());
         let checkpointer =
             Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, tree);
         let engine = Engine {
             identity: LogIdentity { log: config.id, hash: config.hash },
             log,
             keys,
-            people,
+            subject_keys,
             sealing: RwLock::new(()),
             erasing: Mutex::new(()),
             changing: Mutex::new(()),
@@ -212,7 +213,7 @@ impl Engine {
             tuning,
             environment,
             indexer,
-            handover: Handover::new(bounds, counter),
+            staging: StagingQueue::new(bounds, sequencer),
             progress: Progress::default(),
             meter: Meter::default(),
             committed: committer.counts(),
@@ -239,7 +240,7 @@ impl Engine {
 
     /// The vault's replicas.
     pub(crate) fn replicas(&self) -> Vec<ReplicaState> {
-        self.people.as_ref().map_or_else(Vec::new, People::replicas)
+        self.subject_keys.as_ref().map_or_else(Vec::new, SubjectKeys::replicas)
     }
 
     /// From now on threads take the steps.
@@ -252,15 +253,15 @@ impl Engine {
     /// # Errors
     /// As [`Engine::drain`].
     pub(crate) fn record(&self, event: Event) -> Result<u64> {
-        let place = self.handover.with_numbering(|counter| counter.request_event(event));
-        self.wait_for_checkpoint(&place)
+        let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
+        self.wait_for_checkpoint(&frame)
     }
 
     /// Waits until a checkpoint covers a frame. Returns its number.
     ///
     /// # Errors
     /// As [`Engine::drain`].
-    fn wait_for_checkpoint(&self, place: &numbering::Place) -> Result<u64> {
+    fn wait_for_checkpoint(&self, place: &AssignedFrame) -> Result<u64> {
         if self.driven.load(Ordering::Relaxed) {
             self.progress.wait_committed(place)?;
             self.wish_checkpoint();
@@ -283,11 +284,11 @@ impl Engine {
 
     /// FrameNumbers and seals the next frame; waits for one where `block`. False where there is none.
     pub(crate) fn seal_next(&self, sealer: &mut BlockSealer, block: bool) -> bool {
-        match self.handover.take(block) {
+        match self.staging.take(block) {
             None => false,
-            Some(Work::Control(ticket)) => {
-                let epoch = ticket.numbers.epoch;
-                match self.seal_control(ticket) {
+            Some(Work::Control(assignment)) => {
+                let epoch = assignment.numbers.epoch;
+                match self.seal_control(assignment) {
                     Ok(frame) => self.put(Waiting { frame, staged: None }),
                     Err(error) => self.fail(&error),
                 }
@@ -295,8 +296,8 @@ impl Engine {
                 self.indexer.begin_epoch(epoch, &self.environment);
                 true
             }
-            Some(Work::Block(ticket, batch)) => {
-                let mut frame = self.seal_block(sealer, &ticket, &batch);
+            Some(Work::Block(assignment, batch)) => {
+                let mut frame = self.seal_block(sealer, &assignment, &batch);
                 let account = sealer.account().settle();
                 if frame.commitment.kind == FrameKind::Block {
                     self.meter.sealed(&account);
@@ -304,13 +305,13 @@ impl Engine {
                     count(&self.meter.groups, frame.groups);
                     count(&self.meter.row_bytes, batch.bytes as u64);
                 }
-                let gathered = gather(&mut frame, &ticket);
+                let gathered = gather(&mut frame, &assignment);
                 let staged = Some((batch.bytes, batch.last));
                 let (body, dictionaries) = match self.tuning.block_size_chosen {
                     true => (usize::MAX, 0),
                     false => (frame.body.len(), account.dictionaries),
                 };
-                self.handover.release(batch, Made { groups: frame.groups, body, dictionaries });
+                self.staging.release(batch, BlockOutcome { groups: frame.groups, body, dictionaries });
                 self.put(Waiting { frame, staged });
                 // Last: no block waits for the index.
                 self.indexer.add(gathered, &self.environment);
@@ -320,13 +321,14 @@ impl Engine {
     }
 
     /// A block; a gap in its place where sealing fails, so that its number has an outcome all the same.
-    fn seal_block(&self, sealer: &mut BlockSealer, ticket: &Ticket, batch: &Batch) -> Sealed {
+    fn seal_block(&self, sealer: &mut BlockSealer, assignment: &FrameAssignment, batch: &Batch) -> Sealed {
         let cipher = &*self.environment.cipher;
         let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
         let sealed = catch_unwind(AssertUnwindSafe(|| {
-            let (rows, grouping) = self.group(batch, ticket)?;
+            let (rows, grouping) = self.group(batch, assignment)?;
             let clock = &*self.environment.clock;
-            let seal = || sealer.seal(self.identity, ticket.numbers, &ticket.keys, cipher, &rows, &grouping);
+            let seal =
+                || sealer.seal(self.identity, assignment.numbers, &assignment.keys, cipher, &rows, &grouping);
             timed(clock, &self.meter.sealing, seal)
         }));
         if let Ok(Ok(frame)) = sealed {
@@ -336,29 +338,40 @@ impl Engine {
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
         count(&self.meter.lost, batch.entries);
-        Sealed::gap(self.identity, ticket.numbers, self.seconds(), batch.entries)
+        Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries)
     }
 
     /// A block's rows, and which of them are in which group.
-    fn group<'b>(&self, batch: &'b Batch, ticket: &Ticket) -> Result<(Vec<&'b [u8]>, Grouping)> {
+    fn group<'b>(&self, batch: &'b Batch, assignment: &FrameAssignment) -> Result<(Vec<&'b [u8]>, Grouping)> {
         timed(&*self.environment.clock, &self.meter.grouping, || {
             let mut rows = Vec::with_capacity(usize::try_from(batch.entries).unwrap_or(0));
             batch.slices.iter().for_each(|slice| rows.extend(slice.rows()));
-            let Some(People { subjects, .. }) = &self.people else { return Ok((rows, Grouping::NONE)) };
-            let (log, frame) = (self.identity.log, ticket.numbers.frame);
-            let place = Place { log, epoch_random: ticket.keys.random(), frame };
+            let Some(SubjectKeys { subjects, .. }) = &self.subject_keys else {
+                return Ok((rows, Grouping::NONE));
+            };
+            let (log, frame) = (self.identity.log, assignment.numbers.frame);
+            let place = Place { log, epoch_random: assignment.keys.random(), frame };
             let grouping = self.with_retries(is_passing, || grouping::group(&rows, place, &**subjects))?;
             Ok((rows, grouping))
         })
     }
 
-    fn seal_control(&self, ticket: Ticket) -> Result<Sealed> {
+    fn seal_control(&self, assignment: FrameAssignment) -> Result<Sealed> {
         let seconds = self.seconds();
-        match ticket.control {
-            Some(Control::Event(event)) => Ok(Sealed::event(self.identity, ticket.numbers, seconds, &event)),
+        match assignment.control {
+            Some(Control::Event(event)) => {
+                Ok(Sealed::event(self.identity, assignment.numbers, seconds, &event))
+            }
             Some(Control::Epoch(secret, config)) => {
                 let wrapped = self.wrap_with_retries(&secret, &config.recipients)?;
-                Ok(seal_epoch(self.identity, ticket.numbers, seconds, config.digest, &ticket.keys, wrapped))
+                Ok(seal_epoch(
+                    self.identity,
+                    assignment.numbers,
+                    seconds,
+                    config.digest,
+                    &assignment.keys,
+                    wrapped,
+                ))
             }
             None => Err(Error::unavailable("a frame without content was numbered")),
         }
@@ -486,11 +499,11 @@ impl Engine {
             // Somebody may have asked for a checkpoint that was withheld.
             self.wish_checkpoint();
         }
-        self.handover.with_numbering(|counter| {
-            counter.committed(staged);
-            events.into_iter().for_each(|event| drop(counter.request_event(event)));
+        self.staging.with_sequencer(|sequencer| {
+            sequencer.committed(staged);
+            events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
             match full {
-                true => counter.request_epoch(&*self.environment.random),
+                true => sequencer.request_epoch(&*self.environment.random),
                 false => Ok(()),
             }
         })?;
@@ -523,8 +536,8 @@ impl Engine {
         drop(commit);
         let told = !events.is_empty();
         if told {
-            self.handover.with_numbering(|counter| {
-                events.into_iter().for_each(|event| drop(counter.request_event(event)))
+            self.staging.with_sequencer(|sequencer| {
+                events.into_iter().for_each(|event| drop(sequencer.request_event(event)))
             });
         }
         synced.inspect_err(|error| self.fail(error))?;
@@ -580,7 +593,7 @@ impl Engine {
     pub(crate) fn drain(&self) -> Result<()> {
         let mut sealer = self.sealer();
         loop {
-            self.handover.take_all();
+            self.staging.take_all();
             let mut idle = true;
             while self.seal_next(&mut sealer, false) {
                 idle = false;
@@ -642,7 +655,7 @@ impl Engine {
     /// Stops everything with `error`.
     pub(crate) fn fail(&self, error: &Error) {
         self.progress.fail(error);
-        self.handover.fail();
+        self.staging.fail();
         self.close_reorder();
     }
 
@@ -670,9 +683,9 @@ fn timed_out(error: &Error) -> bool {
 }
 
 /// What a block can be found by.
-fn gather(frame: &mut Sealed, ticket: &Ticket) -> Gathered {
-    let (tokens, keys) = (std::mem::take(&mut frame.tokens), ticket.keys.clone());
-    Gathered { commitment: frame.encoded, frame: ticket.numbers.frame, keys, tokens }
+fn gather(frame: &mut Sealed, assignment: &FrameAssignment) -> Gathered {
+    let (tokens, keys) = (std::mem::take(&mut frame.tokens), assignment.keys.clone());
+    Gathered { commitment: frame.encoded, frame: assignment.numbers.frame, keys, tokens }
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {

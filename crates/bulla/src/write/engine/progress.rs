@@ -1,7 +1,7 @@
 //! How far the log has come, and what receipts wait for.
 
-use super::numbering::Place;
-use crate::write::stage::handover::Sequence;
+use super::sequencer::AssignedFrame;
+use crate::write::stage::queue::StagedPosition;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ pub(crate) enum Stage {
 
 #[derive(Default)]
 struct State {
-    durable: Sequence,
-    checkpointed: Sequence,
+    durable: StagedPosition,
+    checkpointed: StagedPosition,
     /// Frames that were committed, and those that the published checkpoint covers.
     committed: u64,
     published: u64,
     /// Places of slices whose entries were lost to a failure inside, first and last.
-    lost: Vec<(Sequence, Sequence)>,
+    lost: Vec<(StagedPosition, StagedPosition)>,
     failure: Option<(ErrorKind, String)>,
 }
 
@@ -49,7 +49,7 @@ impl Progress {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    pub(crate) fn durable(&self, sequence: Sequence) {
+    pub(crate) fn durable(&self, sequence: StagedPosition) {
         self.change(|state| state.durable = state.durable.max(sequence));
     }
 
@@ -58,14 +58,14 @@ impl Progress {
     }
 
     /// A checkpoint over so many frames covers the slices up to `sequence`.
-    pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
+    pub(crate) fn checkpointed(&self, sequence: StagedPosition, frames: u64) {
         self.change(|state| {
             state.checkpointed = state.checkpointed.max(sequence);
             state.published = state.published.max(frames);
         });
     }
 
-    pub(crate) fn lost(&self, first: Sequence, last: Sequence) {
+    pub(crate) fn lost(&self, first: StagedPosition, last: StagedPosition) {
         self.change(|state| state.lost.push((first, last)));
     }
 
@@ -86,20 +86,20 @@ impl Progress {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Waits until the frame that `place` comes to name is committed.
-    pub(crate) fn wait_committed(&self, place: &Place) -> Result<u64> {
-        self.wait_for_frame(place, |state| state.committed)
+    /// Waits until the frame that `frame` comes to name is committed.
+    pub(crate) fn wait_committed(&self, frame: &AssignedFrame) -> Result<u64> {
+        self.wait_for_frame(frame, |state| state.committed)
     }
 
-    /// Waits until a checkpoint covers the frame that `place` comes to name.
-    pub(crate) fn wait_published(&self, place: &Place) -> Result<u64> {
-        self.wait_for_frame(place, |state| state.published)
+    /// Waits until a checkpoint covers the frame that `frame` comes to name.
+    pub(crate) fn wait_published(&self, frame: &AssignedFrame) -> Result<u64> {
+        self.wait_for_frame(frame, |state| state.published)
     }
 
-    fn wait_for_frame(&self, place: &Place, come: impl Fn(&State) -> u64) -> Result<u64> {
+    fn wait_for_frame(&self, frame: &AssignedFrame, come: impl Fn(&State) -> u64) -> Result<u64> {
         let mut state = self.lock();
         loop {
-            if let Some(frame) = place.get().filter(|frame| **frame < come(&state)) {
+            if let Some(frame) = frame.get().filter(|frame| **frame < come(&state)) {
                 return Ok(*frame);
             }
             if let Some((kind, message)) = &state.failure {
@@ -112,8 +112,8 @@ impl Progress {
     /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.
     pub(crate) fn wait(
         &self,
-        from: Sequence,
-        to: Sequence,
+        from: StagedPosition,
+        to: StagedPosition,
         stage: Stage,
         timeout: Option<Duration>,
     ) -> Result<bool> {

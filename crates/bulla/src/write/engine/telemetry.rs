@@ -1,18 +1,18 @@
 //! What an engine tells of itself.
 
-use super::numbering::Counter;
+use super::sequencer::Sequencer;
 use super::{Engine, lock};
-use crate::write::stage::handover::Depth;
+use crate::write::stage::queue::Depth;
 use crate::write::telemetry::{Queues, Telemetry, Waits};
 
 impl Engine {
     /// What was done so far. Waits for no medium.
     pub(crate) fn telemetry(&self) -> Telemetry {
-        let Depth { staged, buffers, waits } = self.handover.depth();
+        let Depth { staged, buffers, waits } = self.staging.depth();
         let queues = Queues {
             staged_bytes: staged as u64,
             buffers: buffers as u64,
-            in_flight_bytes: self.handover.look(Counter::in_flight) as u64,
+            in_flight_bytes: self.staging.look_at_sequencer(Sequencer::in_flight) as u64,
             sealed_frames: lock(&self.reorder).frames.len() as u64,
         };
         let counts = *lock(&self.committed);

@@ -22,7 +22,7 @@ pub(crate) enum Vaults {
 }
 
 /// The data subjects of a log with erasure.
-pub(super) struct People {
+pub(super) struct SubjectKeys {
     pub(super) subjects: Arc<dyn Subjects>,
     /// Where the log's own vault is that.
     pub(super) vault: Option<Arc<Vault>>,
@@ -45,7 +45,7 @@ pub(super) fn older(keys: &dyn Store) -> Error {
     Error::new(ErrorKind::Refused, message)
 }
 
-impl People {
+impl SubjectKeys {
     /// Where the data subjects of a log with erasure have their keys, and the directories of the vault's replicas.
     pub(super) fn load(
         (log, keys): (&dyn Store, &dyn Store),
@@ -65,12 +65,12 @@ impl People {
         let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
         let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
-        let people = People { subjects, vault };
+        let subject_keys = SubjectKeys { subjects, vault };
         if vaults == Vaults::Newest {
             // One that is older would give numbers away a second time.
-            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+            subject_keys.subjects.require_at_least(SealState::load(keys)?.subjects)?;
         }
-        Ok(Some(people))
+        Ok(Some(subject_keys))
     }
 
     /// The vault's replicas.
