@@ -1,8 +1,10 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
 
+mod closing;
 mod receipt;
 pub(crate) mod record;
 
+pub use closing::Closing;
 pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
@@ -266,8 +268,14 @@ impl Log {
         self.engine.release(subject, by)
     }
 
+    /// By what another thread can say that this log is about to be closed.
+    pub fn closing(&self) -> Closing {
+        Closing(self.engine.back_off.clone())
+    }
+
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
-    /// more; what they append while the log is being closed is kept only as far as a receipt says so.
+    /// more; what they append while the log is being closed is kept only as far as a receipt says so. Waits between
+    /// attempts at what fails are cut short as [`Closing::announce`] says.
     ///
     /// # Errors
     /// The failure that kept anything from being committed.
@@ -305,7 +313,8 @@ impl Log {
             return Ok(());
         }
         check_owner(self.owner)?;
-        // First: what it does needs the threads.
+        self.engine.back_off.announce_close();
+        // First, because what it does for others needs the threads.
         if let Some(Ok(control)) = self.control.take() {
             control.stop();
         }

@@ -16,6 +16,7 @@ use crate::format::frame::{self, HEAD};
 use crate::format::options::Durability;
 use crate::format::sealed::Sealed;
 use crate::format::segment::{self, SegmentName};
+use crate::write::back_off::BackOff;
 use crate::write::telemetry::Waits;
 use bulla_crypto::environment::Clock;
 use bulla_crypto::seal_chain::{Seal, SealChain};
@@ -39,8 +40,6 @@ pub(crate) enum Start {
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) durability: Durability,
-    pub(crate) retries: u32,
-    pub(crate) retry_delay: Duration,
     /// Bytes of unsynced frames that are kept at most.
     pub(crate) kept: usize,
     pub(crate) segment_size: u64,
@@ -96,6 +95,7 @@ impl Framed {
 pub(crate) struct Committer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    back_off: Arc<BackOff>,
     policy: Policy,
     chain: SealChain,
     terms: Terms,
@@ -124,7 +124,7 @@ impl Committer {
     /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        (clock, back_off): (Arc<dyn Clock>, Arc<BackOff>),
         policy: Policy,
         (chain, terms): (SealChain, Terms),
         start: Start,
@@ -144,6 +144,7 @@ impl Committer {
         Ok(Committer {
             store,
             clock,
+            back_off,
             policy,
             segment,
             group: chain.next_frame(),
@@ -214,18 +215,16 @@ impl Committer {
         if self.written.is_empty() {
             return Ok(());
         }
-        let mut delay = self.policy.retry_delay;
-        let mut attempts = 0;
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
         while let Err((what, error)) = self.sync_segment() {
             if self.policy.durability == Durability::Os {
                 let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
                 return Err(Error::io(what, error));
             }
-            attempts += 1;
-            if attempts > self.policy.retries {
+            if !attempts.wait_for_next() {
                 return Err(self.exhausted(&format!("{what}: {error}")));
             }
-            self.wait(&mut delay);
             self.abandon(format!("{what}: {error}"))?;
         }
         self.forget();
@@ -312,23 +311,11 @@ impl Committer {
 
     /// Writes the unsynced frames from index `first` on, with retries, then into a new segment.
     fn write(&mut self, first: usize) -> Result<()> {
-        let mut delay = self.policy.retry_delay;
-        let mut reason = String::new();
-        for attempt in 0..=self.policy.retries {
-            if attempt > 0 {
-                self.wait(&mut delay);
-            }
-            match self.try_write(first) {
-                Ok(()) => return Ok(()),
-                Err(error) => reason = format!("writing: {error}"),
-            }
+        let back_off = self.back_off.clone();
+        match back_off.retry(|_| true, || self.try_write(first)) {
+            Ok(()) => Ok(()),
+            Err(error) => self.abandon(format!("writing: {error}")),
         }
-        self.abandon(reason)
-    }
-
-    fn wait(&self, delay: &mut Duration) {
-        self.clock.sleep(*delay);
-        *delay = delay.saturating_mul(2);
     }
 
     fn try_write(&mut self, first: usize) -> io::Result<()> {
@@ -384,11 +371,9 @@ impl Committer {
                 )
             })?;
         }
-        let mut delay = self.policy.retry_delay;
-        for attempt in 0..=self.policy.retries {
-            if attempt > 0 {
-                self.wait(&mut delay);
-            }
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
+        loop {
             if let Some(segment) = self.segment.take() {
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
@@ -400,8 +385,10 @@ impl Committer {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
+            if !attempts.wait_for_next() {
+                return Err(self.exhausted(&reason));
+            }
         }
-        Err(self.exhausted(&reason))
     }
 
     fn exhausted(&self, reason: &str) -> Error {

@@ -3,6 +3,7 @@
 
 mod age_tool;
 mod append_path;
+mod back_off;
 mod backpressure;
 mod configure;
 mod control;

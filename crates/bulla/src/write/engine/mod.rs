@@ -20,6 +20,7 @@ use crate::format::options::{Durability, Options, Tuning};
 use crate::format::sealed::{LogIdentity, Sealed};
 use crate::index::{Gathered, Indexer};
 use crate::keys;
+use crate::write::back_off::BackOff;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Counts, Policy};
 use crate::write::recover::{self, Recovery};
@@ -98,6 +99,7 @@ pub(crate) struct Engine {
     changing: Mutex<()>,
     /// Whether threads take the steps.
     driven: AtomicBool,
+    pub(crate) back_off: Arc<BackOff>,
     indexer: Indexer,
     reorder: Mutex<Reorder>,
     arrived: Condvar,
@@ -175,14 +177,14 @@ impl Engine {
         }
         let policy = Policy {
             durability: tuning.durability,
-            retries: tuning.retries,
-            retry_delay: tuning.retry_delay,
             kept: tuning.in_flight,
             segment_size: tuning.segment_size,
         };
         let clock = environment.clock.clone();
+        let back_off = Arc::new(BackOff::new(clock.clone(), tuning.retries, tuning.retry_delay));
+        let waiting = (clock, back_off.clone());
         let (after, start) = ((recovered.chain, recovered.terms), recovered.start);
-        let committer = Committer::new(log.clone(), clock, policy, after, start, recovered.adopted)?;
+        let committer = Committer::new(log.clone(), waiting, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
         let mut sequencer =
             Sequencer::new(config.clone(), next_frame, next_entry, tuning.in_flight, &*environment.random)?;
@@ -212,6 +214,7 @@ impl Engine {
             driven: AtomicBool::new(false),
             tuning,
             environment,
+            back_off,
             indexer,
             staging: StagingQueue::new(bounds, sequencer),
             progress: Progress::default(),
@@ -351,7 +354,7 @@ impl Engine {
             };
             let (log, frame) = (self.identity.log, assignment.numbers.frame);
             let place = Place { log, epoch_random: assignment.keys.random(), frame };
-            let grouping = self.with_retries(is_passing, || grouping::group(&rows, place, &**subjects))?;
+            let grouping = self.back_off.retry(is_passing, || grouping::group(&rows, place, &**subjects))?;
             Ok((rows, grouping))
         })
     }
@@ -384,25 +387,7 @@ impl Engine {
             let limit = self.tuning.plugin_timeout;
             scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
         };
-        self.with_retries(|error| is_passing(error) && !timed_out(error), wrap)
-    }
-
-    /// Tries again, later and later, after an error that may pass.
-    fn with_retries<T>(
-        &self,
-        passes: impl Fn(&Error) -> bool,
-        mut attempt: impl FnMut() -> Result<T>,
-    ) -> Result<T> {
-        let mut delay = self.tuning.retry_delay;
-        for _ in 0..self.tuning.retries {
-            match attempt() {
-                Err(error) if passes(&error) => {}
-                done => return done,
-            }
-            self.environment.clock.sleep(delay);
-            delay = delay.saturating_mul(2);
-        }
-        attempt()
+        self.back_off.retry(|error| is_passing(error) && !timed_out(error), wrap)
     }
 
     fn seconds(&self) -> i64 {
@@ -579,7 +564,7 @@ impl Engine {
     fn publish_with_retries(&self, publish: &mut Publish) -> Result<()> {
         let clock = &*self.environment.clock;
         let start = clock.steady();
-        let publishing = || self.with_retries(|_| true, || publish.checkpointer.publish());
+        let publishing = || self.back_off.retry(|_| true, || publish.checkpointer.publish());
         if timed(clock, &self.meter.publishing, publishing)? {
             lock(&self.published).add(Duration::from_nanos(clock.steady().saturating_sub(start)));
         }
