@@ -3,6 +3,7 @@
 mod closing;
 mod receipt;
 pub(crate) mod record;
+mod threads;
 
 pub use closing::Closing;
 pub use receipt::Receipt;
@@ -12,9 +13,9 @@ use crate::control;
 use crate::erase::{Erasure, ErasureOrder};
 use crate::fields::{Minimise, Scratch};
 use crate::format::event::{Event, ExportRecord};
-use crate::format::options::{Durability, Options};
+use crate::format::options::Options;
 use crate::keys::default_keys;
-use crate::write::engine::{self, Engine, Wish};
+use crate::write::engine::{self, Engine};
 use crate::write::recover::Recovery;
 use crate::write::stage::buffer::{ROW_PREFIX, Writer};
 use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
@@ -29,8 +30,7 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use threads::Threads;
 
 /// A log that is open for appending. One at a time: its directory and its key directory are locked.
 ///
@@ -53,18 +53,12 @@ pub struct Log {
     /// The rules for fields; `None` where every field is kept.
     minimise: Option<Arc<Minimise>>,
     threads: Option<Threads>,
-    /// What listens for requests of other processes, or why nothing does.
+    /// The server that takes requests of other processes, or why there is none.
     control: Option<Result<control::Server>>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
-    /// The place up to which `flush` has answered for losses.
+    /// The position up to which `flush` has answered for entries that were lost.
     flushed: AtomicU64,
     owner: u32,
-}
-
-struct Threads {
-    writers: Vec<JoinHandle<()>>,
-    committer: JoinHandle<()>,
-    others: Vec<JoinHandle<()>>,
 }
 
 impl Log {
@@ -106,12 +100,7 @@ impl Log {
     ) -> Result<Self> {
         let directory = keys.directory().map(Path::to_owned);
         let mut log = Self::open_stepped(log, keys, options, environment)?;
-        let threads = Threads::start(&log.engine).inspect_err(|error| {
-            // Those that did start end.
-            log.engine.fail(error);
-            log.engine.wish_close();
-        });
-        log.threads = Some(threads?);
+        log.threads = Some(Threads::start(&log.engine)?);
         log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
         Ok(log)
     }
@@ -129,7 +118,7 @@ impl Log {
         crate::format::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
         crate::admin::configure::remove_leftover(&*log);
-        // Before anything is written: a key that is missing is found out here.
+        // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = crate::format::config::load(&*log)?;
         let minimise = Minimise::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
@@ -292,11 +281,11 @@ impl Log {
         match step {
             Step::Linger => Ok(self.engine.staging.expire_linger() > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
-            Step::Commit => Ok(self.engine.commit_ready()? > 0),
-            Step::Sync => self.engine.sync().map(|()| true),
+            Step::Commit => Ok(self.engine.step_commit()? > 0),
+            Step::Sync => self.engine.step_sync().map(|()| true),
             Step::Checkpoint => {
                 let before = self.engine.published();
-                self.engine.checkpoint(false)?;
+                self.engine.step_checkpoint(false)?;
                 Ok(self.engine.published() > before)
             }
         }
@@ -323,11 +312,11 @@ impl Log {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
-            // A panic that went on from here would meet the log's own drop, and end the process.
+            // A panic that went on from here would drop the log, which closes it again: a second panic would end the process.
             None => self.engine.guarded(|| self.engine.drain_and_finish()).and_then(|drained| drained),
             Some(failure) => {
-                // What is durable can still be signed, unless that fails too.
-                let _ = self.engine.guarded(|| self.engine.publish_durable());
+                // What is durable can be signed all the same, unless that fails too.
+                let _ = self.engine.guarded(|| self.engine.step_publish());
                 Err(failure)
             }
         };
@@ -338,7 +327,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Who wants to know of errors calls `close`.
+        // Whoever wants to know of errors calls `close`.
         let _ = self.shut();
     }
 }
@@ -349,10 +338,10 @@ impl Debug for Log {
     }
 }
 
-/// A step of a log without threads.
+/// A step of a log without threads. Of a log with threads these are refused, but for [`Step::Linger`] and [`Step::Seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Hand over what producers have staged.
+    /// Queue what producers have staged.
     Linger,
     /// Number and seal one frame.
     Seal,
@@ -364,81 +353,6 @@ pub enum Step {
     Checkpoint,
 }
 
-impl Threads {
-    fn start(engine: &Arc<Engine>) -> Result<Self> {
-        engine.drive();
-        let spawn = |name: &str, run: fn(&Engine)| {
-            let engine = engine.clone();
-            // Whoever waits learns of a panic from the engine.
-            let guarded = move || drop(engine.guarded(|| run(&engine)));
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
-            thread.map_err(|error| Error::io("starting a thread", error))
-        };
-        Ok(Threads {
-            writers: (0..engine.tuning.writers)
-                .map(|_| spawn("bulla-writer", write))
-                .collect::<Result<_>>()?,
-            committer: spawn("bulla-committer", commit)?,
-            others: vec![spawn("bulla-linger", linger)?, spawn("bulla-checkpoint", checkpoint)?],
-        })
-    }
-
-    fn join(self, engine: &Engine) {
-        self.writers.into_iter().for_each(|writer| drop(writer.join()));
-        engine.close_reorder();
-        drop(self.committer.join());
-        engine.wish_close();
-        self.others.into_iter().for_each(|other| drop(other.join()));
-    }
-}
-
-fn write(engine: &Engine) {
-    let mut sealer = engine.sealer();
-    while engine.seal_next(&mut sealer, true) {}
-}
-
-fn commit(engine: &Engine) {
-    // A failure is told to everybody by the engine itself.
-    while engine.wait_for_frames() && engine.commit_ready().is_ok() {}
-}
-
-/// Hands staged rows over after a while: sooner where many come, later where few do.
-fn linger(engine: &Engine) {
-    const MANY: u64 = 256;
-    let shortest = engine.tuning.linger.max(Duration::from_micros(100));
-    let mut time = shortest;
-    while !engine.wait_for_close(time) {
-        let entries = engine.staging.expire_linger();
-        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
-    }
-}
-
-fn checkpoint(engine: &Engine) {
-    let sync_interval = match engine.tuning.durability {
-        Durability::Interval(time) => Some(time),
-        _ => None,
-    };
-    let tick = sync_interval
-        .map_or(engine.tuning.checkpoint_interval, |time| time.min(engine.tuning.checkpoint_interval));
-    let mut last = Instant::now();
-    loop {
-        let wish = engine.wait_for_wish(tick);
-        let due = last.elapsed() >= engine.tuning.checkpoint_interval;
-        let done = match wish {
-            Wish::Close => return,
-            Wish::Checkpoint => engine.checkpoint(true),
-            Wish::Tick if due => engine.checkpoint(false),
-            Wish::Tick => engine.sync(),
-        };
-        if done.is_err() {
-            return;
-        }
-        if due || wish == Wish::Checkpoint {
-            last = Instant::now();
-        }
-    }
-}
-
 /// One thread's way into the log. Its entries keep their order.
 pub struct Producer {
     engine: Arc<Engine>,
@@ -447,7 +361,7 @@ pub struct Producer {
     not_addresses: u64,
     id: ProducerId,
     writer: Option<Writer>,
-    /// The place up to which receipts were given.
+    /// The position up to which receipts were given.
     covered: StagedPosition,
     owner: u32,
 }
@@ -516,7 +430,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands over everything that this producer has appended, to be sealed without waiting for more.
+    /// Queues everything that this producer has appended, to be sealed without waiting for more.
     ///
     /// # Errors
     /// `Closed` or the failure where nothing can be committed any more.
@@ -568,7 +482,7 @@ impl Producer {
         self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
     }
 
-    /// Once a buffer: hands the full one over and goes on in an empty one.
+    /// Exchanges a full buffer for an empty one, and goes on in that: once a buffer.
     #[cold]
     fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
         self.count_dropped();
@@ -581,7 +495,7 @@ impl Producer {
                 Ok(writer) => self.writer = Some(writer),
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
-            // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
+            // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
             if self.push(length, encode) {
                 return Ok(());
             }
@@ -634,8 +548,8 @@ fn measure(entry: &Entry<'_>) -> Result<usize> {
     entry.measure().map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// A handle that came along into a forked child must do nothing: the log is its parent's, and so are the locks
-/// inside, which another thread may have held.
+/// Refuses a handle that came along into a forked child: the log is its parent's, and a lock inside may have been held, at the
+/// time of the fork, by a thread that the child has not got.
 #[inline]
 fn check_owner(owner: u32) -> Result<()> {
     match owner == process::id() {

@@ -44,7 +44,7 @@ impl Receipt {
     pub fn checkpointed(&self) -> Result<()> {
         self.durable()?;
         if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
-            self.engine.wish_checkpoint();
+            self.engine.request_checkpoint();
             self.wait(Stage::Checkpointed, None)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What an engine tells of itself.
 
+use super::Engine;
 use super::sequencer::Sequencer;
-use super::{Engine, lock};
 use crate::write::stage::queue::Depth;
 use crate::write::telemetry::{Queues, Telemetry, Waits};
 
@@ -13,16 +13,10 @@ impl Engine {
             staged_bytes: staged as u64,
             buffers: buffers as u64,
             in_flight_bytes: self.staging.look_at_sequencer(Sequencer::in_flight) as u64,
-            sealed_frames: lock(&self.reorder).frames.len() as u64,
+            sealed_frames: self.commits.length() as u64,
         };
-        let counts = *lock(&self.committed);
         Telemetry {
             entries: self.progress.entries(),
-            written_bytes: counts.written_bytes,
-            segments: counts.segments,
-            abandoned: counts.abandoned,
-            syncs: counts.syncs,
-            checkpoints: *lock(&self.published),
             backpressure: Waits { count: waits.count, time: waits.time, longest: waits.longest },
             queues,
             ..self.meter.read()

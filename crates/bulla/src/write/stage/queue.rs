@@ -47,7 +47,7 @@ pub(crate) enum NoSpace {
     Failed,
 }
 
-/// How long to wait for space.
+/// How long to wait for space: in real time, as condition variables know no other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Never,
