@@ -275,7 +275,7 @@ impl Log {
     /// Takes one step of a stepped log; false when there was nothing to do.
     ///
     /// # Errors
-    /// As the step does; the log then refuses everything.
+    /// As the step does; the log then refuses everything. `Unavailable` where the log has threads, which take this step.
     pub fn step(&self, step: Step) -> Result<bool> {
         check_owner(self.owner)?;
         match step {

@@ -337,7 +337,8 @@ impl Engine {
         self.commits.close();
     }
 
-    /// Works; a panic fails the log. A number that is left without an outcome would have everybody wait for it.
+    /// Does `work`; a panic in it fails the log. It may have left a number without an outcome, and everybody would wait for
+    /// that.
     pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
             let error = Error::unavailable("the log panicked");
