@@ -1,4 +1,4 @@
-use crate::support::{Place, Ran, command, eventually, exit, lines, signal};
+use crate::support::{Mount, Place, Ran, command, eventually, exit, incompressible, lines, signal};
 use rustix::process::Signal;
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -46,6 +46,33 @@ fn a_signal_before_a_named_pipe_has_a_writer_ends_it() {
     signal(&child, Signal::INT);
     let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
     assert_eq!(ran.out, "interrupted: 0 accepted, 0 refused, 0 committed\n");
+}
+
+/// Six hundred attempts would be waited for, ten minutes, and as many at a new segment.
+#[test]
+fn a_signal_does_not_wait_for_a_full_disk() {
+    let place = Place::new();
+    let log = place.path("log");
+    std::fs::rename(place.audit(), &log).unwrap();
+    let mount = Mount::new(&place.audit(), "size=4m");
+    let copied = std::process::Command::new("cp").arg("-a").arg(log.join(".")).arg(place.audit()).status();
+    assert!(copied.unwrap().success());
+    let file = place.audit().join("bulla.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "retries = 600\n";
+    std::fs::write(&file, settings).unwrap();
+    let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
+    let _ = std::fs::write(place.audit().join("filler"), vec![0; 8 << 20]);
+    // As much as a pipe holds is not read yet; the rest is staged, and some of it is being written.
+    stdin.write_all(&incompressible(100)).unwrap();
+    let start = std::time::Instant::now();
+    signal(&child, Signal::INT);
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::ENVIRONMENT);
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(ran.err.contains("nothing can be committed"), "{ran:?}");
+    std::fs::remove_file(place.audit().join("filler")).unwrap();
+    place.append(&[], b"").exits(exit::DONE);
+    assert!(place.entries().len() >= 1000);
+    drop(mount);
 }
 
 #[test]

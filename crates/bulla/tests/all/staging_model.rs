@@ -485,7 +485,7 @@ fn large_rows_keep_their_place_and_their_bound() {
     });
 }
 
-/// A large row that is handed over while the log is closed is either refused or arrives.
+/// A large row that is queued while the log is closed is either refused or arrives.
 #[test]
 fn closing_races_with_a_large_row() {
     check(ALL, || {
