@@ -44,7 +44,7 @@ pub use format::{config, event, segment};
 pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
-pub use log::{BatchError, Log, Producer, Receipt, Step};
+pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::disclosed::{Disclosed, Opened, open_proof};
 pub use read::epochs::{Epoch, epochs};
 pub use read::export::{Export, Exported, Unopened};

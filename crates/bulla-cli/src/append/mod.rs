@@ -91,6 +91,9 @@ impl Append {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
 
+        let closing = log.closing();
+        // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
+        Interrupt::when_raised(move || closing.announce())?;
         let meter = Meter::new(self.stats, &inputs);
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
         let mut producer = log.producer()?;

@@ -1,4 +1,6 @@
-use crate::support::{Place, command, command_under, eventually, exit, finish, lines, signal};
+use crate::support::{
+    Mount, Place, command, command_under, eventually, exit, finish, incompressible, lines, may_mount, signal,
+};
 use rustix::process::Signal;
 use std::io::Write;
 use std::process::{Child, ChildStdin, Stdio};
@@ -63,6 +65,36 @@ fn a_signal_before_a_named_pipe_has_a_writer_ends_it() {
     signal(&child, Signal::INT);
     let ran = finish(child).exits(exit::INTERRUPTED);
     assert_eq!(ran.out, "interrupted: 0 accepted, 0 refused, 0 committed\n");
+}
+
+/// Six hundred attempts would be waited for, ten minutes, and as many at a new segment.
+#[test]
+fn a_signal_does_not_wait_for_a_full_disk() {
+    if !may_mount("interrupt::a_signal_does_not_wait_for_a_full_disk") {
+        return;
+    }
+    let place = Place::new();
+    let log = place.path("log");
+    std::fs::rename(place.audit(), &log).unwrap();
+    let mount = Mount::new(&place.audit(), "size=4m");
+    let copied = std::process::Command::new("cp").arg("-a").arg(log.join(".")).arg(place.audit()).status();
+    assert!(copied.unwrap().success());
+    let file = place.audit().join("bulla.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "retries = 600\n";
+    std::fs::write(&file, settings).unwrap();
+    let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
+    let _ = std::fs::write(place.audit().join("filler"), vec![0; 8 << 20]);
+    // As much as a pipe holds is not read yet; the rest is staged, and some of it is being written.
+    stdin.write_all(&incompressible(100)).unwrap();
+    let start = std::time::Instant::now();
+    signal(&child, Signal::INT);
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(ran.err.contains("nothing can be committed"), "{ran:?}");
+    std::fs::remove_file(place.audit().join("filler")).unwrap();
+    place.append(&[], b"").exits(exit::DONE);
+    assert!(place.entries().len() >= 1000);
+    drop(mount);
 }
 
 #[test]

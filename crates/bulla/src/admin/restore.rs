@@ -77,7 +77,7 @@ impl Restore {
             self.environment,
             Vaults::Restored,
         )?;
-        engine.checkpoint(true)?;
+        engine.step_checkpoint(true)?;
         let reader = Reader::open_store(log)?.identity(self.identity);
         let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;

@@ -3,6 +3,7 @@
 
 mod age_tool;
 mod append_path;
+mod back_off;
 mod backpressure;
 mod configure;
 mod control;
@@ -14,7 +15,6 @@ mod erasure;
 mod examples;
 mod follow;
 mod fork;
-mod handover_model;
 mod helpers;
 mod hostile;
 mod keys;
@@ -26,6 +26,7 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod staging_model;
 mod telemetry;
 mod vault;
 mod vectors;
