@@ -17,7 +17,7 @@ use crate::scan::finding::Finding;
 use crate::scan::manifest::{self, Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
 use crate::scan::open::{BlockOpener, Located, Opening, most_memory, verified};
-use crate::scan::pipeline;
+use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::walk::open_segment;
 use crate::scan::withheld::{Withheld, WithheldEntries};
@@ -404,15 +404,15 @@ impl<'a> Snapshot<'a> {
                 }
                 report.blocks_read += 1;
                 let weight = most_memory(&placed.commitment);
-                let frame = self.locate(&mut files, placed, Some(keys))?;
-                return Ok(Some((Candidate { frame, indexed }, weight)));
+                let item = Candidate { frame: self.locate(&mut files, placed, Some(keys))?, indexed };
+                return Ok(Some(Job { frame, weight, item }));
             }
             Ok(None)
         };
         let mut rebuild = Rebuild::new(&*self.reader.store, only.is_none());
         let work =
             |memory: &mut Memory, candidate: Candidate| self.examine(memory, &candidate, &asked, render);
-        pipeline::in_order(*threads, next, work, |mut one: Found<P>| {
+        pool::in_order(*threads, next, work, |mut one: Found<P>| {
             entries += one.selected.as_ref().map_or(0, |selected| selected.entries);
             progress(Progress { done: one.frame + 1, total, entries });
             rebuild.add(one.gathered.take());

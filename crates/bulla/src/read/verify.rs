@@ -10,7 +10,7 @@ use crate::scan::checkpoint::{Signed, is_live, read_checkpoint};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::open::{BlockOpener, Located, Opening, Unreadable, most_memory};
-use crate::scan::pipeline::MOST_WEIGHT;
+use crate::scan::pool::{self, Job};
 use crate::scan::sources;
 use crate::scan::walk::{Tail, Walk};
 use crate::scan::withheld::Withheld;
@@ -19,12 +19,11 @@ use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::FrameKind;
-use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// How far a verification or an export has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,41 +206,42 @@ impl Verify {
         walk.findings = findings;
         let total = walk.total_bytes()?;
         let mut report = Report::of(Vec::new());
-        let mut batches = Vec::new();
-        let mut done = 0;
-        loop {
-            let batch = take_batch(&mut walk)?;
-            if batch.is_empty() {
-                break;
+        let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
+        let next = || {
+            let Some(frame) = walk.next()? else { return Ok(None) };
+            seen.push(frame.commitment.leaf());
+            let weight = most_memory(&frame.commitment);
+            Ok(Some(Job { frame: frame.commitment.frame, weight, item: frame }))
+        };
+        let work = |opener: &mut BlockOpener, frame: Located| {
+            let outcome = check_frame(opener, &frame, wants, personal.as_ref())?;
+            Ok((frame, outcome))
+        };
+        pool::in_order(threads, next, work, |(frame, outcome): (Located, Outcome)| {
+            let tokens = match outcome {
+                Ok(checked) => {
+                    report.erased += checked.erased;
+                    checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame)));
+                    checked.tokens
+                }
+                Err(unreadable) => {
+                    found.add(unreadable.finding(&frame));
+                    None
+                }
+            };
+            if let Some(keys) = &frame.keys {
+                index.add(&frame.commitment, keys, tokens, &mut found);
             }
-            batches.push(fingerprint(&batch));
-            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants, personal.as_ref(), threads)?)
-            {
-                let tokens = match outcome {
-                    Ok(checked) => {
-                        report.erased += checked.erased;
-                        if let Some(lost) = checked.lost {
-                            walk.findings.add(lost.finding(frame));
-                        }
-                        checked.tokens
-                    }
-                    Err(unreadable) => {
-                        walk.findings.add(unreadable.finding(frame));
-                        None
-                    }
-                };
-                if let Some(keys) = &frame.keys {
-                    index.add(&frame.commitment, keys, tokens, &mut walk.findings);
-                }
-                done += crate::format::frame::frame_length(&frame.commitment);
-                if frame.commitment.kind == FrameKind::Block {
-                    report.blocks += 1;
-                    report.entries += frame.commitment.entries;
-                }
+            done += crate::format::frame::frame_length(&frame.commitment);
+            if frame.commitment.kind == FrameKind::Block {
+                report.blocks += 1;
+                report.entries += frame.commitment.entries;
             }
             progress(Progress { done, total, entries: report.entries });
-        }
-        index.finish(&mut walk.findings);
+            Ok(())
+        })?;
+        index.finish(&mut found);
+        walk.findings.extend(found);
         let tail = walk.finish(checkpoint.root)?;
         let size = if live { u64::MAX } else { checkpoint.size };
         sources::check_files(&*store, size, live, &mut walk.findings)?;
@@ -262,7 +262,7 @@ impl Verify {
         report.conclude(std::mem::take(&mut walk.findings).finish());
         let erased = Erased { numbers: walk.take_erased(), frames: 0..checkpoint.size };
         drop(walk);
-        Ok((report, Some(Examined { checkpoint, batches, erased })))
+        Ok((report, Some(Examined { checkpoint, frames: seen, erased })))
     }
 }
 
@@ -272,16 +272,10 @@ const ATTEMPTS: usize = 16;
 /// What a verification looked at.
 pub(crate) struct Examined {
     pub(crate) checkpoint: Checkpoint,
-    /// The [`fingerprint`] of every batch: whoever reads the log again knows whether it is the same one.
-    pub(crate) batches: Vec<Hash>,
+    /// The leaf of every frame that was found: whoever reads the log again knows whether it is the same one.
+    pub(crate) frames: Vec<Hash>,
     /// Whose keys were destroyed.
     pub(crate) erased: Erased,
-}
-
-/// What the frames of a batch are, down to their bodies.
-pub(crate) fn fingerprint(batch: &[Located]) -> Hash {
-    let commitments = batch.iter().map(|frame| frame.commitment.encode()).collect::<Vec<_>>();
-    sha256(&[commitments.as_flattened()])
 }
 
 impl Report {
@@ -308,23 +302,7 @@ impl Report {
     }
 }
 
-/// Frames for the threads to work on: bounded in number, in what reading them may take, and in what they hold.
-pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
-    const FRAMES: usize = 4096;
-    /// What is made of a whole batch may be in memory at once.
-    const CONTENT: u64 = 128 << 20;
-    let mut batch = Vec::new();
-    let (mut weight, mut content) = (0, 0);
-    while batch.len() < FRAMES && weight < MOST_WEIGHT && content < CONTENT {
-        let Some(frame) = walk.next()? else { break };
-        weight += most_memory(&frame.commitment);
-        content += 1 << frame.commitment.content_log2;
-        batch.push(frame);
-    }
-    Ok(batch)
-}
-
-/// How far the frames of a batch are looked into.
+/// How far frames are looked into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wants {
     /// To the digests of their bodies.
@@ -378,16 +356,6 @@ fn erasures<'a>(
     Ok(Erasures::new(known, load))
 }
 
-/// Checks frames in parallel; outcomes in their order.
-fn check_batch(
-    batch: &[Located],
-    wants: Wants,
-    personal: Option<&Opening<'_>>,
-    threads: usize,
-) -> Result<Vec<Outcome>> {
-    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants, personal))
-}
-
 fn check_frame(
     opener: &mut BlockOpener,
     frame: &Located,
@@ -436,35 +404,6 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
         }
     }
     (erased, lost)
-}
-
-/// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.
-pub(crate) fn in_parallel<T: Sync, R: Send, W: Default>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(&mut W, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    if threads == 1 {
-        let mut memory = W::default();
-        return items.iter().map(|item| work(&mut memory, item)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new((0..items.len()).map(|_| None).collect::<Vec<Option<Result<R>>>>());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
-                let mut memory = W::default();
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = work(&mut memory, item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.into_iter().flatten().collect()
 }
 
 fn unclosed(tail: &Tail, size: u64) -> Option<Finding> {

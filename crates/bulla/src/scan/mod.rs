@@ -10,7 +10,7 @@ pub mod finding;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;
-pub(crate) mod pipeline;
+pub(crate) mod pool;
 pub(crate) mod query;
 pub(crate) mod seals;
 pub(crate) mod sources;

@@ -8,11 +8,12 @@
 use super::{Export, Exported, Unopened};
 use crate::format::config;
 use crate::format::frame;
-use crate::read::reader::{Asked, Matches, Memory};
-use crate::read::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
+use crate::read::reader::{Asked, Matches, Memory, Selected};
+use crate::read::verify::{Examined, Progress, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::open::Located;
+use crate::scan::open::{Located, most_memory};
+use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::walk::Walk;
 use crate::scan::withheld::WithheldEntries;
@@ -66,42 +67,42 @@ impl Export {
         walk.asked = self.asked(exported.signed);
         let (total, mut done) = (walk.total_bytes()?, 0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut batches = examined.batches.iter();
+        let mut known = examined.frames.iter();
         let mut foreign = Ranges::default();
-        loop {
-            let batch = take_batch(&mut walk)?;
-            if batch.is_empty() {
-                break;
-            }
+        let wanted = walk.asked.clone();
+        let next = || {
+            let Some(frame) = walk.next()? else { return Ok(None) };
+            let number = frame.commitment.frame;
             // This walk's own root comes too late: nothing is written but what verified before.
-            if batches.next() != Some(&fingerprint(&batch)) {
-                let from = batch.first().map_or(0, |frame| frame.commitment.frame);
-                return Err(Error::tampered(format!(
-                    "the log changed while it was exported, from frame {from} on"
-                )));
+            if known.next() != Some(&frame.commitment.leaf()) {
+                return Err(changed(&format!(", from frame {number} on")));
             }
-            let wanted =
-                batch.iter().filter(|frame| walk.asked.admits(&frame.commitment)).collect::<Vec<_>>();
-            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &asked, &render));
-            let pieces = in_parallel(&wanted, threads, work)?;
-            for (frame, piece) in wanted.iter().zip(pieces) {
-                match piece {
-                    Ok(None) => {}
-                    Ok(Some(selected)) => {
-                        exported.entries += selected.entries;
-                        exported.withheld.add(selected.withheld);
-                        write(selected.piece)?;
-                    }
-                    Err(error) => exported.leave_out(frame, &walk.asked, error)?,
+            if frame.foreign {
+                foreign.add(number);
+            }
+            Ok(Some(Job { frame: number, weight: most_memory(&frame.commitment), item: frame }))
+        };
+        let work = |memory: &mut Memory, frame: Located| {
+            let admitted = wanted.admits(&frame.commitment);
+            let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(None) };
+            Ok((frame, piece))
+        };
+        pool::in_order(threads, next, work, |(frame, piece): (Located, Result<Option<Selected<P>>>)| {
+            match piece {
+                Ok(None) => {}
+                Ok(Some(selected)) => {
+                    exported.entries += selected.entries;
+                    exported.withheld.add(selected.withheld);
+                    write(selected.piece)?;
                 }
+                Err(error) => exported.leave_out(&frame, &wanted, error)?,
             }
-            let foreigners = batch.iter().filter(|frame| frame.foreign);
-            foreigners.for_each(|frame| foreign.add(frame.commitment.frame));
-            done += batch.iter().map(|frame| frame::frame_length(&frame.commitment)).sum::<u64>();
+            done += frame::frame_length(&frame.commitment);
             (self.progress)(Progress { done, total, entries: exported.entries });
-        }
-        if batches.next().is_some() {
-            return Err(Error::tampered("the log changed while it was exported: frames are gone"));
+            Ok(())
+        })?;
+        if known.next().is_some() {
+            return Err(changed(": frames are gone"));
         }
         exported.left_out += walk.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
@@ -140,6 +141,10 @@ impl Exported {
             _ => self.unopened.push(Unopened { epochs: (epoch, epoch), entries }),
         }
     }
+}
+
+fn changed(how: &str) -> Error {
+    Error::tampered(format!("the log changed while it was exported{how}"))
 }
 
 /// Whether a finding leaves no signature that vouches for the log's frames.
