@@ -5,10 +5,9 @@ use super::file::Parts;
 use super::gather::{Gatherer, Indexer};
 use super::part::{Head, Part};
 use super::*;
-use crate::format::config;
 use crate::format::files::*;
-use crate::scan::checkpoint::trusted_checkpoint;
-use crate::scan::walk::Walk;
+use crate::scan::full::Scan;
+use crate::scan::snapshot::Snapshot;
 use crate::{Finding, FindingKind, Init, Log, Options, Query, Reader, Severity, Step, Verify};
 use bulla_crypto::environment::{AesGcm, Environment, KeyWrap, SystemRandom};
 use bulla_crypto::epoch::EpochSecret;
@@ -61,11 +60,10 @@ fn log() -> Memory {
 
 /// The frames, with the keys of their epochs.
 fn frames(store: &Memory) -> Vec<(Commitment, Arc<EpochKeys>)> {
-    let (config, _) = config::load(store).unwrap();
-    let checkpoint = trusted_checkpoint(store, &config, None).unwrap().checkpoint;
-    let mut walk = Walk::new(store, &config, &checkpoint, Some(Arc::new(Open)), None).unwrap();
+    let snapshot = Snapshot::of(Arc::new(store.clone())).unwrap();
+    let mut scan = Scan::new(&snapshot, Some(Arc::new(Open)), None).unwrap();
     let mut frames = Vec::new();
-    while let Some(frame) = walk.next().unwrap() {
+    while let Some(frame) = scan.next().unwrap() {
         frames.push((frame.commitment, frame.keys.unwrap()));
     }
     frames

@@ -3,7 +3,7 @@
 //! A seal rests on the seal before it. Where that one is damaged, both what is stored and what it should have been
 //! count, so that one damaged seal is told once; where the frame before is missing, the next seal cannot be told.
 
-use crate::scan::sources::Encoded;
+use crate::scan::stored_tree::Encoded;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 
 /// See the module.
