@@ -145,6 +145,26 @@ fn a_token_that_is_kept_back_or_made_up_is_found() {
 }
 
 #[test]
+fn what_was_counted_is_given_out_whatever_the_index_says_by_then() {
+    let store = log();
+    let hidden = store.clone();
+    let reader = Reader::open_store(Arc::new(store.clone())).unwrap().identity(Arc::new(Open)).threads(1);
+    // Nothing is held back, so that everything is read twice; between the passes the index is put in another's place.
+    let reader = reader.hold_back(0).progress(move |progress| {
+        if progress.done == progress.total {
+            write(&hidden, 0, &[1, 2, 3], |_| Vec::new());
+        }
+    });
+    let mut given = Vec::new();
+    let query = Query::new().operation("read").subject("user_2");
+    let report = reader.for_each(&query, |number, _| {
+        given.push(number);
+        Ok(())
+    });
+    assert_eq!((report.unwrap().entries, given.len()), (1, 1));
+}
+
+#[test]
 fn nobody_believes_what_is_not_compared() {
     // A part of the first epoch that keeps back everything, and covers a frame of the second one too.
     let store = log();
