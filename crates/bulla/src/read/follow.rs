@@ -19,7 +19,7 @@ use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, Reading, epoch_body};
 use crate::read::select::{Asked, Matches, Memory};
 use crate::scan::checkpoint::trusted_checkpoint;
-use crate::scan::cursor::{Cursor, Next};
+use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
 use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
@@ -391,7 +391,7 @@ impl Tip {
         };
         if let Some(cursor) = &mut self.cursor {
             cursor.look_again()?;
-            if let Next::Head(head) = cursor.peek()?
+            if let Some(Ok(head)) = cursor.peek()?
                 && is_next(&head)
             {
                 return Ok(Some(cursor.locate(head.commitment, head.offset)));
@@ -404,7 +404,7 @@ impl Tip {
             return Ok(None);
         }
         let mut cursor = Cursor::open(&*reader.given.store, segment)?;
-        while let Next::Head(head) = cursor.peek()? {
+        while let Some(Ok(head)) = cursor.peek()? {
             if is_next(&head) {
                 return Ok(Some(cursor.locate(head.commitment, head.offset)));
             }

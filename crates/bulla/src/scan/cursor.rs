@@ -8,7 +8,7 @@ use crate::format::frame::{self, FrameError, Head, ReadError};
 use crate::format::segment::SegmentName;
 use bulla_crypto::seal_chain::Seal;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::{Error, Result, Store, StoreFile};
+use bulla_store::{Error, Store, StoreFile};
 use std::io;
 use std::sync::Arc;
 
@@ -22,22 +22,16 @@ pub(crate) struct Cursor {
     pub(crate) offset: u64,
 }
 
-/// What stands where a frame should begin.
-pub(crate) enum Next {
-    /// A sound head, whose frame the segment has all of.
-    Head(Head),
-    /// Something else.
-    Unsound(FrameError),
-    /// Nothing: the segment ends there.
-    End,
-}
+/// What stands where a frame should begin: a sound head, whose frame the segment has all of, or why it is none; nothing
+/// where the segment ends.
+pub(crate) type Next = Option<Result<Head, FrameError>>;
 
 impl Cursor {
     /// Opens a segment, to read it from its beginning.
     ///
     /// # Errors
     /// `Unavailable` where it cannot be opened.
-    pub(crate) fn open(store: &dyn Store, name: SegmentName) -> Result<Self> {
+    pub(crate) fn open(store: &dyn Store, name: SegmentName) -> bulla_store::Result<Self> {
         let path = name.path();
         let opened = store.open(&path);
         let file = opened.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
@@ -53,7 +47,7 @@ impl Cursor {
     }
 
     /// Takes in what a writer has added since.
-    pub(crate) fn look_again(&mut self) -> Result<()> {
+    pub(crate) fn look_again(&mut self) -> bulla_store::Result<()> {
         self.length = self.file.length().map_err(|error| self.failed(error))?;
         Ok(())
     }
@@ -62,7 +56,7 @@ impl Cursor {
     ///
     /// # Errors
     /// `Unavailable` where the file cannot be read.
-    pub(crate) fn peek(&self) -> Result<Next> {
+    pub(crate) fn peek(&self) -> bulla_store::Result<Next> {
         self.peek_at(self.offset)
     }
 
@@ -70,13 +64,13 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::peek`].
-    pub(crate) fn peek_at(&self, offset: u64) -> Result<Next> {
+    pub(crate) fn peek_at(&self, offset: u64) -> bulla_store::Result<Next> {
         if offset >= self.length {
-            return Ok(Next::End);
+            return Ok(None);
         }
         match frame::read_head(&*self.file, offset, self.length) {
-            Ok(head) => Ok(Next::Head(head)),
-            Err(ReadError::Frame(error)) => Ok(Next::Unsound(error)),
+            Ok(head) => Ok(Some(Ok(head))),
+            Err(ReadError::Frame(error)) => Ok(Some(Err(error))),
             Err(ReadError::Io(error)) => Err(self.failed(error)),
         }
     }
@@ -98,7 +92,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::peek`].
-    pub(crate) fn find(&self, from: u64, wanted: impl Fn(&Head) -> bool) -> Result<Option<u64>> {
+    pub(crate) fn find(&self, from: u64, wanted: impl Fn(&Head) -> bool) -> bulla_store::Result<Option<u64>> {
         frame::find(&*self.file, from, self.length, wanted).map_err(|error| self.failed(error))
     }
 
@@ -106,7 +100,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::peek`].
-    pub(crate) fn seal(&self, end: u64) -> Result<Seal> {
+    pub(crate) fn seal(&self, end: u64) -> bulla_store::Result<Seal> {
         frame::read_seal(&*self.file, end).map_err(|error| self.failed(error))
     }
 

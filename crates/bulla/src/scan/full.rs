@@ -1,11 +1,11 @@
-//! The walk: every frame of a log in order, where it lies, and what its commitment really is.
+//! The scan of a whole log, however damaged: every frame in order, where it lies, and what its commitment really is.
 //!
-//! Three sources say what frame n's commitment is: the segment, the level-0 tile (its hash) and the entry bundle.
-//! Where one of them is damaged the other two outvote it, so the walk knows how long the damaged frame is, names
+//! Three places say what frame n's commitment is: the segment, the level-0 tile (its hash) and the entry bundle.
+//! Where one of them is damaged the other two outvote it, so the scan knows how long the damaged frame is, names
 //! it and its entries, and goes on behind it. What was chosen is hashed up to the root, which the signed
 //! checkpoint settles: no vote can smuggle a wrong leaf past that.
 //!
-//! Where bytes were added or removed, frames do not lie where the ones before them end: the walk then looks for the
+//! Where bytes were added or removed, frames do not lie where the ones before them end: the scan then looks for the
 //! next sound head that the tree knows, and goes on there.
 
 mod epochs;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
 const MOST_UNKNOWN: u64 = 1 << 16;
 
-/// The walk over one log.
+/// The scan of one log.
 pub(crate) struct Scan<'a> {
     store: &'a dyn Store,
     config: &'a LogConfig,
@@ -49,7 +49,7 @@ pub(crate) struct Scan<'a> {
     size: u64,
     segments: Vec<SegmentName>,
     open: Option<Open>,
-    surplus: Vec<Unreferenced>,
+    unreferenced: Vec<Unreferenced>,
     /// Segments that are done with, and up to where frames were read from them.
     read_to: Vec<(SegmentName, u64)>,
     /// Those that explain a segment's end.
@@ -165,7 +165,7 @@ impl<'a> Scan<'a> {
             size: snapshot.checkpoint.size,
             segments: segment::list(store)?.0,
             open: None,
-            surplus: Vec::new(),
+            unreferenced: Vec::new(),
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
@@ -268,7 +268,7 @@ impl<'a> Scan<'a> {
         Ok(located.map(|located| self.with_keys(located)))
     }
 
-    /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
+    /// The commitment that at least two of the three places agree on; where no two do, the segment's, or the bundle's.
     fn settle(&self, frame: u64, head: Option<&Head>) -> Option<Encoded> {
         let own = head.filter(|head| head.commitment.frame == frame).map(|head| head.encoded);
         let entry = self.chunk.entry(frame);

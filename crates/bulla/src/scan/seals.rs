@@ -1,4 +1,4 @@
-//! The seals beside the walk: which of them hold, and what the one before may have been.
+//! The seals beside the scan: which of them hold, and what the one before may have been.
 //!
 //! A seal rests on the seal before it. Where that one is damaged, both what is stored and what it should have been
 //! count, so that one damaged seal is told once; where the frame before is missing, the next seal cannot be told.

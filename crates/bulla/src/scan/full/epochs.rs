@@ -5,7 +5,7 @@ use crate::format::config::terms::Terms;
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
 use crate::format::frame::{self, Head};
-use crate::scan::cursor::{Cursor, Next};
+use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::located::Located;
 use crate::scan::stored_tree::Chunk;
@@ -23,13 +23,13 @@ impl Scan<'_> {
         let cursor = open.cursor.clone();
         let (name, next) = (cursor.name, cursor.peek()?);
         let kind = match &next {
-            Next::Head(head) if head.commitment.frame == frame => Some(head.commitment.kind as u8),
+            Some(Ok(head)) if head.commitment.frame == frame => Some(head.commitment.kind as u8),
             // One source alone may be wrong.
             _ => self.chunk.agreed(frame).map(|entry| entry[1]),
         };
         if frame >= self.size {
             // Beyond the checkpoint nothing is settled, and a crash may have torn it: it is part of the tail.
-            if let (Next::Head(head), Some(open)) = (next, &mut self.open)
+            if let (Some(Ok(head)), Some(open)) = (next, &mut self.open)
                 && cursor.is_copy(&head)
             {
                 open.cursor.pass(&head);
@@ -38,13 +38,13 @@ impl Scan<'_> {
         }
         let continues = kind.is_some_and(|kind| kind != FrameKind::Epoch as u8) && frame == name.first;
         let (end, damage) = match next {
-            Next::Head(head) if cursor.is_copy(&head) => {
+            Some(Ok(head)) if cursor.is_copy(&head) => {
                 let begins = kind == Some(FrameKind::Epoch as u8) && frame == name.first;
                 let damage = self.check_copy(&head, &cursor)?;
                 (head.end(), damage.or(begins.then_some("the segment begins an epoch of its own")))
             }
-            Next::Head(_) if continues => (0, Some("it is missing")),
-            Next::Unsound(_) if continues => {
+            Some(Ok(_)) if continues => (0, Some("it is missing")),
+            Some(Err(_)) if continues => {
                 let known = self.epoch.as_ref().and_then(|epoch| Commitment::decode(&epoch.encoded).ok());
                 let known = known.map_or(0, |commitment| frame::frame_length(&commitment)).min(cursor.length);
                 let found = self.find_sound(frame)?.filter(|head| head.commitment.frame == frame);

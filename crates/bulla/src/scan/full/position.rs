@@ -2,7 +2,7 @@
 
 use super::{Open, Position, Scan};
 use crate::format::frame::{self, Head};
-use crate::scan::cursor::{Cursor, Next};
+use crate::scan::cursor::Cursor;
 use crate::scan::stored_tree::{self, Encoded};
 use crate::scan::unreferenced::Unreferenced;
 use bulla_proof::commitment::Commitment;
@@ -24,7 +24,7 @@ impl Scan<'_> {
             if self.is_intruder(&next, frame)? {
                 self.segments.remove(index);
                 if length > 0 {
-                    self.surplus.push(Unreferenced { name, offset: 0, length });
+                    self.unreferenced.push(Unreferenced { name, offset: 0, length });
                 }
                 continue;
             }
@@ -39,7 +39,7 @@ impl Scan<'_> {
         let here = match &self.open {
             Some(open) => matches!(
                 open.cursor.peek(),
-                Ok(Next::Head(head)) if head.commitment.frame == frame && self.is_in_tree(&head)
+                Ok(Some(Ok(head))) if head.commitment.frame == frame && self.is_in_tree(&head)
             ),
             None => false,
         };
@@ -74,12 +74,12 @@ impl Scan<'_> {
         }
     }
 
-    /// Closes the current segment; what is left of it, and segments of which nothing counts, are surplus.
+    /// Closes the current segment; what is left of it, and segments of which nothing counts, no frame refers to.
     pub(super) fn leave(&mut self, index: usize) -> Result<()> {
         let passed = self.open.take().map_or(0, |open| {
             if open.cursor.offset < open.cursor.length {
                 let Cursor { name, offset, length, .. } = open.cursor;
-                self.surplus.push(Unreferenced { name, offset, length: length - offset });
+                self.unreferenced.push(Unreferenced { name, offset, length: length - offset });
             }
             self.read_to.push((open.cursor.name, open.cursor.offset));
             open.index + 1
@@ -87,18 +87,18 @@ impl Scan<'_> {
         for &name in &self.segments[passed..index] {
             let length = self.length_of(name)?;
             if length > 0 {
-                self.surplus.push(Unreferenced { name, offset: 0, length });
+                self.unreferenced.push(Unreferenced { name, offset: 0, length });
             }
         }
         Ok(())
     }
 
-    /// Moves in the segment to where a frame was found again; what is passed is surplus.
+    /// Moves in the segment to where a frame was found again; to what is passed no frame refers.
     pub(super) fn pass_to(&mut self, offset: u64) {
         if let Some(open) = &mut self.open {
             let passed = offset.checked_sub(open.cursor.offset).filter(|&length| length > 0);
             let (name, from) = (open.cursor.name, open.cursor.offset);
-            self.surplus.extend(passed.map(|length| Unreferenced { name, offset: from, length }));
+            self.unreferenced.extend(passed.map(|length| Unreferenced { name, offset: from, length }));
             open.cursor.offset = offset;
         }
     }
@@ -106,11 +106,7 @@ impl Scan<'_> {
     /// What stands where the next frame should be: a head, something unsound (and why), or nothing at all.
     pub(super) fn read_head(&self) -> Result<Result<Option<Head>, String>> {
         let Some(open) = &self.open else { return Ok(Ok(None)) };
-        Ok(match open.cursor.peek()? {
-            Next::Head(head) => Ok(Some(head)),
-            Next::Unsound(error) => Err(error.to_string()),
-            Next::End => Ok(None),
-        })
+        Ok(open.cursor.peek()?.transpose().map_err(|error| error.to_string()))
     }
 
     /// Where a frame is that is not soundly where it should be.
@@ -157,10 +153,7 @@ impl Scan<'_> {
             (frame..self.size).contains(&number) && head.end() <= length && self.is_in_tree(head)
         };
         let found = open.cursor.find(from, wanted)?.map(|offset| open.cursor.peek_at(offset)).transpose()?;
-        let head = match found {
-            Some(Next::Head(head)) => Some(head),
-            Some(Next::Unsound(_) | Next::End) | None => None,
-        };
+        let head = found.flatten().and_then(Result::ok);
         self.open.iter_mut().for_each(|open| open.searched = Some((open.low, head.clone())));
         Ok(head)
     }

@@ -1,4 +1,4 @@
-//! The end of the walk: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
+//! The end of the scan: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
 
 use super::{Scan, Tail};
 use crate::format::event::{Event, MAX_EVENT};
@@ -8,7 +8,7 @@ use bulla_proof::hash::Hash;
 use bulla_store::Result;
 
 impl Scan<'_> {
-    /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
+    /// Ends the scan: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
     pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
         self.tell_lost(None);
         if !self.broken {
@@ -21,21 +21,21 @@ impl Scan<'_> {
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
         self.check_config();
-        let covered = self.surplus.len();
+        let covered = self.unreferenced.len();
         self.read_to.extend(self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset)));
         self.contradict_events();
         let settled = self.events.len();
         let mut tail = self.walk_tail()?;
-        for (index, surplus) in std::mem::take(&mut self.surplus).into_iter().enumerate() {
-            if index >= covered && !surplus.is_explained(&self.events) {
+        for (index, bytes) in std::mem::take(&mut self.unreferenced).into_iter().enumerate() {
+            if index >= covered && !bytes.is_explained(&self.events) {
                 // Left by the frames beyond the checkpoint, whose events are still to come.
-                tail.at.get_or_insert((surplus.name, surplus.offset));
-                tail.bytes += surplus.length;
+                tail.at.get_or_insert((bytes.name, bytes.offset));
+                tail.bytes += bytes.length;
                 continue;
             }
             // An event beyond the checkpoint is nobody's yet: it explains nothing below.
             let events = if index < covered { &self.events[..settled] } else { &self.events[..] };
-            let finding = surplus.finding(self.store, events)?;
+            let finding = bytes.finding(self.store, events)?;
             self.add(finding);
         }
         Ok(tail)

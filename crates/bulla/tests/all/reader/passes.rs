@@ -309,6 +309,9 @@ impl GroupKeys for Fearful {
     }
 }
 
+/// Who panics, and what is read with it.
+type Case = (&'static str, Arc<dyn Store>, Arc<dyn Identity>, Arc<dyn GroupKeys>);
+
 #[test]
 fn a_panic_of_whatever_is_read_with_is_an_error() {
     let mut world = World::grouped(73);
@@ -323,7 +326,7 @@ fn a_panic_of_whatever_is_read_with_is_an_error() {
     let unsound: Arc<dyn Store> = Arc::new(Hooked { store: sound.clone(), hook });
     let register = world.register.clone().unwrap();
     let fearful = || Arc::new(Fearful(here));
-    let cases: [(&str, Arc<dyn Store>, Arc<dyn Identity>, Arc<dyn GroupKeys>); 3] = [
+    let cases: [Case; 3] = [
         ("a store", unsound, Arc::new(Mask), register.clone()),
         ("an identity", sound.clone(), fearful(), register),
         ("keys", sound, Arc::new(Mask), fearful()),
