@@ -124,13 +124,13 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::told;
-    use bulla::{Hash, Proven, ReadReport, WithheldEntries};
+    use bulla::{Hash, Proven, ReadReport, RedactedEntries};
 
     #[test]
     fn what_a_group_discloses_besides_or_withholds_is_said() {
         let read = ReadReport {
             entries: 3,
-            withheld: WithheldEntries::default(),
+            withheld: RedactedEntries::default(),
             blocks_read: 2,
             blocks: 9,
             bytes_read: 0,

@@ -79,7 +79,7 @@ impl Restore {
         )?;
         engine.step_checkpoint(true)?;
         let reader = Reader::open_store(log)?.identity(self.identity);
-        let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
+        let next = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;
         // Something to sign: only with a checkpoint does the seal state say which numbers were skipped.
         engine.rotate()?;

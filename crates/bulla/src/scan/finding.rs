@@ -254,6 +254,12 @@ impl Findings {
         }
     }
 
+    /// Takes in what was found beside these, by whoever looked into the same frames.
+    pub(crate) fn extend(&mut self, others: Findings) {
+        others.list.into_iter().for_each(|finding| self.add(finding));
+        self.left_out += others.left_out;
+    }
+
     /// Whether there is a violation of any other kind.
     pub(crate) fn has_violation_besides(&self, kind: FindingKind) -> bool {
         self.list.iter().any(|finding| finding.severity == Severity::Violation && finding.kind != kind)

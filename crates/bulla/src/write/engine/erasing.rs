@@ -16,7 +16,9 @@ use crate::erase::pending::Pending;
 use crate::erase::{Erasure, ErasureOrder, Hold};
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
-use crate::read::reader::Reader;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
@@ -103,9 +105,8 @@ impl Engine {
     /// Finds the event of an order that was carried out. Orders are compared by what they say: somebody may have put further
     /// signatures beneath the same order.
     fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<Erasure>> {
-        let reader = Reader::open_store(self.log.clone())?;
         let mut found = None;
-        reader.snapshot()?.each_event(0, |frame, event| {
+        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {
             if let Event::Erased { numbers, order: note, .. } = event
                 && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
@@ -123,8 +124,8 @@ impl Engine {
         let mut erased = adopted.to_vec();
         let (follows, published) = (vault.follows()?, self.published());
         if follows < published {
-            let reader = Reader::open_store(self.log.clone())?;
-            reader.snapshot()?.each_event(follows, |_, event| erased.extend(event.erases()))?;
+            let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+            each_event(&log, follows, |_, event| erased.extend(event.erases()))?;
         }
         for numbers in erased.chunks(MAX_ERASED) {
             if let Some(erased) = vault.erase_numbers(numbers)? {
