@@ -10,6 +10,7 @@
 //!
 //! A column of no strings takes no bytes.
 
+mod chunks;
 mod decode;
 mod encode;
 mod packed;
@@ -17,12 +18,14 @@ mod packed;
 #[path = "avx512.rs"]
 mod parallel;
 mod plain;
+mod pool;
 mod templates;
 mod vocabulary;
 mod words;
 
-pub(super) use decode::{Span, StringDecoder, StringLimits};
+pub(super) use decode::StringDecoder;
 pub(super) use encode::StringEncoder;
+pub(super) use pool::{Span, StringLimits};
 
 #[cfg(not(target_arch = "x86_64"))]
 mod parallel {
