@@ -12,6 +12,7 @@ Prints each import that points down the table, and each circle, and exits with 1
 import pathlib
 import re
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "crates/bulla/src"
@@ -100,8 +101,25 @@ def module(path, base):
     return tuple(parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts)
 
 
+def passed_on(base):
+    """What a module passes on of a module inside it: the path that others name, and the path behind it."""
+    found = {}
+    for path in sorted(base.rglob("*.rs")):
+        own = module(path, base)
+        source = without_tests(path.read_text())
+        for match in re.finditer(r"\bpub(?:\([\w: ]+\))? use (?:self::)?(\w+)((?:::\w+)*)(?:::\{([^{}]*)\})?( as \w+)?;", source):
+            if match.group(1) in ("crate", "super", "std"):
+                continue
+            inside = own + (match.group(1),)
+            names = [match.group(2).split("::")[-1]] if match.group(3) is None else match.group(3).split(",")
+            for name in [match.group(4)] if match.group(4) else names:
+                found[own + (name.split(" as ")[-1].strip(),)] = inside
+    return found
+
+
 def children(base):
     """The modules of a source folder, with what each imports of its neighbours: `(folder, importer, imported)`."""
+    behind = passed_on(base)
     for path in sorted(base.rglob("*.rs")):
         if is_test(path.relative_to(base)):
             continue
@@ -118,6 +136,7 @@ def children(base):
             for name in re.sub(r"\{[^{}]*\}", "", match.group(2)).split(","):
                 targets.add(start + tuple(part for part in name.strip().split(" as ")[0].split("::") if part))
         for target in targets:
+            target = next((behind[target[:end]] for end in range(len(target), 0, -1) if target[:end] in behind), target)
             shared = 0
             while shared < min(len(own), len(target)) and own[shared] == target[shared]:
                 shared += 1
@@ -125,21 +144,17 @@ def children(base):
                 yield own[:shared], own[shared], target[shared]
 
 
-def circles():
-    """Modules of one folder that import each other in a circle."""
-    for crate in sorted((ROOT / "crates").iterdir()):
-        base = crate / "src"
-        if not base.is_dir():
-            continue
-        folders = {}
-        known = {module(path, base) for path in base.rglob("*.rs")}
-        known |= {name[:end] for name in known for end in range(1, len(name))}
-        for folder, importer, imported in children(base):
-            if folder + (imported,) in known:
-                folders.setdefault(folder, {}).setdefault(importer, set()).add(imported)
-        for folder, edges in sorted(folders.items()):
-            for circle in components(edges):
-                yield crate.name, "/".join(folder), circle
+def circles(base):
+    """Modules of one folder that import each other in a circle: `(folder, modules)`."""
+    folders = {}
+    known = {module(path, base) for path in base.rglob("*.rs")}
+    known |= {name[:end] for name in known for end in range(1, len(name))}
+    for folder, importer, imported in children(base):
+        if folder + (imported,) in known:
+            folders.setdefault(folder, {}).setdefault(importer, set()).add(imported)
+    for folder, edges in sorted(folders.items()):
+        for circle in components(edges):
+            yield "/".join(folder), circle
 
 
 def components(edges):
@@ -161,7 +176,37 @@ def components(edges):
             yield circle
 
 
+def test():
+    """That circles are found whatever way a module is named, and nothing is taken for one that is none."""
+    for files, expected in (
+        ({"a": "use super::b::B;", "b": ""}, []),
+        ({"a": "use super::b::B;", "b": "use crate::a::A;"}, [("", ["a", "b"])]),
+        ({"a": "use crate::{c::C, b::{self, B}};", "b": "use super::{a, c};", "c": ""}, [("", ["a", "b"])]),
+        ({"a": "fn f() { crate::b::g() }", "b": "fn g() { super::c::h() }", "c": "fn h(_: crate::a::A) {}"},
+         [("", ["a", "b", "c"])]),
+        # By what the folder passes on.
+        ({"lib": "pub use b::{B, C};", "a": "use crate::B;", "b": "use crate::a::A;"}, [("", ["a", "b"])]),
+        ({"lib": "pub(crate) use b::B;", "a": "use super::B;", "b": "use super::a::A;"}, [("", ["a", "b"])]),
+        # Only in one folder, from wherever inside it.
+        ({"x/mod": "", "x/a": "use crate::x::b::B;", "x/b": "use super::a::A;", "y": "use crate::x::X;"},
+         [("x", ["a", "b"])]),
+        ({"x/mod": "", "x/a": "use crate::y::Y;", "y": "use crate::x::a::A;"}, [("", ["x", "y"])]),
+        # Not in comments, in tests, or of what a folder itself has.
+        ({"a": "use super::b::B; // as crate::b::B", "b": "//! See super::a::A.\n#[cfg(test)]\nmod tests { use crate::a::A; }"}, []),
+        ({"a": "use super::b::B;", "b/mod": "", "b/tests": "use crate::a::A;"}, []),
+        ({"lib": "pub struct L;", "a": "use super::L;", "b": "use super::a::A;"}, []),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, source in files.items():
+                path = pathlib.Path(folder, name + ".rs")
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(source)
+            found = list(circles(pathlib.Path(folder)))
+            assert found == expected, f"{files}: {found}, not {expected}"
+
+
 def main():
+    test()
     order = {name: index for index, name in enumerate(layers())}
     wrong = []
     folders = {f"{path.name}/" for path in ENGINE.iterdir() if path.is_dir()} - {"fuzzing/"}
@@ -175,8 +220,9 @@ def main():
             other = "log/"
         if order.get(own, 0) <= order.get(other, -1):
             wrong.append(f"{path.relative_to(ROOT)}: `{own}` imports `{other}`, which stands above it")
-    for crate, folder, circle in circles():
-        wrong.append(f"crates/{crate}/src/{folder}: a circle of {', '.join(circle)}")
+    for base in sorted((ROOT / "crates").glob("*/src")):
+        for folder, circle in circles(base):
+            wrong.append(f"{(base / folder).relative_to(ROOT)}: a circle of {', '.join(circle)}")
     print("\n".join(wrong) or f"{len(order)} layers, no import points up and no circle runs between rooms")
     return 1 if wrong else 0
 

@@ -5,7 +5,7 @@ use crate::append::identity;
 use crate::knobs::Knobs;
 use crate::layout::Layout;
 use crate::measure::{Watch, figure};
-use crate::trial::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use bulla::text::combined;
 use bulla::{Export, Log};
 use std::path::Path;

@@ -1,26 +1,12 @@
 //! Runs in rounds: every contender once, then every one again, so that what changes on the machine meanwhile meets all.
 
-use crate::claims::Claim;
-use crate::machine::Machine;
 use crate::measure::figure;
+use crate::outcome::{Failure, Outcome};
 use crate::statistics::{Summary, summarise};
-use crate::trial::{Failure, Outcome, Trial};
+use crate::trial::Trial;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Everything that a command measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Results {
-    pub(crate) machine: Machine,
-    /// What was run, and of which commit.
-    pub(crate) command: String,
-    pub(crate) commit: String,
-    pub(crate) started: String,
-    pub(crate) rounds: usize,
-    pub(crate) cases: Vec<Case>,
-    pub(crate) claims: Vec<Claim>,
-}
 
 /// What is compared under one name.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use crate::feed::Source;
 use crate::knobs::{Amount, Knobs};
-use crate::trial::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use bulla::environment::Environment;
 use bulla::keys::files;
 use bulla::keys::signing::SigningKey;

@@ -2,8 +2,8 @@
 
 use crate::arena::{Arena, Cursor, Lengths};
 use crate::knobs::{Amount, Knobs};
+use crate::outcome::Failure;
 use crate::process;
-use crate::trial::Failure;
 use bulla_proof::Entry;
 use bulla_workload::{Generator, Workload};
 use std::hint::black_box;

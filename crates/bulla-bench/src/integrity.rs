@@ -5,7 +5,7 @@ use crate::baseline::sqlite::logs;
 use crate::knobs::Knobs;
 use crate::layout::Layout;
 use crate::measure::{Watch, figure};
-use crate::trial::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use bulla::proof::Proof;
 use bulla::{Log, Query, Reader};
 use bulla_workload::Workload;

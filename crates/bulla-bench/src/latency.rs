@@ -6,8 +6,8 @@
 
 use crate::arena::Arena;
 use crate::knobs::{Amount, Knobs};
+use crate::outcome::{Failure, Outcome};
 use crate::statistics::whole;
-use crate::trial::{Failure, Outcome};
 use bulla::{Log, Producer};
 use bulla_workload::Workload;
 use hdrhistogram::Histogram;

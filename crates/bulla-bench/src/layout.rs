@@ -1,7 +1,7 @@
 //! What a log's bytes are for, by the signed list of its frames.
 
 use crate::measure;
-use crate::trial::Failure;
+use crate::outcome::Failure;
 use bulla::default_keys;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::tile;

@@ -3,7 +3,7 @@
 
 use crate::knobs::Knobs;
 use crate::measure::figure;
-use crate::trial::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest;
 use bulla_workload::Workload;

@@ -15,9 +15,11 @@ mod layout;
 mod limits;
 mod machine;
 mod measure;
+mod outcome;
 mod process;
 mod published;
 mod report;
+mod results;
 mod slow;
 mod statistics;
 mod suite;
@@ -26,12 +28,14 @@ mod trial;
 use bulla_workload::Workload;
 use claims::Claim;
 use clap::{Parser, Subcommand};
-use contest::{Case, Results};
+use contest::Case;
 use knobs::Knobs;
+use outcome::Failure;
+use results::Results;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use trial::{Failure, Trial};
+use trial::Trial;
 
 /// Measures Bulla, and what it is compared with, on this machine.
 #[derive(Parser)]

@@ -1,8 +1,8 @@
 //! Figures that every run of appends has.
 
 use crate::feed::Source;
+use crate::outcome::{Failure, Outcome};
 use crate::process;
-use crate::trial::{Failure, Outcome};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

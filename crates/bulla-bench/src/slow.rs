@@ -3,8 +3,8 @@
 use crate::knobs::{Amount, Knobs};
 use crate::layout::Layout;
 use crate::measure::{Watch, figure};
+use crate::outcome::{Failure, Outcome};
 use crate::statistics::whole;
-use crate::trial::{Failure, Outcome};
 use bulla::Log;
 use bulla_workload::Workload;
 use std::path::Path;

@@ -21,8 +21,8 @@ const PRESENCE_LENGTH: usize = 2;
 pub struct Decoder {
     columns: Columns,
     bitmap: Vec<u8>,
-    pub(super) strings: StringDecoder,
-    pub(super) groups: Groups,
+    strings: StringDecoder,
+    groups: Groups,
     /// What the rows of the block that was decoded last leave of its content limit, for its groups.
     left: usize,
 }
@@ -112,6 +112,11 @@ impl Decoder {
         Ok(())
     }
 
+    /// The groups of the block that was decoded last.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
     /// How much memory is held, in bytes.
     #[cfg(test)]
     pub(super) fn footprint(&self) -> usize {
@@ -127,7 +132,8 @@ impl Decoder {
         let mut budget = Budget::new(content_limit);
         read_head(&mut input, entries, &mut budget).map_err(|fault| fault.within("block"))?;
         self.columns.clear(entries);
-        self.read_group_head(&mut input, entries)?;
+        let Decoder { groups, strings: StringDecoder { numbers, blobs, .. }, .. } = self;
+        groups.read(&mut input, entries, numbers, blobs).map_err(|fault| fault.within("group"))?;
         let grouped = (0..entries).filter(|&row| self.groups.of_row(row).is_some()).count();
         self.columns.ungrouped.resize(entries - grouped, 0);
         let Decoder { columns, strings, .. } = self;
@@ -143,7 +149,8 @@ impl Decoder {
             self.column(index, ungrouped, &mut input, &mut budget).map_err(|fault| fault.within(name))?;
         }
         self.columns.scatter(&self.groups);
-        self.read_group_tail(&mut input, &budget)?;
+        let Decoder { groups, strings: StringDecoder { numbers, blobs, .. }, .. } = self;
+        groups.read_contents(&mut input, &budget, numbers, blobs).map_err(|fault| fault.within("group"))?;
         input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }
 

@@ -1,7 +1,7 @@
 //! Rows to columns. One pass cuts every row into its fields; then each column is written in its best form.
 
 use super::blob::BlobEncoder;
-use super::groups::Partition;
+use super::groups::{Groups, Partition};
 use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
 use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
@@ -15,9 +15,9 @@ use bulla_proof::varint;
 pub struct Encoder {
     columns: Columns<'static>,
     bitmap: Vec<u8>,
-    pub(super) numbers: NumberEncoder,
+    numbers: NumberEncoder,
     strings: StringEncoder,
-    pub(super) blobs: BlobEncoder,
+    blobs: BlobEncoder,
 }
 
 /// The fields of the rows, each field's values together.
@@ -82,6 +82,11 @@ impl Encoder {
         result.map(|()| bounds)
     }
 
+    /// Appends what a block keeps of its groups.
+    pub fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
+        groups.write(&mut self.numbers, &mut self.blobs, out);
+    }
+
     /// Appends the personal fields, those in `personal`, of the rows of one group.
     ///
     /// # Errors
@@ -119,7 +124,7 @@ impl Encoder {
     ) {
         out.push(VERSION);
         varint::push(columns.presence.len() as u64, out);
-        self.begin_groups(partition, out);
+        partition.write(&mut self.numbers, &mut self.blobs, out);
         self.numbers.encode(&columns.times, &mut self.blobs, out);
         self.strings.encode(&columns.operations, &mut self.numbers, &mut self.blobs, out);
         self.strings.tell(&columns.operations, |operation| tell(Searched::Operation, Some(operation)));

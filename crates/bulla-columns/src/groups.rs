@@ -6,13 +6,13 @@
 //!                                | key commitments | ciphertexts
 //! ```
 //!
-//! Without groups that is one zero. Nothing here has a key: what a group's ciphertext holds, see
-//! [`Encoder::encode_group`] and [`Decoder::decode_group`].
+//! Without groups that is one zero. Nothing here has a key: what a group's ciphertext holds, `Encoder::encode_group`
+//! writes and `Decoder::decode_group` reads.
 
-use super::decode::Decoder;
-use super::encode::Encoder;
-use super::error::{DecodeError, Fault};
+use super::blob::{BlobDecoder, BlobEncoder};
+use super::error::Fault;
 use super::input::{Budget, Input};
+use super::numbers::{NumberDecoder, NumberEncoder};
 use bulla_proof::entry::{Field, MAX_SUBJECTS, PRESENCE};
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::GroupContent;
@@ -56,6 +56,15 @@ impl Partition<'_> {
     /// The fields whose columns are of rows without a group alone.
     pub(super) fn personal(&self) -> u16 {
         if self.is_empty() { 0 } else { self.personal }
+    }
+
+    /// Appends what stands behind the number of entries.
+    pub(super) fn write(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+        varint::push(self.groups as u64, out);
+        if !self.is_empty() {
+            out.extend_from_slice(&self.personal.to_le_bytes());
+            numbers.encode(self.member, blobs, out);
+        }
     }
 }
 
@@ -148,104 +157,82 @@ impl Groups {
         let (subjects, ciphertext) = if group == 0 { (0, 0) } else { self.ends[group - 1] };
         (subjects..self.ends[group].0, ciphertext..self.ends[group].1)
     }
-}
 
-impl Encoder {
-    pub(super) fn begin_groups(&mut self, partition: &Partition<'_>, out: &mut Vec<u8>) {
-        varint::push(partition.groups as u64, out);
-        if !partition.is_empty() {
-            out.extend_from_slice(&partition.personal.to_le_bytes());
-            self.numbers.encode(partition.member, &mut self.blobs, out);
+    /// Appends what stands behind the columns.
+    pub(super) fn write(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
+        for column in [&self.counts, &self.subjects, &self.lengths] {
+            numbers.encode(column, blobs, out);
         }
+        self.commitments.iter().for_each(|commitment| out.extend_from_slice(commitment.as_bytes()));
+        out.extend_from_slice(&self.ciphertexts);
     }
 
-    /// Appends what a block keeps of its groups.
-    pub fn end_groups(&mut self, groups: &Groups, out: &mut Vec<u8>) {
-        for column in [&groups.counts, &groups.subjects, &groups.lengths] {
-            self.numbers.encode(column, &mut self.blobs, out);
-        }
-        groups.commitments.iter().for_each(|commitment| out.extend_from_slice(commitment.as_bytes()));
-        out.extend_from_slice(&groups.ciphertexts);
-    }
-}
-
-impl Decoder {
-    /// The groups of the block that was decoded last.
-    pub fn groups(&self) -> &Groups {
-        &self.groups
-    }
-
-    pub(super) fn read_group_head(
+    /// Reads what [`Partition::write`] wrote of a block of `entries`, replacing what was here.
+    pub(super) fn read(
         &mut self,
         input: &mut Input<'_>,
         entries: usize,
-    ) -> Result<(), DecodeError> {
-        self.groups.clear();
-        self.read_members(input, entries).map_err(|fault| fault.within("group"))
-    }
-
-    fn read_members(&mut self, input: &mut Input<'_>, entries: usize) -> Result<(), Fault> {
+        numbers: &mut NumberDecoder,
+        blobs: &mut BlobDecoder,
+    ) -> Result<(), Fault> {
+        self.clear();
         let count = input.count(0, entries)?;
         if count == 0 {
             return Ok(());
         }
-        let Decoder { groups, strings, .. } = self;
-        groups.personal = u16::from_le_bytes([input.byte()?, input.byte()?]);
-        if groups.personal & !PRESENCE != 0 || groups.personal & Field::Subject.bit() == 0 {
+        self.personal = u16::from_le_bytes([input.byte()?, input.byte()?]);
+        if self.personal & !PRESENCE != 0 || self.personal & Field::Subject.bit() == 0 {
             return Err(Fault::Form);
         }
-        strings.numbers.decode(input, entries, &mut strings.blobs, &mut groups.member)?;
+        numbers.decode(input, entries, blobs, &mut self.member)?;
         let mut met = 0;
-        for &group in &groups.member {
+        for &group in &self.member {
             if group > met + 1 {
                 return Err(Fault::Groups);
             }
             met = met.max(group);
         }
         // Their ends are filled in once they are known.
-        groups.ends.resize(count, (0, 0));
+        self.ends.resize(count, (0, 0));
         if met == count as u64 { Ok(()) } else { Err(Fault::Groups) }
     }
 
-    pub(super) fn read_group_tail(
+    /// Reads what [`Groups::write`] wrote, of the groups that [`Groups::read`] found. `budget` bounds how many subjects
+    /// there are, but nothing is taken from it: a subject is paid for where its name stands, in its group.
+    pub(super) fn read_contents(
         &mut self,
         input: &mut Input<'_>,
         budget: &Budget,
-    ) -> Result<(), DecodeError> {
-        self.read_contents(input, budget).map_err(|fault| fault.within("group"))
-    }
-
-    fn read_contents(&mut self, input: &mut Input<'_>, budget: &Budget) -> Result<(), Fault> {
-        let Decoder { groups, strings, .. } = self;
-        let count = groups.ends.len();
+        numbers: &mut NumberDecoder,
+        blobs: &mut BlobDecoder,
+    ) -> Result<(), Fault> {
+        let count = self.ends.len();
         let total =
             |lengths: &[u64]| usize::try_from(lengths.iter().sum::<u64>()).map_err(|_| Fault::TooLarge);
-        strings.numbers.decode(input, count, &mut strings.blobs, &mut groups.counts)?;
-        if !groups.counts.iter().all(|count| (1..=MAX_SUBJECTS as u64).contains(count)) {
+        numbers.decode(input, count, blobs, &mut self.counts)?;
+        if !self.counts.iter().all(|count| (1..=MAX_SUBJECTS as u64).contains(count)) {
             return Err(Fault::Range);
         }
-        let subjects = total(&groups.counts)?;
-        // Each is paid for where its name stands, in a group that may never be opened.
+        let subjects = total(&self.counts)?;
         if !budget.affords_values(subjects) {
             return Err(Fault::TooLarge);
         }
-        strings.numbers.decode(input, subjects, &mut strings.blobs, &mut groups.subjects)?;
-        strings.numbers.decode(input, count, &mut strings.blobs, &mut groups.lengths)?;
+        numbers.decode(input, subjects, blobs, &mut self.subjects)?;
+        numbers.decode(input, count, blobs, &mut self.lengths)?;
         let most = input.rest.len() as u64;
-        if !groups.lengths.iter().all(|length| (TAG as u64..=most).contains(length)) {
+        if !self.lengths.iter().all(|length| (TAG as u64..=most).contains(length)) {
             return Err(Fault::Range);
         }
         let commitments = input.bytes(count.checked_mul(Hash::LENGTH).ok_or(Fault::TooLarge)?)?;
-        groups.commitments.extend(commitments.as_chunks().0.iter().map(|bytes| Hash(*bytes)));
-        groups.ciphertexts.extend_from_slice(input.bytes(total(&groups.lengths)?)?);
+        self.commitments.extend(commitments.as_chunks().0.iter().map(|bytes| Hash(*bytes)));
+        self.ciphertexts.extend_from_slice(input.bytes(total(&self.lengths)?)?);
         let (mut subjects, mut ciphertext) = (0, 0);
-        for (end, (&count, &length)) in groups.ends.iter_mut().zip(groups.counts.iter().zip(&groups.lengths))
-        {
+        for (end, (&count, &length)) in self.ends.iter_mut().zip(self.counts.iter().zip(&self.lengths)) {
             let first = subjects;
             // Both sums were taken above.
             subjects += usize::try_from(count).map_err(|_| Fault::TooLarge)?;
             ciphertext += usize::try_from(length).map_err(|_| Fault::TooLarge)?;
-            if !groups.subjects[first..subjects].is_sorted_by(|one, next| one < next) {
+            if !self.subjects[first..subjects].is_sorted_by(|one, next| one < next) {
                 return Err(Fault::Groups);
             }
             *end = (subjects, ciphertext);

@@ -3,7 +3,7 @@
 //! The stanzas are the age library's and plugins'. Around an epoch key the rest is written here, and not by the library, because that
 //! leaves copies of what it encrypts in memory: a host must not be able to read an epoch that it has closed.
 
-use crate::environment::{Random, SystemRandom};
+use crate::random::{Random, SystemRandom};
 use crate::{plugin, stanza};
 use age_core::format::{FileKey, Stanza, is_arbitrary_string};
 use age_core::secrecy::ExposeSecret as _;

@@ -4,7 +4,7 @@
 //! label, the log's id and the epoch's number (RFC 5869, SHA-256). The epoch frame holds the third output, a
 //! commitment to the key: AES-GCM alone does not bind a ciphertext to one key.
 
-use crate::environment::Random;
+use crate::random::Random;
 use crate::scrub::{scrubbed, scrubbed_cipher};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;

@@ -6,6 +6,8 @@
 //! has closed an epoch has nothing left that opens it.
 
 mod age_file;
+mod cipher;
+mod clock;
 pub mod environment;
 pub mod epoch;
 pub mod group;
@@ -13,6 +15,7 @@ pub mod hashing;
 pub mod identities;
 pub mod plugin;
 pub mod prompt;
+mod random;
 pub mod recipients;
 pub mod scrub;
 pub mod seal_chain;

@@ -5,7 +5,6 @@ pub use super::identities::{Identity, IdentityFile};
 use super::age_file;
 use super::plugin::{self, PluginRecipients, Plugins};
 use super::prompt::Prompt;
-use crate::environment::KeyWrap;
 use bulla_store::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +16,15 @@ use std::time::Duration;
 pub const MAX_WRAPPED: usize = 64 * 1024;
 /// The longest recipients file, in bytes.
 pub const MAX_RECIPIENTS_FILE: usize = 1 << 20;
+
+/// Wraps epoch keys to the log's recipients.
+pub trait KeyWrap: Send + Sync {
+    /// `key` as an age file that any of `recipients` opens. Whoever else is asked for it may take up to `limit`.
+    ///
+    /// # Errors
+    /// `Invalid` where a recipient is not one, `Unavailable` where it may be tried again.
+    fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>>;
+}
 
 /// Wraps to age's recipients: `age1…` (X25519), `age1tag1…`, `age1tagpq1…`, and those of plugins (`age1NAME1…`).
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::environment::Random;
+use crate::random::Random;
 use bulla_store::Result;
 
 /// Thirty-two secret bytes.

@@ -29,7 +29,7 @@ mod text;
 mod unit;
 
 pub use consistency::{ConsistencyProof, Consistent};
-pub use disclosure::{DISCLOSURE_VERSION, DisclosedFrame};
+pub use disclosure::DisclosedFrame;
 pub use error::{FrameProblem, ProofError, UnitProblem};
 pub use event::{CheckedEvent, EventProof};
 pub use unit::{DisclosedEntry, DisclosedGroup, DisclosedUnit, UnitContent};
@@ -51,6 +51,9 @@ pub const MULTI_PROOF_HEADER: &str = "bulla-multi-proof-v1";
 pub const CONSISTENCY_HEADER: &str = "bulla-consistency-v1";
 /// The first line of a proof of an event.
 pub const EVENT_HEADER: &str = "bulla-event-v1";
+
+/// The version of the binary form in which a proof discloses units.
+pub const DISCLOSURE_VERSION: u8 = 1;
 
 /// A file that proves something about a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

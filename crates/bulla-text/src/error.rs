@@ -1,3 +1,4 @@
+use super::field;
 use bulla_proof::EntryError;
 use std::fmt;
 
@@ -74,12 +75,12 @@ impl fmt::Display for LineError {
                 write!(f, "`entry` is assigned by the log and cannot be given")
             }
             Self::UnknownField { name: Some(name), .. } => {
-                write!(f, "`{name}` is not a field; the fields are {}", super::jsonl::field_names())
+                write!(f, "`{name}` is not a field; the fields are {}", field::names())
             }
             Self::UnknownField { name: None, column } => write!(
                 f,
                 "the name that ends at column {column} is not a field; the fields are {}",
-                super::jsonl::field_names()
+                field::names()
             ),
             Self::Duplicate { field } => write!(f, "`{field}` is given twice"),
             Self::Value { field, expected } => write!(f, "`{field}` must be {expected}"),

@@ -5,6 +5,7 @@
 //! `payload_base64`. Absent, zero and empty are three things; `null` is how many producers spell absent, and means
 //! just that. What is written is read back the same.
 
+use super::field::{FIELDS, Field, STRING};
 use super::{LineError, ParsedEntry, content, time, write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -126,64 +127,6 @@ fn write_number(name: &str, value: Option<u64>, out: &mut Vec<u8>) {
         write_name(name, out);
         write::number(value, 1, out);
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Field {
-    Time,
-    Operation,
-    Location,
-    LocationBase64,
-    Subject,
-    Controller,
-    Processor,
-    Purpose,
-    Actor,
-    Client,
-    Stream,
-    Status,
-    Duration,
-    Size,
-    Flags,
-    Payload,
-    PayloadBase64,
-}
-
-const STRING: &str = "a string";
-const BASE64_STRING: &str = "a string of standard base64 with padding";
-const WHOLE_32: &str = "a whole number from 0 to 4294967295";
-const WHOLE_64: &str = "a whole number from 0 to 18446744073709551615";
-
-/// Each field with its name and what it takes.
-const FIELDS: [(&str, Field, &str); 17] = [
-    (
-        "time",
-        Field::Time,
-        "an RFC 3339 time such as 2015-05-17T10:05:03.25Z, to the nanosecond, between the years 1677 and 2262",
-    ),
-    ("operation", Field::Operation, STRING),
-    ("location", Field::Location, STRING),
-    ("location_base64", Field::LocationBase64, BASE64_STRING),
-    ("subject", Field::Subject, "a string or a list of at most 64 strings"),
-    ("controller", Field::Controller, STRING),
-    ("processor", Field::Processor, STRING),
-    ("purpose", Field::Purpose, STRING),
-    ("actor", Field::Actor, STRING),
-    ("client", Field::Client, STRING),
-    ("stream", Field::Stream, STRING),
-    ("status", Field::Status, WHOLE_32),
-    ("duration", Field::Duration, WHOLE_64),
-    ("size", Field::Size, WHOLE_64),
-    ("flags", Field::Flags, WHOLE_32),
-    ("payload", Field::Payload, STRING),
-    ("payload_base64", Field::PayloadBase64, BASE64_STRING),
-];
-
-const _: () = assert!(MAX_SUBJECTS == 64, "the text for `subject` names the limit");
-
-/// The names of the fields, for a message.
-pub(super) fn field_names() -> String {
-    FIELDS.map(|(name, ..)| name).join(", ")
 }
 
 /// What has been read of a line, and where.

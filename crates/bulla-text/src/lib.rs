@@ -37,6 +37,7 @@
 pub mod combined;
 mod entry;
 mod error;
+mod field;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod jsonl;

@@ -18,9 +18,9 @@ use heed::RoTxn;
 use std::collections::HashSet;
 
 use super::keys::Keys;
-use super::lmdb::{Part, Tables};
 use super::pseudonym::Pseudonym;
 use super::stop::Stop;
+use super::tables::{Part, Tables};
 use super::writing::Writing;
 use bulla_crypto::subject::Secret;
 use bulla_store::{Error, Result};

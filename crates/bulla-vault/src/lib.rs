@@ -34,6 +34,7 @@
 
 mod cache;
 mod check;
+mod directory;
 mod erase;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -53,6 +54,7 @@ mod roots;
 mod rows;
 mod snapshot;
 mod stop;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod writing;

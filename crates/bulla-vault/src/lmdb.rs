@@ -9,9 +9,7 @@
 #![allow(unsafe_code)]
 
 use heed::types::Bytes;
-use heed::{
-    CommitOrAbort, CompactionOption, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls,
-};
+use heed::{CommitOrAbort, CompactionOption, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -21,41 +19,10 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use super::stop::{Stop, of_heed};
+use super::tables::{Table, Tables};
 use super::writing::Writing;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
-
-/// A database of bytes to bytes.
-pub(super) type Table = Database<'static, Bytes, Bytes>;
-
-/// The databases.
-pub(super) struct Tables {
-    pub(super) meta: Table,
-    pub(super) rows: Table,
-    pub(super) index: Table,
-    pub(super) buckets: Table,
-}
-
-/// One of the databases, whichever environment it is of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
-    Meta,
-    Rows,
-    Index,
-    Buckets,
-}
-
-impl Tables {
-    /// The database of that name.
-    pub(super) fn part(&self, part: Part) -> &Table {
-        match part {
-            Part::Meta => &self.meta,
-            Part::Rows => &self.rows,
-            Part::Index => &self.index,
-            Part::Buckets => &self.buckets,
-        }
-    }
-}
 
 /// The open environment.
 pub(super) struct Lmdb {

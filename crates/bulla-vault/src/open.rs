@@ -1,14 +1,13 @@
 //! Making a vault, and opening it.
 
 use std::fmt::{self, Debug};
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::cache::Cache;
+use super::directory;
 use super::index::Bucket;
 use super::keys::{Keys, MAX_ROWS, ROWS_LOG2, row_bucket};
 use super::lmdb::{self, Lmdb};
@@ -59,16 +58,13 @@ impl Debug for Settings {
     }
 }
 
-/// The directory of the database, in the key directory.
-pub(super) const DIRECTORY: &str = "vault";
-
 impl Vault {
     /// Makes an empty vault in the key directory `keys`, which exists. What an attempt left that was cut short is replaced.
     ///
     /// # Errors
     /// `Refused` where there is a vault already, else where it cannot be written.
     pub fn create(keys: &Path, log: LogId, settings: &Settings) -> Result<()> {
-        Self::create_in(Arc::new(FileSystem::new(keys)), &keys.join(DIRECTORY), log, settings)
+        Self::create_in(Arc::new(FileSystem::new(keys)), &keys.join(directory::NAME), log, settings)
     }
 
     /// Makes an empty vault: roots in the store `keys`, the database in `directory`.
@@ -76,7 +72,7 @@ impl Vault {
     /// # Errors
     /// As [`Vault::create`].
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
-        make_directory(directory)?;
+        directory::make(directory)?;
         let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
         if registry::is_open(&lmdb::canonical(directory)?) {
             return Err(taken());
@@ -90,8 +86,8 @@ impl Vault {
         roots.create()?;
         let keys = Keys::generate(log, &*settings.random)?;
         roots.put(&roots.seal(&keys)?)?;
-        sync(directory)?;
-        sync(directory.parent().unwrap_or(directory))?;
+        directory::sync(directory)?;
+        directory::sync(directory.parent().unwrap_or(directory))?;
         // Last: from here on it is a vault.
         let begun = lmdb.write(|_, txn| {
             Bucket { start: 0, id: 0, entries: 0 }.write(txn)?;
@@ -102,7 +98,7 @@ impl Vault {
 
     /// Whether there is anything of a vault in the key directory `keys`.
     pub fn is_in(keys: &Path) -> bool {
-        keys.join(DIRECTORY).symlink_metadata().is_ok()
+        keys.join(directory::NAME).symlink_metadata().is_ok()
     }
 
     /// Opens the vault in the key directory `keys`. Where this process has it open already, the handles share it, with
@@ -117,7 +113,7 @@ impl Vault {
     /// `Unavailable` where one is missing, damaged or cannot be written, `Refused` where it is another log's, or newer than
     /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
-        Self::open_in(Arc::new(FileSystem::new(keys)), &keys.join(DIRECTORY), log, access, settings)
+        Self::open_in(Arc::new(FileSystem::new(keys)), &keys.join(directory::NAME), log, access, settings)
     }
 
     /// Opens a vault: roots in the store `keys`, the database in `directory`.
@@ -233,18 +229,4 @@ fn missing(directory: &Path, error: Error) -> Error {
         Some(io::ErrorKind::NotFound) => unfinished(&directory.display().to_string()),
         _ => error,
     }
-}
-
-pub(super) fn make_directory(directory: &Path) -> Result<()> {
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io(format!("making {}", directory.display()), error))
-        }
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn sync(directory: &Path) -> Result<()> {
-    let synced = FileSystem::new(directory).sync_directory("");
-    synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), error))
 }

@@ -11,8 +11,8 @@
 
 use heed::RoTxn;
 
-use super::lmdb::{Part, Tables};
 use super::stop::Stop;
+use super::tables::{Part, Tables};
 use super::writing::Writing;
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;

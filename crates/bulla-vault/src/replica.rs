@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::directory;
 use super::lmdb::{self, Lmdb};
-use super::open::{DIRECTORY, make_directory, sync};
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
 use super::writing::Journal;
@@ -33,7 +33,7 @@ pub struct ReplicaPlace {
 impl ReplicaPlace {
     /// In the directory `path`, which exists.
     pub fn new(path: &Path) -> Self {
-        Self::new_in(Arc::new(FileSystem::new(path)), path.join(DIRECTORY))
+        Self::new_in(Arc::new(FileSystem::new(path)), path.join(directory::NAME))
     }
 
     /// Roots in a store, the database in `directory`.
@@ -120,7 +120,7 @@ impl Replica {
         others: &[Replica],
     ) -> Result<Self> {
         place.store.list("").map_err(missing)?;
-        make_directory(&place.directory)?;
+        directory::make(&place.directory)?;
         let directory = lmdb::canonical(&place.directory)?;
         if directory.display().to_string() == original.lmdb.name() {
             return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory"));
@@ -197,8 +197,8 @@ impl Replica {
         let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
         vault.copy_to(&temporary)?;
         fs::rename(&temporary, &data).map_err(|error| Error::io(data.display().to_string(), error))?;
-        sync(&self.directory)?;
-        sync(self.directory.parent().unwrap_or(&self.directory))?;
+        directory::sync(&self.directory)?;
+        directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
         *lmdb = Some(Lmdb::open(&self.directory, self.map_size)?);
         Ok(())
     }

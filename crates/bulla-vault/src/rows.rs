@@ -17,9 +17,9 @@ use std::ops::Bound;
 use zeroize::Zeroizing;
 
 use super::keys::{Keys, ROWS_LOG2, row_bucket};
-use super::lmdb::{Part, Tables};
 use super::pseudonym::Pseudonym;
 use super::stop::Stop;
+use super::tables::{Part, Tables};
 use super::writing::Writing;
 use bulla_crypto::subject::Secret;
 use bulla_proof::commitment::LogId;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
-use super::lmdb::Tables;
 use super::record::{Changes, Erasing, Meta};
 use super::stop::Stop;
+use super::tables::Tables;
 use super::writing::Writing;
 use bulla_store::{Error, ErrorKind, Result};
 

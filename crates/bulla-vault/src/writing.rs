@@ -6,8 +6,8 @@
 use heed::{PutFlags, RwTxn};
 use std::ops::{Bound, Deref};
 
-use super::lmdb::{Part, Tables};
 use super::stop::Stop;
+use super::tables::{Part, Tables};
 
 /// A transaction that writes.
 pub(super) struct Writing<'t> {

@@ -4,7 +4,7 @@
 //! A file is frames: `u32` length of the plain bytes, `u32` length of the rest, a nonce, and the batch, compressed by
 //! zlib and encrypted with AES-256-GCM, the two lengths authenticated with it.
 
-use crate::trial::Failure;
+use crate::outcome::Failure;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
 use std::fs::File;

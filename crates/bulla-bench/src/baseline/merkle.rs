@@ -2,9 +2,11 @@
 //!
 //! A node is the hash of the two below it, or where there is no right one, the left one itself.
 
-use super::sqlite::{Hash, sha3};
-use crate::trial::Failure;
+use crate::outcome::Failure;
 use rusqlite::{OptionalExtension, Statement};
+use sha3::{Digest, Sha3_256};
+
+pub(super) type Hash = [u8; 32];
 
 /// What lies left of the path to the newest leaf, by level, so that an insert need not read.
 #[derive(Default)]
@@ -69,6 +71,12 @@ pub(super) fn leaf(line: &[u8]) -> Hash {
 
 fn node(left: &Hash, right: &Hash) -> Hash {
     sha3([&[1][..], left, right])
+}
+
+pub(super) fn sha3<const PARTS: usize>(parts: [&[u8]; PARTS]) -> Hash {
+    let mut hasher = Sha3_256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().into()
 }
 
 #[cfg(test)]

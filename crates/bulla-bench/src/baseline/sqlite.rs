@@ -4,18 +4,16 @@
 //! All are given the best that SQLite offers: prepared statements, a write-ahead log, and a transaction, which is synced,
 //! for each 100 logs, where one for each log would take a sync each.
 
-use super::merkle::{self, Edge};
+use super::merkle::{self, Edge, Hash};
 use crate::knobs::{Amount, Knobs};
 use crate::measure::{self, Watch, figure};
-use crate::trial::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use bulla_workload::Workload;
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Serialize};
 use sha3::{Digest, Sha3_256};
 use std::path::Path;
 use std::time::Instant;
-
-pub(crate) type Hash = [u8; 32];
 
 /// Logs of a transaction, and of a hash of scheme B.
 const GROUP: usize = 100;
@@ -193,12 +191,6 @@ fn hash_group<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Hash {
         hasher.update((line.len() as u64).to_le_bytes());
         hasher.update(line);
     }
-    hasher.finalize().into()
-}
-
-pub(super) fn sha3<const PARTS: usize>(parts: [&[u8]; PARTS]) -> Hash {
-    let mut hasher = Sha3_256::new();
-    parts.iter().for_each(|part| hasher.update(part));
     hasher.finalize().into()
 }
 

@@ -3,10 +3,11 @@
 use super::format::{short, time, trimmed, whole};
 use super::svg::{Anchor, COLOURS, Picture, Scale};
 use super::tables::{STAGES, is_append, stages_of};
-use crate::contest::{Case, Results};
+use crate::contest::Case;
 use crate::measure::figure;
+use crate::outcome::Failure;
+use crate::results::Results;
 use crate::suite::{BULLA, CONVENTIONAL};
-use crate::trial::Failure;
 use std::path::Path;
 
 const WIDTH: f64 = 820.0;
@@ -138,7 +139,7 @@ fn latency(results: &Results) -> Option<String> {
         for run in &case.contenders {
             let mut rounds =
                 run.rounds.iter().filter(|round| !round.latencies.is_empty()).collect::<Vec<_>>();
-            let middle = |round: &&crate::trial::Outcome| round.get("append_p50_ns").unwrap_or_default();
+            let middle = |round: &&crate::outcome::Outcome| round.get("append_p50_ns").unwrap_or_default();
             rounds.sort_by(|one, other| middle(one).total_cmp(&middle(other)));
             if let Some(round) = rounds.get(rounds.len() / 2) {
                 curves.extend(round.latencies.iter().map(|(kind, points)| (case, kind, points)));

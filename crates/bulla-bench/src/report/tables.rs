@@ -2,9 +2,10 @@
 
 use super::format::{short, whole};
 use super::table::Table;
-use crate::contest::{Case, Contender, Results};
+use crate::contest::{Case, Contender};
 use crate::measure::figure;
 use crate::published::{INTEGRITY, PUBLISHED, Published};
+use crate::results::Results;
 use crate::suite::{CONVENTIONAL, name};
 use crate::trial::{Load, Task};
 use std::collections::BTreeSet;

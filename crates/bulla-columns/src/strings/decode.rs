@@ -7,39 +7,10 @@ use super::super::error::Fault;
 use super::super::input::{Budget, Input};
 use super::super::numbers::NumberDecoder;
 use super::super::table::MAX_DISTINCT;
+use super::pool::{Span, StringLimits, check_text, grow, place, sum};
 use super::templates::{Source, TemplateDecoder};
 use super::vocabulary::MOST_WORDS;
 use super::{BYTES, CONSTANT, DICTIONARY, PLAIN, TEMPLATES, WORDS, packed};
-
-/// Where a string lies in the pool.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) length: u32,
-}
-
-impl Span {
-    /// In one integer: spans take the place of lengths and indexes.
-    #[inline]
-    pub(super) fn pack(self) -> u64 {
-        u64::from(self.start) << 32 | u64::from(self.length)
-    }
-
-    /// What [`Span::pack`] made.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "it is the lower half")]
-    pub(crate) fn unpack(packed: u64) -> Self {
-        Span { start: (packed >> 32) as u32, length: packed as u32 }
-    }
-}
-
-/// What a column's strings must be.
-#[derive(Clone, Copy)]
-pub(crate) struct StringLimits {
-    pub(crate) shortest: usize,
-    pub(crate) longest: usize,
-    pub(crate) text: bool,
-}
 
 /// Reads columns of strings. Holds only memory to be used again.
 #[derive(Default)]
@@ -282,40 +253,4 @@ impl WordDecoder {
         }
         pool.truncate(length);
     }
-}
-
-/// The sum of lengths, if it is one.
-pub(super) fn sum(lengths: &[u64]) -> Option<usize> {
-    usize::try_from(lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length))?).ok()
-}
-
-/// Makes of lengths the places of strings, one after the other from `begin` on. Where they are `text`, each is by itself.
-pub(super) fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Fault> {
-    let mut start = begin;
-    for slot in lengths {
-        let length = u32::try_from(*slot).map_err(|_| Fault::TooLarge)?;
-        if text.is_some_and(|text| !text.is_char_boundary((start - begin) as usize)) {
-            return Err(Fault::NotText);
-        }
-        *slot = Span { start, length }.pack();
-        start = start.checked_add(length).ok_or(Fault::TooLarge)?;
-    }
-    Ok(())
-}
-
-/// Adds `length` zeros to the pool: where they begin.
-pub(super) fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Result<u32, Fault> {
-    budget.take(length)?;
-    let start = u32::try_from(pool.len()).map_err(|_| Fault::TooLarge)?;
-    u32::try_from(pool.len() + length).map_err(|_| Fault::TooLarge)?;
-    pool.resize(pool.len() + length, 0);
-    Ok(start)
-}
-
-/// The bytes as text, where they have to be text that is not ASCII.
-pub(super) fn check_text(bytes: &[u8], limits: StringLimits) -> Result<Option<&str>, Fault> {
-    if !limits.text || bytes.is_ascii() {
-        return Ok(None);
-    }
-    std::str::from_utf8(bytes).map(Some).map_err(|_| Fault::NotText)
 }

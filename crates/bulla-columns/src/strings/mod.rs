@@ -12,6 +12,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod chunks;
 mod decode;
 mod encode;
 #[cfg(any(test, target_arch = "x86_64"))]
@@ -21,12 +22,14 @@ mod look_up;
 mod packed;
 mod parallel;
 mod plain;
+mod pool;
 mod templates;
 mod vocabulary;
 mod words;
 
-pub(super) use decode::{Span, StringDecoder, StringLimits};
+pub(super) use decode::StringDecoder;
 pub(super) use encode::StringEncoder;
+pub(super) use pool::{Span, StringLimits};
 
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;

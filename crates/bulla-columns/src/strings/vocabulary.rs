@@ -2,7 +2,7 @@
 //!
 //! A word ends with a separator, its only one.
 
-use super::words::SEPARATOR;
+use super::chunks::SEPARATOR;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 

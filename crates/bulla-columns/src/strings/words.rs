@@ -4,13 +4,13 @@
 
 use super::super::bitpack::{packed_length, width_of};
 use super::super::numbers::log2_sixteenths;
+use super::chunks::BEFORE;
+pub(super) use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
 use super::parallel::Parallel;
 use super::vocabulary::{MOST_WORDS, Vocabulary};
 
 /// Texts together shorter than this are not worth a vocabulary.
 const SHORTEST: usize = 256;
-/// What has no separator for longer than this, about, is for compressors.
-pub(super) const LONGEST: usize = 256;
 /// The most that a vocabulary takes; and what it and tails may take, before they are a quarter of what was met.
 const FREE: usize = 4 * 1024;
 /// With fewer numbers of words no compressor is asked.
@@ -18,12 +18,6 @@ const COMPRESSIBLE: usize = 64;
 /// Of how many numbers one stands for all when a compressor's gain is estimated, up to how many of these.
 const SAMPLED: usize = 8;
 const SAMPLE: usize = 512;
-pub(super) const SEPARATOR: u8 = b' ';
-/// How many bytes are looked at together, and how many before them with them.
-pub(super) const CHUNK: usize = 64;
-const BEFORE: usize = 8;
-/// For how many numbers there is room made at a time.
-const ROOM: usize = 16 * CHUNK;
 
 /// Splits texts into words. Holds only memory to be used again.
 pub(super) struct Words {
@@ -147,14 +141,6 @@ fn number_words(string: &[u8], vocabulary: &mut Vocabulary, indexes: &mut Vec<u8
     }
     indexes.truncate(filled);
     Some(start)
-}
-
-/// Room for the numbers of a chunk's words behind those that are there, and for a few more.
-#[inline]
-pub(super) fn make_room(indexes: &mut Vec<u8>, filled: usize) {
-    if indexes.len() < filled + CHUNK + BEFORE {
-        indexes.resize(filled + ROOM, 0);
-    }
 }
 
 /// The chunk of a string that begins `at`, and what is before it; at an edge of the string, with zeros around.

@@ -1,5 +1,6 @@
 //! What a proof gives away, frame by frame, and its binary form in the line `extra`.
 
+use super::DISCLOSURE_VERSION;
 use super::cursor::{Cursor, MIN_UNIT};
 use super::error::{At, FrameProblem, ProofError, UnitProblem};
 use super::unit::{DisclosedUnit, push_ascending};
@@ -9,8 +10,6 @@ use crate::multiproof::{self, TreeProofError};
 use crate::unit::{block_node, root_of_top};
 use crate::varint::{self, VarintError};
 
-/// The version of the binary form.
-pub const DISCLOSURE_VERSION: u8 = 1;
 /// The least that a frame takes.
 const MIN_FRAME: usize = Commitment::LENGTH + 1 + MIN_UNIT;
 

@@ -5,10 +5,10 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use check::Damage;
 use index::{Bucket, Entry};
-use lmdb::Part;
 use record::{Changes, Erasing, Meta};
 use rows::{Row, RowCipher};
 use stop::Stop;
+use tables::Part;
 
 /// Changes a value of the database behind the vault's back.
 fn alter(vault: &Vault, change: impl Fn(&mut snapshot::Change<'_, '_>) -> Result<(), Stop>) {

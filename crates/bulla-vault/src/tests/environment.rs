@@ -1,7 +1,8 @@
 //! The environment against maps in memory, while its own map grows under readers.
 
-use super::super::lmdb::{Lmdb, Part};
+use super::super::lmdb::Lmdb;
 use super::super::stop::Stop;
+use super::super::tables::Part;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -106,7 +106,7 @@ fn kept(directory: &Path, roots: &dyn Store) -> Kept {
     let lmdb = Lmdb::open(place.path(), 1 << 20).unwrap();
     let read = lmdb.read(|tables, txn| {
         let tables = [&tables.meta, &tables.rows, &tables.index, &tables.buckets];
-        let items = |table: &lmdb::Table| {
+        let items = |table: &tables::Table| {
             let item =
                 |item: heed::Result<(&[u8], &[u8])>| item.map(|(key, value)| (key.into(), value.into()));
             Ok(table.iter(txn)?.map(item).collect::<heed::Result<Vec<_>>>()?)

@@ -1,12 +1,12 @@
 //! Replicas: what is in them, what becomes of one that is not as it should be, and a vault that is lost.
 
 use super::*;
-use lmdb::Part;
 use record::Changes;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use tables::Part;
 
 /// A vault with a replica.
 struct Pair {

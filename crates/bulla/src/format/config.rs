@@ -10,6 +10,7 @@ pub(crate) mod terms;
 use crate::format::files;
 use crate::format::options::Options;
 use crate::format::segment;
+use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, HashId, sha256};
@@ -227,9 +228,9 @@ pub(crate) fn render(
     erasure: Option<&VerifierKey>,
 ) -> Result<String> {
     let mut text = String::new();
-    let recipients = edit::array(recipients);
+    let recipients = array(recipients);
     let erasure = match erasure {
-        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", edit::quote(&key.to_string())),
+        Some(key) => format!("erasure = \"on\"\nerasure_key = {}", quote(&key.to_string())),
         None => "erasure = \"off\"".to_owned(),
     };
     let fields = match fields.is_empty() {
@@ -252,8 +253,8 @@ pub(crate) fn render(
          # How this host runs it; free to edit. For example:\n\
          # memory = \"192 MiB\"\n\
          # durability = \"group\"\n",
-        edit::quote(origin),
-        edit::quote(&verifier_key.to_string()),
+        quote(origin),
+        quote(&verifier_key.to_string()),
         hash.name(),
     )
     .map_err(|_| Error::invalid("the configuration does not fit memory"))?;

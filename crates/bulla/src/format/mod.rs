@@ -9,3 +9,4 @@ pub(crate) mod groups;
 pub(crate) mod options;
 pub(crate) mod sealed;
 pub mod segment;
+mod toml_value;

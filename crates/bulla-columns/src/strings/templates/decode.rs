@@ -6,7 +6,7 @@ use super::super::super::error::Fault;
 use super::super::super::input::{Budget, Input};
 use super::super::super::numbers::NumberDecoder;
 use super::super::super::table::MAX_DISTINCT;
-use super::super::decode::{Span, StringLimits, check_text, grow, place, sum};
+use super::super::pool::{Span, StringLimits, check_text, grow, place, sum};
 use super::kind::{Kind, decimal_length, write_decimal, write_hexadecimal};
 use super::{MOST, MOST_TEXT, SLOT};
 use std::ops::Range;

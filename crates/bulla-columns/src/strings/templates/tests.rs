@@ -5,7 +5,7 @@ use super::super::super::input::{Budget, Input};
 use super::super::super::numbers::{NumberDecoder, NumberEncoder};
 use super::super::super::table::MAX_DISTINCT;
 use super::super::super::{Compression, TEXT};
-use super::super::decode::{Span, StringLimits};
+use super::super::pool::{Span, StringLimits};
 use super::scan::{MOST_TOKENS, Scan};
 use super::split::Split;
 use super::write::Templates;

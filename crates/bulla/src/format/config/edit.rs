@@ -2,6 +2,7 @@
 
 use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
+use crate::format::toml_value::array;
 use bulla_store::{Error, Result};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -76,31 +77,20 @@ fn line(text: &str, meant: impl Fn(&str) -> bool) -> Option<usize> {
     None
 }
 
-/// A string in TOML.
-pub(crate) fn quote(value: &str) -> String {
-    toml::Value::String(value.to_owned()).to_string()
-}
-
-/// An array of strings in TOML, an item a line.
-pub(crate) fn array(items: &[String]) -> String {
-    let items = items.iter().map(|item| format!("  {},\n", quote(item))).collect::<String>();
-    format!("[\n{items}]")
-}
-
 /// Where a key and its value stand, in bytes.
-struct Place {
+struct KeyValue {
     key: Range<usize>,
     value: Range<usize>,
 }
 
-fn find(part: &str, table: &str, name: &str) -> Result<Option<Place>> {
+fn find(part: &str, table: &str, name: &str) -> Result<Option<KeyValue>> {
     let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
     let root = DeTable::parse(part).map_err(invalid)?;
     let Some(DeValue::Table(table)) = root.get_ref().get(table).map(toml::Spanned::get_ref) else {
         return Ok(None);
     };
     let found = table.iter().find(|(key, _)| key.get_ref() == name);
-    Ok(found.map(|(key, value)| Place { key: key.span(), value: value.span() }))
+    Ok(found.map(|(key, value)| KeyValue { key: key.span(), value: value.span() }))
 }
 
 fn replaced(text: &str, range: Range<usize>, with: &str) -> String {

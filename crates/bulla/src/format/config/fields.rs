@@ -2,7 +2,7 @@
 //!
 //! Invariants: a rule is one that its field can have, and has one spelling; a field without a rule is kept.
 
-use super::edit::quote;
+use crate::format::toml_value::quote;
 use bulla_proof::entry::{Field, MAX_PAYLOAD};
 use bulla_store::{Error, Result};
 use std::fmt::{self, Display};

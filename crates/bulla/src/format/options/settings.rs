@@ -1,7 +1,7 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
 use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse_size};
-use crate::format::config::edit::quote;
+use crate::format::toml_value::quote;
 use bulla_crypto::plugin;
 use bulla_store::{Error, Result};
 use std::path::{Path, PathBuf};

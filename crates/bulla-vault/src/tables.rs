@@ -1,0 +1,36 @@
+//! The databases of a vault's LMDB environment, by name.
+
+use heed::Database;
+use heed::types::Bytes;
+
+/// A database of bytes to bytes.
+pub(super) type Table = Database<'static, Bytes, Bytes>;
+
+/// The databases.
+pub(super) struct Tables {
+    pub(super) meta: Table,
+    pub(super) rows: Table,
+    pub(super) index: Table,
+    pub(super) buckets: Table,
+}
+
+/// One of the databases, whichever environment it is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Meta,
+    Rows,
+    Index,
+    Buckets,
+}
+
+impl Tables {
+    /// The database of that name.
+    pub(super) fn part(&self, part: Part) -> &Table {
+        match part {
+            Part::Meta => &self.meta,
+            Part::Rows => &self.rows,
+            Part::Index => &self.index,
+            Part::Buckets => &self.buckets,
+        }
+    }
+}
