@@ -37,6 +37,17 @@ pub(crate) fn strikes(fault: Fault, line: &str) -> bool {
     }
 }
 
+/// Whether sweeps are to be in full, as `make sweep` has them. Without it a change is held against each damaged byte at the
+/// level that finds it, and against each crash point once.
+pub(crate) fn in_full() -> bool {
+    std::env::var_os("BULLA_SWEEP").is_some()
+}
+
+/// Of the ways in which something can be tried: all of them, or that one whose turn it is at this point.
+pub(crate) fn in_turn<T: Copy>(ways: &[T], point: u64) -> Vec<T> {
+    if in_full() { ways.to_vec() } else { vec![ways[(point % ways.len() as u64) as usize]] }
+}
+
 /// Raises a flag when dropped: whoever waits for it does not hang where a test fails.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
