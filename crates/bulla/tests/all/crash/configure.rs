@@ -5,7 +5,7 @@ use super::for_each;
 use super::points::{Examined, Image};
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
-use crate::helpers::{in_turn, strikes};
+use crate::helpers::{in_full, in_turn, strikes};
 use bulla::store::fault::{Fault, Faults};
 use bulla::{Configure, Configured, Durability};
 use std::cell::Cell;
@@ -218,15 +218,16 @@ fn a_change_of_a_log_at_work_survives_a_crash_at_every_operation() {
 #[test]
 fn a_crash_inside_the_recovery_of_a_change_is_survived() {
     let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
-    let points = operations(&scenario, Way::Opened).into_keys().step_by(5).collect::<Vec<_>>();
+    let points = operations(&scenario, Way::Opened).into_keys();
+    let points = points.step_by(if in_full() { 5 } else { 10 }).zip(0_u64..).collect::<Vec<_>>();
     let outcomes = Outcomes::default();
-    for_each(&points, |&stop| {
+    for_each(&points, |&(stop, index)| {
         let (machine, history) = stopped(&scenario, Way::Opened, stop)?;
-        let cut = [None, Some(1), Some(6), Some(7)][(stop / 5) as usize % 4];
+        let cut = [None, Some(1), Some(6), Some(7)][index as usize % 4];
         let image = Image::of(&machine, &history, cut);
         let new = is_new(&image.machine)?;
         // Opened by a writer, or by another change.
-        for again in in_turn(&[false, true], stop / 5) {
+        for again in in_turn(&[false, true], index + index / 4) {
             let crashed = |at: u64| -> Outcome<(Faults, History)> {
                 let (machine, mut history) = (image.machine.kill(), image.history.fork(at));
                 machine.stop_at(at);
@@ -266,8 +267,10 @@ fn any_operation_of_a_change_may_fail() {
     for (scenario, way) in scenarios().into_iter().flat_map(|scenario| WAYS.map(|way| (scenario, way))) {
         for (number, line) in operations(&scenario, way) {
             let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line));
-            let points_of = |fault| [false, true].map(|lasting| (scenario, way, number, fault, lasting));
-            points.extend(faults.flat_map(points_of));
+            for (index, fault) in faults.enumerate() {
+                let lasting = in_turn(&[false, true], number + index as u64).into_iter();
+                points.extend(lasting.map(|lasting| (scenario, way, number, fault, lasting)));
+            }
         }
     }
     let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
