@@ -35,6 +35,6 @@ venv=$(dirname "$0")/../.venv
 if ! cmp -s "$list" "$venv/requirements.txt"; then
     echo "setup: installing $(grep -o '^[a-z-]*==[0-9.]*' "$list" | tr '\n' ' ')into .venv"
     python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --ignore-requires-python --require-hashes -r "$list"
+    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --ignore-requires-python --require-hashes -r "$list"
     cp "$list" "$venv/requirements.txt"
 fi

@@ -10,6 +10,7 @@ pub mod corpus;
 pub mod fault;
 mod memory;
 mod rng;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 

@@ -1,10 +1,10 @@
 //! Lanes of AVX-512.
 #![allow(unsafe_code)]
 
+use super::chunks::CHUNK;
 use super::lanes::{LANES, Lanes};
 use super::look_up::number_words;
 use super::vocabulary::{HOME_SHIFT, SLOTS, Vocabulary};
-use super::words::CHUNK;
 use std::arch::x86_64::*;
 
 /// A processor that can.

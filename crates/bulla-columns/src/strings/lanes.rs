@@ -1,7 +1,7 @@
 //! What looking up words asks of a register: 64 lanes of a byte, or eight of eight bytes; and the lanes that every processor has.
 
+use super::chunks::CHUNK;
 use super::vocabulary::SLOTS;
-use super::words::CHUNK;
 
 /// How many words are looked up together: as many as a register has lanes of eight bytes.
 pub(super) const LANES: usize = 8;

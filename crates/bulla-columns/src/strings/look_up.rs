@@ -3,9 +3,9 @@
 //!
 //! All of it but what is rare is inlined into the caller, which is compiled for what the lanes are made of.
 
+use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
 use super::lanes::{LANES, Lanes};
 use super::vocabulary::{KEY, SPREAD, Vocabulary};
-use super::words::{CHUNK, LONGEST, SEPARATOR, make_room};
 
 /// The numbers of a register's bytes.
 const PLACES: [u8; CHUNK] = {

@@ -5,7 +5,7 @@
 use super::super::bitpack::{packed_length, width_of};
 use super::super::numbers::log2_sixteenths;
 use super::chunks::BEFORE;
-pub(super) use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
+use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
 use super::parallel::Parallel;
 use super::vocabulary::{MOST_WORDS, Vocabulary};
 

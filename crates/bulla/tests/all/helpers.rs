@@ -2,6 +2,7 @@
 
 pub(crate) use bulla_testkit::Rng;
 use bulla_testkit::fault::Fault;
+pub(crate) use bulla_testkit::sweep::{in_full, in_turn};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
