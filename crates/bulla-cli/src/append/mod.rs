@@ -142,7 +142,7 @@ fn parse_stream(stream: &str) -> Result<String, String> {
     entry.measure().map(|_| stream.to_owned()).map_err(|error| error.to_string())
 }
 
-pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes }: Recovery) {
+pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recovery) {
     if frames > 0 {
         note!("recovered: {entries} entries in {frames} frames, durable but not yet signed, were adopted");
     }

@@ -29,6 +29,7 @@ pub struct Restore {
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restored {
     /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
     pub lost: u64,

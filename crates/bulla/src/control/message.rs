@@ -84,6 +84,7 @@ pub(super) enum Answer {
 
 /// Who has a log open for writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Status {
     /// The log's id.
     #[serde(with = "log_id")]

@@ -368,6 +368,7 @@ pub struct Producer {
 
 /// Why a batch was not staged whole.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BatchError {
     /// How many of its entries, from the first, were staged all the same.
     pub staged: usize,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// An epoch of a log, under its checkpoint.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Epoch {
     /// Its number: its frame's.
     pub number: u64,

@@ -35,6 +35,7 @@ given! {
 
 /// What an export wrote.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Exported {
     /// Entries written.
     pub entries: u64,

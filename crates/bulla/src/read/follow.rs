@@ -117,6 +117,7 @@ struct Passed {
 
 /// An entry, as it is followed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Followed<'a> {
     /// Its number.
     pub number: u64,

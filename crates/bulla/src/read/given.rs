@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 /// How far a verification or an export has come.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Progress {
     /// Bytes of segments done; of a query, frames.
     pub done: u64,

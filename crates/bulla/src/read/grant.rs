@@ -41,6 +41,7 @@ struct Group {
 
 /// A grant of what met a query.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Granted {
     /// What is to be given to somebody.
     pub grant: Grant,

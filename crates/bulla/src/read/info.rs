@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Info {
     /// The origin of its checkpoints.
     pub origin: String,

@@ -19,6 +19,7 @@ use std::fmt;
 
 /// A proof of the entries that meet a query.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Proven {
     /// The file. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
     pub text: String,

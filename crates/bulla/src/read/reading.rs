@@ -62,6 +62,7 @@ struct Counted {
 
 /// What a query read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadReport {
     /// Entries that met the query.
     pub entries: u64,
@@ -81,6 +82,7 @@ pub struct ReadReport {
 
 /// When what was read is given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Delivery {
     /// Once all of it was checked: nothing is given out of a log that is damaged where the query reads.
     #[default]

@@ -50,6 +50,7 @@ given! {
 
 /// What a verification found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// Whether there is no violation among the findings.
     pub ok: bool,

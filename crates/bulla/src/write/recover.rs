@@ -62,6 +62,7 @@ pub(crate) struct Recovered {
 
 /// What opening a log found beyond its last checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovery {
     /// Frames that were durable and sealed, and were adopted.
     pub frames: u64,

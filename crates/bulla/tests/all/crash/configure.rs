@@ -38,6 +38,7 @@ fn make(scenario: &Scenario) -> (Faults, History) {
         Durability::Group => "group",
         Durability::Interval(_) => "interval 1 s",
         Durability::Os => "os",
+        mode => panic!("{mode:?} is not tried"),
     };
     let mut text = machine.read("audit/bulla.toml").expect("a log has one");
     text.extend(
