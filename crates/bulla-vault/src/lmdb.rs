@@ -10,14 +10,13 @@
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, CompactionOption, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use super::directory;
 use super::stop::{Stop, of_heed};
 use super::tables::{Table, Tables};
 use super::writing::Writing;
@@ -67,8 +66,7 @@ impl Lmdb {
     /// `Tampered` where they are not all there, or the file is not whole; else where LMDB or the file system fails.
     pub(super) fn open(directory: &Path, map_size: usize) -> Result<Self> {
         let data = directory.join("data.mdb");
-        let length =
-            || fs::metadata(&data).map(|data| data.len()).map_err(|error| Error::io(name(&data), error));
+        let length = || directory::length_of(&data);
         if length()? == 0 {
             // LMDB would take it for a new one.
             return Err(cut_off(&data));
@@ -196,8 +194,7 @@ impl Lmdb {
     pub(super) fn copy_to(&self, path: &Path) -> Result<()> {
         let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let failed = |error| Error::io(format!("writing {}", name(path)), error);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let mut file = file.map_err(failed)?;
+        let mut file = directory::begin_file(path).map_err(failed)?;
         let copied = self.env.copy_to_file(&mut file, CompactionOption::Enabled);
         copied.map_err(|error| of_heed(&format!("writing {}", name(path)), error))?;
         file.sync_all().map_err(failed)
@@ -243,7 +240,7 @@ fn cut_off(data: &Path) -> Error {
 }
 
 fn open(directory: &Path, map_size: usize) -> Result<Env<WithoutTls>> {
-    let directory = &fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))?;
+    let directory = &directory::canonical(directory)?;
     match open_with(directory, map_size, EnvFlags::empty()) {
         Err(heed::Error::EnvAlreadyOpened) => open_after(directory, map_size),
         // Who may read only reads; a write transaction is refused then.
@@ -282,9 +279,4 @@ fn open_with(directory: &Path, map_size: usize, flags: EnvFlags) -> heed::Result
     // 0700 that belongs to the log's writer; nothing in Bulla reaches it by other means, LMDB's lock file orders the
     // processes that do, and heed refuses a second mapping in this one.
     unsafe { options.open(directory) }
-}
-
-/// The path by which a process tells whether it has an environment open already.
-pub(super) fn canonical(directory: &Path) -> Result<PathBuf> {
-    fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))
 }

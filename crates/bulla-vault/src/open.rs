@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::directory;
 use super::index::Bucket;
 use super::keys::{Keys, MAX_ROWS, ROWS_LOG2, row_bucket};
-use super::lmdb::{self, Lmdb};
+use super::lmdb::Lmdb;
 use super::record::Meta;
 use super::root::{Root, RootFile};
 use super::roots::Roots;
@@ -74,7 +74,7 @@ impl Vault {
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
         directory::make(directory)?;
         let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
-        if registry::is_open(&lmdb::canonical(directory)?) {
+        if registry::is_open(&directory::canonical(directory)?) {
             return Err(taken());
         }
         let lmdb = Lmdb::create(directory, settings.map_size)?;
@@ -98,7 +98,7 @@ impl Vault {
 
     /// Whether there is anything of a vault in the key directory `keys`.
     pub fn is_in(keys: &Path) -> bool {
-        keys.join(directory::NAME).symlink_metadata().is_ok()
+        directory::has(&keys.join(directory::NAME)).unwrap_or(false)
     }
 
     /// Opens the vault in the key directory `keys`. Where this process has it open already, the handles share it, with
@@ -127,7 +127,7 @@ impl Vault {
         access: Access,
         settings: &Settings,
     ) -> Result<Self> {
-        let canonical = lmdb::canonical(directory).map_err(|error| missing(directory, error))?;
+        let canonical = directory::canonical(directory).map_err(|error| missing(directory, error))?;
         let shared = registry::share(&canonical, || Shared::open(keys, &canonical, log, settings))?;
         if shared.log != log {
             let name = shared.lmdb.name();

@@ -9,14 +9,13 @@
 //! Pages of a database that was there before need not be overwritten: they lie under roots, as those do that a database
 //! has freed.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::directory;
-use super::lmdb::{self, Lmdb};
+use super::lmdb::Lmdb;
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
 use super::writing::Journal;
@@ -121,7 +120,7 @@ impl Replica {
     ) -> Result<Self> {
         place.store.list("").map_err(missing)?;
         directory::make(&place.directory)?;
-        let directory = lmdb::canonical(&place.directory)?;
+        let directory = directory::canonical(&place.directory)?;
         if directory.display().to_string() == original.lmdb.name() {
             return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory"));
         }
@@ -159,16 +158,15 @@ impl Replica {
     }
 
     fn has_database(&self) -> bool {
-        self.directory.join(DATA).symlink_metadata().is_ok()
+        directory::has(&self.directory.join(DATA)).unwrap_or(false)
     }
 
     /// The database that is there, if it is up to date.
     fn find(&self, original: &Original<'_>) -> Result<Option<Lmdb>> {
         let data = self.directory.join(DATA);
-        match fs::symlink_metadata(&data) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            found => found.map_err(|error| Error::io(data.display().to_string(), error))?,
-        };
+        if !directory::has(&data)? {
+            return Ok(None);
+        }
         let lmdb = Lmdb::open(&self.directory, self.map_size)?;
         let mark = Mark::read(&lmdb)?.ok_or_else(|| Error::tampered("it holds no vault"))?;
         let ours = &original.mark;
@@ -196,7 +194,7 @@ impl Replica {
         *lmdb = None;
         let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
         vault.copy_to(&temporary)?;
-        fs::rename(&temporary, &data).map_err(|error| Error::io(data.display().to_string(), error))?;
+        directory::rename(&temporary, &data)?;
         directory::sync(&self.directory)?;
         directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
         *lmdb = Some(Lmdb::open(&self.directory, self.map_size)?);

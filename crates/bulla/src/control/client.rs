@@ -1,4 +1,8 @@
 //! Who asks.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long a writer may take to answer, and a pause before it is asked again"
+)]
 
 use super::link::Link;
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Status, decode, encode, error};

@@ -1,4 +1,8 @@
 //! Who listens.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a thread for the socket and one for each connection, and how long a peer may take"
+)]
 
 use super::handle::handle;
 use super::link::{Link, Stop};

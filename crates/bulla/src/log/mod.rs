@@ -1,4 +1,8 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the threads of a log, and what the checkpointing one waits by"
+)]
 
 mod receipt;
 pub(crate) mod record;

@@ -439,6 +439,7 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
 }
 
 /// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.
+#[expect(clippy::disallowed_methods, reason = "threads that end before the call does")]
 pub(crate) fn in_parallel<T: Sync, R: Send, W: Default>(
     items: &[T],
     threads: usize,

@@ -1,4 +1,5 @@
 //! Work on many threads, its results in order, in bounded memory.
+#![expect(clippy::disallowed_methods, reason = "threads that open blocks, which end before the call does")]
 
 use bulla_store::{Error, Result};
 use std::collections::VecDeque;

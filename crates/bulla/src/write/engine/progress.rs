@@ -1,4 +1,8 @@
 //! How far the log has come, and what receipts wait for.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "whoever waits for durability waits by the operating system's clock"
+)]
 
 use super::numbering::Place;
 use crate::write::stage::handover::Sequence;
