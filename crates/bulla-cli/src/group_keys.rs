@@ -1,7 +1,7 @@
 //! Where a reading command gets the keys of data subjects from: without them what is personal is withheld.
 
 use crate::exit::{Exit, Failure};
-use crate::place::{Place, error_in};
+use crate::log_paths::{LogPaths, error_in};
 use bulla::config::{self, LogConfig};
 use bulla::control::Client;
 use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
@@ -28,7 +28,7 @@ pub(crate) struct Personal {
 
 /// The keys of data subjects, for a log that has such; `None` for one that has not.
 pub(crate) fn group_keys(
-    place: &Place,
+    place: &LogPaths,
     personal: &Personal,
     identity: &IdentityFile,
 ) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
@@ -64,7 +64,7 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
-pub(crate) fn vault(place: &Place, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
+pub(crate) fn vault(place: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
     let keys = place.keys();
     if !log.erasure || !Vault::is_in(&keys) {
         return Ok(None);
@@ -114,7 +114,7 @@ impl GroupKeys for WhenNeeded {
         self.ask(|source| source.number(subject))
     }
 
-    fn secrets(&self, place: group::Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: group::BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         self.ask(|source| source.secrets(place, groups))
     }
 

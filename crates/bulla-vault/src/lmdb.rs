@@ -17,9 +17,9 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use super::directory;
-use super::stop::{Stop, of_heed};
 use super::tables::{Table, Tables};
-use super::writing::Writing;
+use super::transaction_error::{TransactionError, of_heed};
+use super::write_transaction::WriteTransaction;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -139,7 +139,10 @@ impl Lmdb {
     ///
     /// # Errors
     /// What `work` says, or where LMDB fails.
-    pub(super) fn read<T>(&self, work: impl Fn(&Tables, &RoTxn<'_>) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(super) fn read<T>(
+        &self,
+        work: impl Fn(&Tables, &RoTxn<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         loop {
             let inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
             match self.env.read_txn() {
@@ -158,15 +161,15 @@ impl Lmdb {
     /// What `work` says, and then nothing has changed; or where LMDB fails.
     pub(super) fn write<T>(
         &self,
-        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        work: impl Fn(&Tables, &mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         loop {
             let size = self.map_size();
             match self.try_write(&work) {
-                Err(Stop::Full) => self.grow(size)?,
+                Err(TransactionError::Full) => self.grow(size)?,
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => self.adopt()?,
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -174,11 +177,11 @@ impl Lmdb {
     /// `None` where another process has grown the map.
     fn try_write<T>(
         &self,
-        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
-    ) -> Result<Option<T>, Stop> {
+        work: impl Fn(&Tables, &mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<Option<T>, TransactionError> {
         let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let mut txn = match self.env.write_txn() {
-            Ok(txn) => Writing::new(&self.tables, txn),
+            Ok(txn) => WriteTransaction::new(&self.tables, txn),
             Err(heed::Error::Mdb(MdbError::MapResized)) => return Ok(None),
             Err(error) => return Err(of_heed(&self.name, error).into()),
         };

@@ -15,7 +15,7 @@ use super::record::Meta;
 use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
-use super::{Access, ReplicaPlace, Shared, State, Vault, registry};
+use super::{Access, ReplicaLocation, Shared, State, Vault, registry};
 use bulla_crypto::environment::{Random, SystemRandom};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
@@ -34,7 +34,7 @@ pub struct Settings {
     /// Where keys come from.
     pub random: Arc<dyn Random>,
     /// Where replicas are kept while the vault is open for writing, at most [`MAX_REPLICAS`] (default: none).
-    pub replicas: Vec<ReplicaPlace>,
+    pub replicas: Vec<ReplicaLocation>,
     /// Bytes of address space for the database, which grows when it has to (default 16 GiB, of which what is in use
     /// takes memory and disk).
     pub map_size: usize,
@@ -79,7 +79,7 @@ impl Vault {
         }
         let lmdb = Lmdb::create(directory, settings.map_size)?;
         let made = lmdb.read(Meta::read);
-        if made.map_err(|stop| stop.into_error(lmdb.name()))?.is_some() {
+        if made.map_err(|error| error.into_error(lmdb.name()))?.is_some() {
             return Err(taken());
         }
         let roots = Roots::new(keys, settings);
@@ -93,7 +93,7 @@ impl Vault {
             Bucket { start: 0, id: 0, entries: 0 }.write(txn)?;
             Meta { log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn)
         });
-        begun.map_err(|stop| stop.into_error(lmdb.name()))
+        begun.map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Whether there is anything of a vault in the key directory `keys`.
@@ -210,7 +210,7 @@ impl Shared {
 
 /// The keys of the generation that counts.
 fn load(lmdb: &Lmdb, roots: &Roots, log: LogId) -> Result<Keys> {
-    let meta = || lmdb.read(Meta::read).map_err(|stop| stop.into_error(lmdb.name()));
+    let meta = || lmdb.read(Meta::read).map_err(|error| error.into_error(lmdb.name()));
     loop {
         let found = meta()?.ok_or_else(|| unfinished(lmdb.name()))?;
         if found.log != log {

@@ -18,18 +18,18 @@ use super::directory;
 use super::lmdb::Lmdb;
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
-use super::writing::Journal;
+use super::write_transaction::Journal;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 
 /// Where a replica lies.
 #[derive(Clone, Debug)]
-pub struct ReplicaPlace {
+pub struct ReplicaLocation {
     store: Arc<dyn Store>,
     directory: PathBuf,
 }
 
-impl ReplicaPlace {
+impl ReplicaLocation {
     /// In the directory `path`, which exists.
     pub fn new(path: &Path) -> Self {
         Self::new_in(Arc::new(FileSystem::new(path)), path.join(directory::NAME))
@@ -37,7 +37,7 @@ impl ReplicaPlace {
 
     /// Roots in a store, the database in `directory`.
     pub fn new_in(store: Arc<dyn Store>, directory: PathBuf) -> Self {
-        ReplicaPlace { store, directory }
+        ReplicaLocation { store, directory }
     }
 }
 
@@ -65,7 +65,7 @@ impl Mark {
             let Some(meta) = Meta::read(tables, txn)? else { return Ok(None) };
             Ok(Some(Mark { meta, changes: Changes::read(tables, txn)? }))
         });
-        read.map_err(|stop| stop.into_error(lmdb.name()))
+        read.map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Whether it knows of something that the other one does not.
@@ -101,7 +101,7 @@ impl Replica {
     /// # Errors
     /// `Unavailable` where its directory is missing, damaged or cannot be written, `Refused` where it is another log's,
     /// the vault itself, or ahead of it.
-    pub(super) fn open(place: &ReplicaPlace, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
+    pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
         let name = place.store.describe("");
         Self::open_named(&name, place, original, others).map_err(|error| match error.kind() {
             // That a replica is damaged is no damage to the log.
@@ -114,7 +114,7 @@ impl Replica {
 
     fn open_named(
         name: &str,
-        place: &ReplicaPlace,
+        place: &ReplicaLocation,
         original: &Original<'_>,
         others: &[Replica],
     ) -> Result<Self> {
@@ -209,7 +209,7 @@ impl Replica {
         let Some(journal) = journal else { return self.copy(vault) };
         let lmdb = self.lmdb();
         let Some(lmdb) = &*lmdb else { return Ok(()) };
-        lmdb.write(|_, txn| journal.write(txn)).map_err(|stop| stop.into_error(lmdb.name()))
+        lmdb.write(|_, txn| journal.write(txn)).map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Writes files of its roots.

@@ -7,7 +7,7 @@ mod encoding;
 
 use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
 use crate::scan::query::Query;
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::IdentityFile;
 use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
@@ -183,7 +183,7 @@ impl GroupKeys for Grant {
         Ok(self.subjects.get(subject).copied())
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let secret = |subjects: &&[u64]| {
             let wanted = (place.frame, *subjects);
             let found = self.groups.binary_search_by(|group| group.place().cmp(&wanted)).ok()?;

@@ -9,7 +9,7 @@
 //!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
 
-use crate::format::config::terms::Terms;
+use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch;
 use crate::format::event::Event;
 use crate::format::frame::{self, HEAD};
@@ -52,7 +52,7 @@ pub(crate) struct Durable {
     /// The seal chain after the last of them.
     pub(crate) chain: SealChain,
     /// Which `[log]` may follow them.
-    pub(crate) terms: Terms,
+    pub(crate) terms: AllowedConfig,
 }
 
 struct Segment {
@@ -98,7 +98,7 @@ pub(crate) struct Committer {
     clock: Arc<dyn Clock>,
     policy: Policy,
     chain: SealChain,
-    terms: Terms,
+    terms: AllowedConfig,
     segment: Option<Segment>,
     /// The first frame that no sync has covered yet.
     group: u64,
@@ -126,7 +126,7 @@ impl Committer {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         policy: Policy,
-        (chain, terms): (SealChain, Terms),
+        (chain, terms): (SealChain, AllowedConfig),
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
     ) -> Result<Self> {
@@ -281,7 +281,7 @@ impl Committer {
             assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
             if epoch {
                 epoch::set_previous_seal(&mut frame, self.chain.previous());
-                self.terms = Terms::of(epoch::config(&frame));
+                self.terms = AllowedConfig::of(epoch::config(&frame));
             }
             if frame.commitment.kind == FrameKind::Event
                 && let Ok(event) = Event::decode(&frame.body)

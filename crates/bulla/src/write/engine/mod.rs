@@ -29,7 +29,7 @@ use crate::write::stage::target::Made;
 use crate::write::telemetry::{Meter, Waits, count, timed};
 use bulla_columns::account::Account;
 use bulla_crypto::environment::Environment;
-use bulla_crypto::group::Place;
+use bulla_crypto::group::BlockContext;
 use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed, signing::SigningKey};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Store;
@@ -346,7 +346,7 @@ impl Engine {
             batch.slices.iter().for_each(|slice| rows.extend(slice.rows()));
             let Some(People { subjects, .. }) = &self.people else { return Ok((rows, Grouping::NONE)) };
             let (log, frame) = (self.identity.log, ticket.numbers.frame);
-            let place = Place { log, epoch_random: ticket.keys.random(), frame };
+            let place = BlockContext { log, epoch_random: ticket.keys.random(), frame };
             let grouping = self.with_retries(is_passing, || grouping::group(&rows, place, &**subjects))?;
             Ok((rows, grouping))
         })

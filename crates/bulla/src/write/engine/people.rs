@@ -8,7 +8,7 @@ use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl People {
         if !config.erasure {
             return Ok(None);
         }
-        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
+        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaLocation::new(path));
         let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
         let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
