@@ -67,12 +67,12 @@ impl Lengths {
 
 /// Where a text begins and how long it is.
 #[derive(Clone, Copy)]
-struct Place {
+struct Span {
     start: u32,
     length: u32,
 }
 
-impl Place {
+impl Span {
     fn of(self, held: &[u8]) -> &[u8] {
         &held[self.start as usize..][..self.length as usize]
     }
@@ -81,15 +81,15 @@ impl Place {
 #[derive(Clone, Copy)]
 struct Record {
     time: i64,
-    operation: Place,
-    location: Option<Place>,
-    subject: Option<Place>,
-    controller: Option<Place>,
-    processor: Option<Place>,
-    purpose: Option<Place>,
-    actor: Option<Place>,
-    client: Option<Place>,
-    payload: Option<Place>,
+    operation: Span,
+    location: Option<Span>,
+    subject: Option<Span>,
+    controller: Option<Span>,
+    processor: Option<Span>,
+    purpose: Option<Span>,
+    actor: Option<Span>,
+    client: Option<Span>,
+    payload: Option<Span>,
     status: Option<u32>,
     flags: Option<u32>,
     duration: Option<u64>,
@@ -192,12 +192,12 @@ impl Arena {
     }
 
     #[inline]
-    fn text(&self, place: Place) -> &str {
+    fn text(&self, place: Span) -> &str {
         &self.text[place.start as usize..][..place.length as usize]
     }
 
     #[inline]
-    fn bytes(&self, place: Place) -> &[u8] {
+    fn bytes(&self, place: Span) -> &[u8] {
         place.of(&self.bytes)
     }
 }
@@ -205,34 +205,34 @@ impl Arena {
 /// Texts that were met while an arena is filled.
 #[derive(Default)]
 struct Known {
-    text: Places,
-    bytes: Places,
+    text: Interned,
+    bytes: Interned,
 }
 
 /// Where texts lie. It has none of its own: a million of them, freed, would be memory that seems to be Bulla's.
 #[derive(Default)]
-struct Places {
-    table: HashTable<Place>,
+struct Interned {
+    table: HashTable<Span>,
     hash: FixedState,
 }
 
-impl Places {
-    fn find(&self, held: &[u8], value: &[u8]) -> Option<Place> {
+impl Interned {
+    fn find(&self, held: &[u8], value: &[u8]) -> Option<Span> {
         self.table.find(self.hash.hash_one(value), |place| place.of(held) == value).copied()
     }
 
     /// Adds the text at `new`, which is none of those that are there.
-    fn add(&mut self, held: &[u8], new: Place) -> Place {
-        let hash = |place: &Place| self.hash.hash_one(place.of(held));
+    fn add(&mut self, held: &[u8], new: Span) -> Span {
+        let hash = |place: &Span| self.hash.hash_one(place.of(held));
         *self.table.insert_unique(hash(&new), new, hash).get()
     }
 }
 
 /// # Panics
 /// Where an arena grows beyond 4 GiB, which no number of producers does that the command line takes.
-fn place(end: usize, length: usize) -> Place {
+fn place(end: usize, length: usize) -> Span {
     let narrow = |value: usize| u32::try_from(value).expect("an arena is smaller than 4 GiB");
-    Place { start: narrow(end - length), length: narrow(length) }
+    Span { start: narrow(end - length), length: narrow(length) }
 }
 
 fn streams(workload: Workload) -> Vec<String> {
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
         }
         let (arena, record) = (self.arena, &self.records[self.next]);
         self.next += 1;
-        let text = |place: Option<Place>| place.map(|place| arena.text(place));
+        let text = |place: Option<Span>| place.map(|place| arena.text(place));
         Entry {
             time: Some(record.time + self.passed),
             operation: arena.text(record.operation),

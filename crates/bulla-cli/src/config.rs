@@ -2,8 +2,8 @@
 
 use crate::append::tell_recovery;
 use crate::exit::{Exit, Failure};
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::place::Place;
 use crate::terminal;
 use bulla::config::LogConfig;
 use bulla::control::through_writer;
@@ -32,7 +32,7 @@ Example:
 )]
 pub(crate) struct Config {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// What to do; without it everything is shown
     #[arg(value_enum)]
@@ -143,7 +143,7 @@ impl Config {
 
 /// Changes a log's configuration: has the writer do it, where one runs, or takes the lock. What a plugin asks meanwhile is
 /// asked at the terminal, unless it is the writer's.
-pub(crate) fn apply(configure: &Configure, place: &Place) -> Result<Configured, Failure> {
+pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configured, Failure> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let alone = || configure.apply_in(log, keys, &terminal::environment());

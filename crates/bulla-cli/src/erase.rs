@@ -3,8 +3,8 @@
 use crate::append;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
+use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, print, print_json};
-use crate::place::{Place, error_in};
 use crate::terminal;
 use bulla::control::through_writer;
 use bulla::environment::Environment;
@@ -29,7 +29,7 @@ Examples:
   bulla check erased.cert --key \"$VKEY\"")]
 pub(crate) struct Erase {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// The data subject; repeatable
     #[arg(long = "subject", value_name = "S")]

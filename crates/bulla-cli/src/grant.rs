@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::keys::recipients_in;
-use crate::place::Place;
+use crate::log_paths::LogPaths;
 use crate::terminal::Terminal;
 use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
@@ -27,7 +27,7 @@ Example:
   bulla grant audit --recipient age1... --subject user_42 -o user_42.grant")]
 pub(crate) struct Grant {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// An age recipient (age1...) for whom it is; repeatable
     #[arg(long = "recipient", value_name = "AGE")]

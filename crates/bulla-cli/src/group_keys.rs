@@ -1,7 +1,7 @@
 //! Where a reading command gets the keys of data subjects from: without them what is personal is withheld.
 
 use crate::exit::{Exit, Failure};
-use crate::place::{Place, error_in};
+use crate::log_paths::{LogPaths, error_in};
 use bulla::config::{self, LogConfig};
 use bulla::control::SubjectKeys;
 use bulla::keys::group::{GroupKeys, SharedOnly};
@@ -27,7 +27,7 @@ pub(crate) struct Personal {
 
 /// The keys of data subjects, for a log that has such; `None` for one that has not.
 pub(crate) fn group_keys(
-    place: &Place,
+    place: &LogPaths,
     personal: &Personal,
     identity: &IdentityFile,
 ) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
@@ -63,8 +63,8 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
-pub(crate) fn vault(place: &Place, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
-    let Some(keys) = SubjectKeys::in_directory(place.keys(), log.id).filter(|_| log.erasure) else {
+pub(crate) fn vault(paths: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
+    let Some(keys) = SubjectKeys::in_directory(paths.keys(), log.id).filter(|_| log.erasure) else {
         return Ok(None);
     };
     keys.check()?;

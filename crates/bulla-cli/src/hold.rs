@@ -2,8 +2,8 @@
 
 use crate::append;
 use crate::exit::{Exit, Failure};
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json, time};
-use crate::place::Place;
 use crate::terminal;
 use bulla::control::{Client, through_writer};
 use bulla::{Hold as Held, Log};
@@ -23,7 +23,7 @@ Example:
 )]
 pub(crate) struct Hold {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// What to do
     #[arg(value_enum)]

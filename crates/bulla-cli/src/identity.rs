@@ -1,7 +1,7 @@
 //! Identity files: plain or under a passphrase, one or several.
 
 use crate::exit::{Exit, Failure};
-use crate::place::{Place, error_in, read_small};
+use crate::log_paths::{LogPaths, error_in, read_small};
 use crate::terminal::{self, Terminal};
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
@@ -34,14 +34,14 @@ pub(crate) struct Passphrase {
 
 impl Identities {
     /// The identities that were named, or else the one in the key directory, if there is one.
-    pub(crate) fn load(&self, place: &Place) -> Result<Option<Arc<IdentityFile>>, Failure> {
+    pub(crate) fn load(&self, place: &LogPaths) -> Result<Option<Arc<IdentityFile>>, Failure> {
         let files = self.each(place)?;
         let all = files.into_iter().map(|(_, identity)| identity).reduce(IdentityFile::and);
         Ok(all.map(Arc::new))
     }
 
     /// The identities that were named, or else the one in the key directory, which has to be there.
-    pub(crate) fn reader(&self, place: &Place) -> Result<Arc<IdentityFile>, Failure> {
+    pub(crate) fn reader(&self, place: &LogPaths) -> Result<Arc<IdentityFile>, Failure> {
         self.load(place)?.ok_or_else(|| {
             let message = format!(
                 "there is no identity to read the log with in {}; name one with --identity",
@@ -61,7 +61,7 @@ impl Identities {
     }
 
     /// Each file by itself.
-    pub(crate) fn each(&self, place: &Place) -> Result<Vec<(PathBuf, IdentityFile)>, Failure> {
+    pub(crate) fn each(&self, place: &LogPaths) -> Result<Vec<(PathBuf, IdentityFile)>, Failure> {
         let found = match &self.files[..] {
             [] => place.secret(None, files::IDENTITY)?.into_iter().collect(),
             files => {

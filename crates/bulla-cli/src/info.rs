@@ -1,8 +1,8 @@
 //! `bulla info`.
 
 use crate::exit::{Exit, Failure};
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::place::Place;
 use bulla::control::{Client, Status};
 use bulla::vault::ReplicaState;
 use serde::Serialize;
@@ -16,7 +16,7 @@ Example:
   bulla info audit")]
 pub(crate) struct Info {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// Print one JSON object
     #[arg(long)]

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::keys::recipients_in;
+use crate::log_paths::{LogPaths, inside};
 use crate::output::{print, print_json};
-use crate::place::{Place, inside};
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::Created;
@@ -29,7 +29,7 @@ keys of theirs that lie in the key directory's vault and can be destroyed: witho
 the vault they cannot be read. --erasure off leaves that out.")]
 pub(crate) struct Init {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// The log's name: by convention a URL without its scheme
     #[arg(long, value_name = "NAME")]

@@ -6,8 +6,8 @@ use crate::append;
 use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
+use crate::log_paths::{LogPaths, error_in};
 use crate::output::{print, print_json};
-use crate::place::{Place, error_in};
 use crate::terminal;
 use bulla::control::through_writer;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
@@ -37,7 +37,7 @@ Example:
 )]
 pub(crate) struct Keys {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// What to do
     #[arg(value_enum)]

@@ -2,7 +2,7 @@
 
 use crate::erase::give;
 use crate::exit::{Exit, Failure};
-use crate::place::{error_in, read_small};
+use crate::log_paths::{error_in, read_small};
 use bulla::LogId;
 use bulla::keys::signing::SigningKey;
 use std::fs::OpenOptions;

@@ -5,7 +5,7 @@ use crate::export::destination::Destination;
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
-use crate::place::{Place, error_in};
+use crate::log_paths::{LogPaths, error_in};
 use crate::verify::parse_key;
 use bulla::{Proven, Reader};
 use std::io::{self, Read};
@@ -24,7 +24,7 @@ Examples:
   bulla prove audit --consistency checkpoint.of-last-year -o grown.proof")]
 pub(crate) struct Prove {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
     #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]

@@ -1,8 +1,8 @@
 //! `bulla pseudonym`.
 
 use crate::exit::{Exit, Failure};
+use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json};
-use crate::place::Place;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla::Pseudonyms;
@@ -31,7 +31,7 @@ Examples:
 )]
 pub(crate) struct Pseudonym {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// The field, which has the rule `pseudonymise`
     #[arg(value_name = "FIELD")]

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::place::Place;
 use crate::terminal;
 
 /// Take up a key directory that was restored from a backup and is older than the log.
@@ -17,7 +17,7 @@ Example:
   bulla restore audit --identity officer.age")]
 pub(crate) struct Restore {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     #[command(flatten)]
     identities: Identities,

@@ -5,7 +5,7 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
-use crate::place::Place;
+use crate::log_paths::LogPaths;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, Redaction};
@@ -32,7 +32,7 @@ Example:
   bulla tail audit --operation delete --from 2026-01-01")]
 pub(crate) struct Tail {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// Print entries only once a signed checkpoint covers them
     #[arg(long)]

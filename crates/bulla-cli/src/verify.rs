@@ -4,8 +4,8 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt::{self, Came};
+use crate::log_paths::{LogPaths, error_in, read_small};
 use crate::output::{print, print_json, progress_bar};
-use crate::place::{Place, error_in, read_small};
 use bulla::store::FileSystem;
 use bulla::{ErrorKind, Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
@@ -22,7 +22,7 @@ Example:
   bulla verify audit --public --key example.com/audit+2d8c0a31+AUJ3...")]
 pub(crate) struct Verify {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// Use public data alone, whatever keys are at hand
     #[arg(long, conflicts_with_all = ["seal_key", "identity"])]

@@ -10,6 +10,7 @@
 //! - The rows that come out are, byte for byte, the rows that went in.
 //! - Whatever the bytes, decoding ends in rows that are canonical or in an error, and takes memory of at most a
 //!   small multiple of the content limit: every value is paid for from it before there is room made.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 pub mod account;
 mod bitpack;

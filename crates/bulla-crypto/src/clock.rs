@@ -1,8 +1,9 @@
 //! Time: the one place where the engine asks the operating system for it, and waits.
+#![expect(clippy::disallowed_methods, reason = "here is where the others go")]
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Wall-clock time, and waiting.
 pub trait Clock: Send + Sync {
@@ -75,6 +76,23 @@ impl Clock for SystemClock {
 
     fn processor(&self) -> u64 {
         read(ClockId::ThreadCPUTime)
+    }
+}
+
+/// By when somebody outside of this process, a plugin or a peer on a socket, has to have answered. The operating system waits
+/// for those, and no simulated clock can.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// The point in time after `duration`; none, where that is beyond all time.
+    pub fn after(duration: Duration) -> Self {
+        Deadline(Instant::now().checked_add(duration))
+    }
+
+    /// How much time is left, zero once it has come.
+    pub fn left(&self) -> Duration {
+        self.0.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()))
     }
 }
 

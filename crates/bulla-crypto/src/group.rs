@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 /// The block that a group is in.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct BlockContext<'a> {
     /// The log.
     pub log: LogId,
     /// The random bytes that the block's epoch frame shows.
@@ -75,7 +75,7 @@ pub trait GroupKeys: Send + Sync {
     ///
     /// # Errors
     /// `Erased` while one of them is being erased: until the log says so. Else where that cannot be looked up.
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
 
     /// Whether it has the key of everybody who was not erased: a key that it has not is then lost.
     fn is_complete(&self) -> bool;
@@ -97,7 +97,7 @@ impl GroupKeys for SharedOnly {
         Ok(None)
     }
 
-    fn secrets(&self, _: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, _: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         Ok(vec![None; groups.len()])
     }
 
@@ -110,7 +110,7 @@ impl GroupKeys for SharedOnly {
     }
 }
 
-impl Place<'_> {
+impl BlockContext<'_> {
     /// The secret of the group of these subjects, ascending by their numbers, each once.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
 //! Randomness: the one place where the engine asks the operating system for it.
+#![expect(clippy::disallowed_methods, reason = "here is where the others go")]
 
 use bulla_store::{Error, Result};
 

@@ -5,7 +5,7 @@
 //! and with the empty tree; neither takes any node to prove.
 
 use crate::hash::Hash;
-use crate::multiproof::{self, Place, TreeProofError};
+use crate::multiproof::{self, NodePosition, TreeProofError};
 use crate::tree::{self, MAX_SIZE, node_hash};
 
 /// Which nodes of the tree of `new_size` leaves prove that it begins with its first `old_size`, in the order of the
@@ -13,11 +13,11 @@ use crate::tree::{self, MAX_SIZE, node_hash};
 ///
 /// # Errors
 /// [`TreeProofError::Size`] past [`MAX_SIZE`], [`TreeProofError::Shrunk`] where the old tree is the larger one.
-pub fn places(old_size: u64, new_size: u64) -> Result<Vec<Place>, TreeProofError> {
+pub fn places(old_size: u64, new_size: u64) -> Result<Vec<NodePosition>, TreeProofError> {
     let Some(edge) = edge(old_size, new_size)? else { return Ok(Vec::new()) };
     let width = new_size.div_ceil(1 << edge.level);
     let path = multiproof::places(width, &[edge.index])?;
-    let above = |place: Place| Place { level: place.level + edge.level, ..place };
+    let above = |place: NodePosition| NodePosition { level: place.level + edge.level, ..place };
     Ok((edge.index > 0).then_some(edge).into_iter().chain(path.into_iter().map(above)).collect())
 }
 
@@ -95,13 +95,13 @@ pub fn verify_consistency(
 }
 
 /// The largest perfect subtree at the right edge of the old tree; `None` where there is nothing to prove.
-fn edge(old_size: u64, new_size: u64) -> Result<Option<Place>, TreeProofError> {
+fn edge(old_size: u64, new_size: u64) -> Result<Option<NodePosition>, TreeProofError> {
     check(old_size, new_size)?;
     if old_size == 0 || old_size == new_size {
         return Ok(None);
     }
     let level = old_size.trailing_zeros();
-    Ok(Some(Place { level, index: (old_size - 1) >> level }))
+    Ok(Some(NodePosition { level, index: (old_size - 1) >> level }))
 }
 
 fn check(old: u64, new: u64) -> Result<(), TreeProofError> {

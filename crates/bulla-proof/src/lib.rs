@@ -3,6 +3,7 @@
 //! unsafe code.
 //!
 //! `docs/format.md` is the specification of every byte here.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;

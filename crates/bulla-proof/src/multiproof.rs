@@ -30,7 +30,7 @@ use std::fmt;
 /// Level 0 is the leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct NodePosition {
     pub level: u32,
     pub index: u64,
 }
@@ -41,7 +41,7 @@ pub struct Place {
 /// # Errors
 /// [`TreeProofError::Size`] past [`MAX_SIZE`]; [`TreeProofError::NoPosition`], [`TreeProofError::Position`] and
 /// [`TreeProofError::Order`] where `positions` are not some of the tree's, strictly ascending.
-pub fn places(size: u64, positions: &[u64]) -> Result<Vec<Place>, TreeProofError> {
+pub fn places(size: u64, positions: &[u64]) -> Result<Vec<NodePosition>, TreeProofError> {
     let mut places = Vec::new();
     visit(size, positions, |place| places.push(place))?;
     Ok(places)
@@ -111,13 +111,13 @@ pub fn root(
 }
 
 /// Calls `visit` with the place of each node of a proof, in order.
-fn visit(size: u64, positions: &[u64], mut visit: impl FnMut(Place)) -> Result<(), TreeProofError> {
+fn visit(size: u64, positions: &[u64], mut visit: impl FnMut(NodePosition)) -> Result<(), TreeProofError> {
     check(size, positions.iter().copied())?;
     let mut known: Vec<(u64, ())> = positions.iter().map(|&position| (position, ())).collect();
     let (mut width, mut level) = (size, 0);
     while width > 1 {
         let sibling = |index| {
-            visit(Place { level, index });
+            visit(NodePosition { level, index });
             Ok(())
         };
         rise(width, &mut known, sibling, |(), ()| ())?;

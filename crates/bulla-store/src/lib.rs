@@ -2,6 +2,7 @@
 //!
 //! [`FileSystem`] is the real store; what tests put in its place is in `bulla-testkit`. What the log assumes of a medium
 //! is in `docs/format.md`, "The medium".
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod atomic;
 mod error;

@@ -5,8 +5,8 @@ use std::io;
 /// The directory that a path is in; the root, which is the empty path, for a single component.
 ///
 /// ```
-/// assert_eq!(bulla_store::parent("segments/0.seg"), "segments");
-/// assert_eq!(bulla_store::parent("checkpoint"), "");
+/// assert_eq!(bulla_store::path::parent("segments/0.seg"), "segments");
+/// assert_eq!(bulla_store::path::parent("checkpoint"), "");
 /// ```
 pub fn parent(path: &str) -> &str {
     split(path).0

@@ -7,7 +7,7 @@ use super::index::{self, Bucket, Entry};
 use super::keys::row_bucket;
 use super::rows::{self, RowCipher};
 use super::snapshot::Snapshot;
-use super::stop::Stop;
+use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
 use bulla_store::Result;
 
@@ -95,7 +95,7 @@ struct Checking<'c> {
 }
 
 impl Checking<'_> {
-    fn rows(&mut self) -> Result<u64, Stop> {
+    fn rows(&mut self) -> Result<u64, TransactionError> {
         let Snapshot { tables, txn, keys, meta, .. } = self.snapshot;
         let mut rows = 0;
         // Neighbours share a key.
@@ -125,7 +125,7 @@ impl Checking<'_> {
         Ok(rows)
     }
 
-    fn index(&mut self) -> Result<(), Stop> {
+    fn index(&mut self) -> Result<(), TransactionError> {
         let Snapshot { tables, txn, keys, .. } = self.snapshot;
         let mut counts = HashMap::new();
         for bucket in Bucket::all(tables, txn)? {
@@ -152,13 +152,13 @@ impl Checking<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: Entry) -> Result<(), Stop> {
+    fn entry(&mut self, entry: Entry) -> Result<(), TransactionError> {
         let Snapshot { tables, txn, keys, .. } = self.snapshot;
         match rows::get(tables, txn, keys, entry.number) {
             Ok(Some(row)) if row.pseudonym == entry.pseudonym => {}
             // Told already, as a row that does not open.
-            Err(Stop::Stale(_)) => {}
-            Err(stop) => return Err(stop),
+            Err(TransactionError::Stale(_)) => {}
+            Err(error) => return Err(error),
             Ok(_) => self.find(Damage::Misled(entry.number)),
         }
         Ok(())

@@ -21,7 +21,7 @@ use super::pseudonym::Pseudonym;
 use super::record::{Erasing, Follows, MAX_ERASED};
 use super::rows;
 use super::snapshot::Change;
-use super::stop::Stop;
+use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -294,7 +294,7 @@ struct Concerned {
 }
 
 impl Change<'_, '_> {
-    fn erase(&mut self, numbers: &[u64]) -> Result<Arc<Keys>, Stop> {
+    fn erase(&mut self, numbers: &[u64]) -> Result<Arc<Keys>, TransactionError> {
         let concerned = self.concerned(numbers)?;
         let keys = self.succeed(&concerned)?;
         // What an earlier attempt left must not be written over by name only.
@@ -316,7 +316,7 @@ impl Change<'_, '_> {
         Ok(Arc::new(keys))
     }
 
-    fn concerned(&self, numbers: &[u64]) -> Result<Concerned, Stop> {
+    fn concerned(&self, numbers: &[u64]) -> Result<Concerned, TransactionError> {
         let mut concerned =
             Concerned { people: HashSet::new(), rows: BTreeSet::new(), index: BTreeMap::new() };
         for number in numbers {
@@ -330,7 +330,7 @@ impl Change<'_, '_> {
     }
 
     /// The keys of the next generation: those in use stay, but for the buckets that are concerned.
-    fn succeed(&self, concerned: &Concerned) -> Result<Keys, Stop> {
+    fn succeed(&self, concerned: &Concerned) -> Result<Keys, TransactionError> {
         let stay = self.buckets()?.into_iter().filter(|bucket| !concerned.index.contains_key(&bucket.start));
         let stay = stay.map(|bucket| bucket.id).collect::<HashSet<_>>();
         let used_rows = self.meta.next_number.div_ceil(1 << ROWS_LOG2);

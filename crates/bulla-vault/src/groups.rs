@@ -2,7 +2,7 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Subjects for Vault {
@@ -55,7 +55,7 @@ impl GroupKeys for Vault {
         Ok(self.find(subject)?.map(|subject| subject.number))
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let numbers = || groups.iter().copied().flatten().copied();
         let keys = self.keys(numbers())?;
         self.refuse_unconfirmed(

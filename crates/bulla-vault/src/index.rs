@@ -19,9 +19,9 @@ use std::collections::HashSet;
 
 use super::keys::Keys;
 use super::pseudonym::Pseudonym;
-use super::stop::Stop;
-use super::tables::{Part, Tables};
-use super::writing::Writing;
+use super::tables::{TableName, Tables};
+use super::transaction_error::TransactionError;
+use super::write_transaction::WriteTransaction;
 use bulla_crypto::subject::Secret;
 use bulla_store::{Error, Result};
 
@@ -41,14 +41,14 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// The bucket that `prefix` belongs to.
-    pub(super) fn of(tables: &Tables, txn: &RoTxn<'_>, prefix: u16) -> Result<Self, Stop> {
+    pub(super) fn of(tables: &Tables, txn: &RoTxn<'_>, prefix: u16) -> Result<Self, TransactionError> {
         let found = tables.buckets.get_lower_than_or_equal_to(txn, &prefix.to_be_bytes())?;
         let (start, value) = found.ok_or_else(damaged)?;
         Ok(Self::decode(start, value).ok_or_else(damaged)?)
     }
 
     /// All of them, in their order.
-    pub(super) fn all(tables: &Tables, txn: &RoTxn<'_>) -> Result<Vec<Self>, Stop> {
+    pub(super) fn all(tables: &Tables, txn: &RoTxn<'_>) -> Result<Vec<Self>, TransactionError> {
         let mut all = Vec::new();
         for entry in tables.buckets.iter(txn)? {
             let (start, value) = entry?;
@@ -72,8 +72,8 @@ impl Bucket {
         (u32::from_le_bytes(*check) == bucket.check()).then_some(bucket)
     }
 
-    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.put(Part::Buckets, &self.start.to_be_bytes(), &self.encode())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.put(TableName::Buckets, &self.start.to_be_bytes(), &self.encode())
     }
 
     pub(super) fn encode(&self) -> [u8; 12] {
@@ -89,7 +89,7 @@ impl Bucket {
     }
 
     /// One past the last prefix that belongs to it.
-    fn end(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<u32, Stop> {
+    fn end(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<u32, TransactionError> {
         let next = tables.buckets.get_greater_than(txn, &self.start.to_be_bytes())?;
         let next = next.map(|(start, value)| Self::decode(start, value).ok_or_else(damaged)).transpose()?;
         Ok(next.map_or(END, |next| u32::from(next.start)))
@@ -145,13 +145,13 @@ impl IndexCipher {
         Ok((self.key(entry.pseudonym)?, value.to_le_bytes()))
     }
 
-    fn number(&self, pseudonym: Pseudonym, value: &[u8]) -> Result<u64, Stop> {
+    fn number(&self, pseudonym: Pseudonym, value: &[u8]) -> Result<u64, TransactionError> {
         let value = <[u8; 8]>::try_from(value).map_err(|_| damaged())?;
         Ok(u64::from_le_bytes(value) ^ self.mask(pseudonym)?)
     }
 
     /// An entry, from its bytes.
-    pub(super) fn open(&self, key: &[u8], value: &[u8]) -> Result<Entry, Stop> {
+    pub(super) fn open(&self, key: &[u8], value: &[u8]) -> Result<Entry, TransactionError> {
         let mut block =
             key.get(4..).and_then(|block| <[u8; 16]>::try_from(block).ok()).ok_or_else(damaged)?;
         let opened = self.decrypt.decrypt(&mut block, DecryptionContext::None);
@@ -170,7 +170,7 @@ pub(super) fn find(
     txn: &RoTxn<'_>,
     keys: &Keys,
     pseudonym: Pseudonym,
-) -> Result<Option<u64>, Stop> {
+) -> Result<Option<u64>, TransactionError> {
     let cipher = cipher(keys, Bucket::of(tables, txn, pseudonym.prefix())?.id)?;
     let Some(value) = tables.index.get(txn, &cipher.key(pseudonym)?)? else { return Ok(None) };
     Ok(Some(cipher.number(pseudonym, value)?))
@@ -179,14 +179,14 @@ pub(super) fn find(
 /// Puts in an entry that is not there yet, and says whether its bucket is to be halved.
 pub(super) fn insert(
     tables: &Tables,
-    txn: &mut Writing<'_>,
+    txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     entry: Entry,
-) -> Result<Option<Bucket>, Stop> {
+) -> Result<Option<Bucket>, TransactionError> {
     let mut bucket = Bucket::of(tables, txn, entry.pseudonym.prefix())?;
     let cipher = cipher(keys, bucket.id)?;
     let (key, value) = cipher.seal(entry)?;
-    txn.put(Part::Index, &key, &value)?;
+    txn.put(TableName::Index, &key, &value)?;
     bucket.entries = bucket.entries.saturating_add(1);
     bucket.write(txn)?;
     let crowded = bucket.entries > SPLIT_ABOVE && bucket.end(tables, txn)? - u32::from(bucket.start) > 1;
@@ -196,11 +196,11 @@ pub(super) fn insert(
 /// Halves a bucket: its entries go to two, of the ids `into`.
 pub(super) fn split(
     tables: &Tables,
-    txn: &mut Writing<'_>,
+    txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     bucket: Bucket,
     into: [u32; 2],
-) -> Result<(), Stop> {
+) -> Result<(), TransactionError> {
     let start = u32::from(bucket.start);
     let middle = start + (bucket.end(tables, txn)? - start) / 2;
     let middle = u16::try_from(middle).map_err(|_| damaged())?;
@@ -213,18 +213,23 @@ pub(super) fn split(
 /// Encrypts a bucket anew, under the id `into`, without the entries of `erased`.
 pub(super) fn rewrite(
     tables: &Tables,
-    txn: &mut Writing<'_>,
+    txn: &mut WriteTransaction<'_>,
     bucket: Bucket,
     (old, new): (&Keys, &Keys),
     into: u32,
     erased: &HashSet<Pseudonym>,
-) -> Result<(), Stop> {
+) -> Result<(), TransactionError> {
     let mut entries = take_out(tables, txn, old, bucket)?;
     entries.retain(|entry| !erased.contains(&entry.pseudonym));
     put_in(txn, new, (bucket.start, into), entries)
 }
 
-fn take_out(tables: &Tables, txn: &mut Writing<'_>, keys: &Keys, bucket: Bucket) -> Result<Vec<Entry>, Stop> {
+fn take_out(
+    tables: &Tables,
+    txn: &mut WriteTransaction<'_>,
+    keys: &Keys,
+    bucket: Bucket,
+) -> Result<Vec<Entry>, TransactionError> {
     let cipher = cipher(keys, bucket.id)?;
     let mut entries = Vec::with_capacity(bucket.entries.min(2 * SPLIT_ABOVE) as usize);
     for entry in tables.index.prefix_iter(txn, &bucket.id.to_be_bytes())? {
@@ -233,35 +238,35 @@ fn take_out(tables: &Tables, txn: &mut Writing<'_>, keys: &Keys, bucket: Bucket)
     }
     let first = bucket.id.to_be_bytes();
     let next = bucket.id.checked_add(1).ok_or_else(damaged)?.to_be_bytes();
-    txn.delete_range(Part::Index, &first, &next)?;
+    txn.delete_range(TableName::Index, &first, &next)?;
     Ok(entries)
 }
 
 fn put_in(
-    txn: &mut Writing<'_>,
+    txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     (start, id): (u16, u32),
     entries: Vec<Entry>,
-) -> Result<(), Stop> {
+) -> Result<(), TransactionError> {
     let cipher = cipher(keys, id)?;
     let sealed = entries.into_iter().map(|entry| cipher.seal(entry));
     let mut sealed = sealed.collect::<Result<Vec<_>>>()?;
     // In the order of the tree, so that its pages are filled one after the other.
     sealed.sort_unstable();
     for (key, value) in &sealed {
-        txn.put(Part::Index, key, value)?;
+        txn.put(TableName::Index, key, value)?;
     }
     let entries = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
     Bucket { start, id, entries }.write(txn)
 }
 
 /// The cipher of a bucket.
-pub(super) fn cipher(keys: &Keys, id: u32) -> Result<IndexCipher, Stop> {
+pub(super) fn cipher(keys: &Keys, id: u32) -> Result<IndexCipher, TransactionError> {
     let key = keys.index(id).ok_or_else(|| {
         let message = format!(
             "the vault's keys have none for index bucket {id}: bring `vault` and `roots` from one and the same backup"
         );
-        Stop::Stale(Error::tampered(message))
+        TransactionError::Stale(Error::tampered(message))
     })?;
     Ok(IndexCipher::new(id, key)?)
 }

@@ -31,6 +31,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod cache;
 mod check;
@@ -53,18 +54,18 @@ mod root;
 mod roots;
 mod rows;
 mod snapshot;
-mod stop;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod writing;
+mod transaction_error;
+mod write_transaction;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
 pub use check::{Checked, Damage};
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::{MAX_REPLICAS, Settings};
 pub use record::MAX_ERASED;
-pub use replica::ReplicaPlace;
+pub use replica::ReplicaLocation;
 pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
 

@@ -10,17 +10,16 @@
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, CompactionOption, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use super::stop::{Stop, of_heed};
+use super::directory;
 use super::tables::{Table, Tables};
-use super::writing::Writing;
+use super::transaction_error::{TransactionError, of_heed};
+use super::write_transaction::WriteTransaction;
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -67,8 +66,7 @@ impl Lmdb {
     /// `Tampered` where they are not all there, or the file is not whole; else where LMDB or the file system fails.
     pub(super) fn open(directory: &Path, map_size: usize) -> Result<Self> {
         let data = directory.join("data.mdb");
-        let length =
-            || fs::metadata(&data).map(|data| data.len()).map_err(|error| Error::io(name(&data), error));
+        let length = || directory::length_of(&data);
         if length()? == 0 {
             // LMDB would take it for a new one.
             return Err(cut_off(&data));
@@ -150,7 +148,10 @@ impl Lmdb {
     ///
     /// # Errors
     /// What `work` says, or where LMDB fails.
-    pub(super) fn read<T>(&self, work: impl Fn(&Tables, &RoTxn<'_>) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(super) fn read<T>(
+        &self,
+        work: impl Fn(&Tables, &RoTxn<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         loop {
             let inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
             match self.env.read_txn() {
@@ -169,15 +170,15 @@ impl Lmdb {
     /// What `work` says, and then nothing has changed; or where LMDB fails.
     pub(super) fn write<T>(
         &self,
-        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        work: impl Fn(&Tables, &mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         loop {
             let size = self.map_size();
             match self.try_write(&work) {
-                Err(Stop::Full) => self.grow(size)?,
+                Err(TransactionError::Full) => self.grow(size)?,
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => self.adopt()?,
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -185,11 +186,11 @@ impl Lmdb {
     /// `None` where another process has grown the map.
     fn try_write<T>(
         &self,
-        work: impl Fn(&Tables, &mut Writing<'_>) -> Result<T, Stop>,
-    ) -> Result<Option<T>, Stop> {
+        work: impl Fn(&Tables, &mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<Option<T>, TransactionError> {
         let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let mut txn = match self.env.write_txn() {
-            Ok(txn) => Writing::new(&self.tables, txn),
+            Ok(txn) => WriteTransaction::new(&self.tables, txn),
             Err(heed::Error::Mdb(MdbError::MapResized)) => return Ok(None),
             Err(error) => return Err(of_heed(&self.name, error).into()),
         };
@@ -204,8 +205,7 @@ impl Lmdb {
     /// Where LMDB or the file system fails.
     pub(super) fn copy_to(&self, path: &Path) -> Result<()> {
         let failed = |error| Error::io(format!("writing {}", name(path)), error);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let mut file = file.map_err(failed)?;
+        let mut file = directory::begin_file(path).map_err(failed)?;
         loop {
             let inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
             match self.env.copy_to_file(&mut file, CompactionOption::Enabled) {
@@ -276,7 +276,7 @@ fn begin<'e, T>(
 }
 
 fn open(directory: &Path, map_size: usize) -> Result<Env<WithoutTls>> {
-    let directory = &fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))?;
+    let directory = &directory::canonical(directory)?;
     match open_with(directory, map_size, EnvFlags::empty()) {
         Err(heed::Error::EnvAlreadyOpened) => open_after(directory, map_size),
         // Who may read only reads; a write transaction is refused then.
@@ -315,9 +315,4 @@ fn open_with(directory: &Path, map_size: usize, flags: EnvFlags) -> heed::Result
     // 0700 that belongs to the log's writer; nothing in Bulla reaches it by other means, LMDB's lock file orders the
     // processes that do, and heed refuses a second mapping in this one.
     unsafe { options.open(directory) }
-}
-
-/// The path by which a process tells whether it has an environment open already.
-pub(super) fn canonical(directory: &Path) -> Result<PathBuf> {
-    fs::canonicalize(directory).map_err(|error| Error::io(name(directory), error))
 }

@@ -10,12 +10,12 @@ use super::cache::Cache;
 use super::directory;
 use super::index::Bucket;
 use super::keys::{Keys, MAX_ROWS, ROWS_LOG2, row_bucket};
-use super::lmdb::{self, Lmdb};
+use super::lmdb::Lmdb;
 use super::record::Meta;
 use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
-use super::{Access, ReplicaPlace, Shared, State, Vault, registry};
+use super::{Access, ReplicaLocation, Shared, State, Vault, registry};
 use bulla_crypto::environment::{Random, SystemRandom};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
@@ -34,7 +34,7 @@ pub struct Settings {
     /// Where keys come from.
     pub random: Arc<dyn Random>,
     /// Where replicas are kept while the vault is open for writing, at most [`MAX_REPLICAS`] (default: none).
-    pub replicas: Vec<ReplicaPlace>,
+    pub replicas: Vec<ReplicaLocation>,
     /// Bytes of address space for the database, which grows when it has to (default 16 GiB, of which what is in use
     /// takes memory and disk).
     pub map_size: usize,
@@ -74,12 +74,12 @@ impl Vault {
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
         directory::make(directory)?;
         let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
-        if registry::is_open(&lmdb::canonical(directory)?) {
+        if registry::is_open(&directory::canonical(directory)?) {
             return Err(taken());
         }
         let lmdb = Lmdb::create(directory, settings.map_size)?;
         let made = lmdb.read(Meta::read);
-        if made.map_err(|stop| stop.into_error(lmdb.name()))?.is_some() {
+        if made.map_err(|error| error.into_error(lmdb.name()))?.is_some() {
             return Err(taken());
         }
         let roots = Roots::new(keys, settings);
@@ -93,12 +93,12 @@ impl Vault {
             Bucket { start: 0, id: 0, entries: 0 }.write(txn)?;
             Meta { log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn)
         });
-        begun.map_err(|stop| stop.into_error(lmdb.name()))
+        begun.map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Whether there is anything of a vault in the key directory `keys`.
     pub fn is_in(keys: &Path) -> bool {
-        keys.join(directory::NAME).symlink_metadata().is_ok()
+        directory::has(&keys.join(directory::NAME)).unwrap_or(false)
     }
 
     /// Opens the vault in the key directory `keys`. Where this process has it open already, the handles share it, with
@@ -127,7 +127,7 @@ impl Vault {
         access: Access,
         settings: &Settings,
     ) -> Result<Self> {
-        let canonical = lmdb::canonical(directory).map_err(|error| missing(directory, error))?;
+        let canonical = directory::canonical(directory).map_err(|error| missing(directory, error))?;
         let shared = registry::share(&canonical, || Shared::open(keys, &canonical, log, settings))?;
         if shared.log != log {
             let name = shared.lmdb.name();
@@ -210,7 +210,7 @@ impl Shared {
 
 /// The keys of the generation that counts.
 fn load(lmdb: &Lmdb, roots: &Roots, log: LogId) -> Result<Keys> {
-    let meta = || lmdb.read(Meta::read).map_err(|stop| stop.into_error(lmdb.name()));
+    let meta = || lmdb.read(Meta::read).map_err(|error| error.into_error(lmdb.name()));
     loop {
         let found = meta()?.ok_or_else(|| unfinished(lmdb.name()))?;
         if found.log != log {

@@ -11,9 +11,9 @@
 
 use heed::RoTxn;
 
-use super::stop::Stop;
-use super::tables::{Part, Tables};
-use super::writing::Writing;
+use super::tables::{TableName, Tables};
+use super::transaction_error::TransactionError;
+use super::write_transaction::WriteTransaction;
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
@@ -65,7 +65,7 @@ const ERASING_MAGIC: &[u8; 8] = b"bullaVE1";
 
 impl Meta {
     /// Reads it; `None` in a vault whose making was cut short.
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, Stop> {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, TransactionError> {
         let Some(bytes) = tables.meta.get(txn, META)? else { return Ok(None) };
         Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("vault"))?))
     }
@@ -98,13 +98,13 @@ impl Meta {
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.put(Part::Meta, META, &self.encode())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.put(TableName::Meta, META, &self.encode())
     }
 }
 
 impl Follows {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, Stop> {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, TransactionError> {
         let Some(bytes) = tables.meta.get(txn, FOLLOWS)? else { return Ok(Follows(0)) };
         Ok(Self::decode(bytes).ok_or_else(|| damaged("follows"))?)
     }
@@ -118,13 +118,13 @@ impl Follows {
         with_check([&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat())
     }
 
-    pub(super) fn write(self, txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.put(Part::Meta, FOLLOWS, &self.encode())
+    pub(super) fn write(self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.put(TableName::Meta, FOLLOWS, &self.encode())
     }
 }
 
 impl Changes {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, Stop> {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, TransactionError> {
         let Some(bytes) = tables.meta.get(txn, CHANGES)? else { return Ok(Changes::default()) };
         Ok(Self::decode(bytes).ok_or_else(|| damaged("changes"))?)
     }
@@ -148,13 +148,13 @@ impl Changes {
         with_check([&CHANGES_MAGIC[..], &self.count.to_le_bytes(), &self.tag].concat())
     }
 
-    pub(super) fn write(self, txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.put(Part::Meta, CHANGES, &self.encode())
+    pub(super) fn write(self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.put(TableName::Meta, CHANGES, &self.encode())
     }
 }
 
 impl Erasing {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, Stop> {
+    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, TransactionError> {
         let Some(bytes) = tables.meta.get(txn, ERASING)? else { return Ok(None) };
         Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("erasing"))?))
     }
@@ -183,12 +183,12 @@ impl Erasing {
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.put(Part::Meta, ERASING, &self.encode())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.put(TableName::Meta, ERASING, &self.encode())
     }
 
-    pub(super) fn clear(txn: &mut Writing<'_>) -> Result<(), Stop> {
-        txn.delete(Part::Meta, ERASING)
+    pub(super) fn clear(txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
+        txn.delete(TableName::Meta, ERASING)
     }
 
     /// Whether `number` is on its way out.

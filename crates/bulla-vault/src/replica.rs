@@ -9,28 +9,27 @@
 //! Pages of a database that was there before need not be overwritten: they lie under roots, as those do that a database
 //! has freed.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::directory;
-use super::lmdb::{self, Lmdb};
+use super::lmdb::Lmdb;
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
-use super::writing::Journal;
+use super::write_transaction::Journal;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 
 /// Where a replica lies.
 #[derive(Clone, Debug)]
-pub struct ReplicaPlace {
+pub struct ReplicaLocation {
     store: Arc<dyn Store>,
     directory: PathBuf,
 }
 
-impl ReplicaPlace {
+impl ReplicaLocation {
     /// In the directory `path`, which exists.
     pub fn new(path: &Path) -> Self {
         Self::new_in(Arc::new(FileSystem::new(path)), path.join(directory::NAME))
@@ -38,7 +37,7 @@ impl ReplicaPlace {
 
     /// Roots in a store, the database in `directory`.
     pub fn new_in(store: Arc<dyn Store>, directory: PathBuf) -> Self {
-        ReplicaPlace { store, directory }
+        ReplicaLocation { store, directory }
     }
 }
 
@@ -66,7 +65,7 @@ impl Mark {
             let Some(meta) = Meta::read(tables, txn)? else { return Ok(None) };
             Ok(Some(Mark { meta, changes: Changes::read(tables, txn)? }))
         });
-        read.map_err(|stop| stop.into_error(lmdb.name()))
+        read.map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Whether it knows of something that the other one does not.
@@ -102,7 +101,7 @@ impl Replica {
     /// # Errors
     /// `Unavailable` where its directory is missing, damaged or cannot be written, `Refused` where it is another log's,
     /// the vault itself, or ahead of it.
-    pub(super) fn open(place: &ReplicaPlace, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
+    pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
         let name = place.store.describe("");
         Self::open_named(&name, place, original, others).map_err(|error| match error.kind() {
             // That a replica is damaged is no damage to the log.
@@ -115,13 +114,13 @@ impl Replica {
 
     fn open_named(
         name: &str,
-        place: &ReplicaPlace,
+        place: &ReplicaLocation,
         original: &Original<'_>,
         others: &[Replica],
     ) -> Result<Self> {
         place.store.list("").map_err(missing)?;
         directory::make(&place.directory)?;
-        let directory = lmdb::canonical(&place.directory)?;
+        let directory = directory::canonical(&place.directory)?;
         if directory.display().to_string() == original.lmdb.name() {
             return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory"));
         }
@@ -159,16 +158,15 @@ impl Replica {
     }
 
     fn has_database(&self) -> bool {
-        self.directory.join(DATA).symlink_metadata().is_ok()
+        directory::has(&self.directory.join(DATA)).unwrap_or(false)
     }
 
     /// The database that is there, if it is up to date.
     fn find(&self, original: &Original<'_>) -> Result<Option<Lmdb>> {
         let data = self.directory.join(DATA);
-        match fs::symlink_metadata(&data) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            found => found.map_err(|error| Error::io(data.display().to_string(), error))?,
-        };
+        if !directory::has(&data)? {
+            return Ok(None);
+        }
         let lmdb = Lmdb::open(&self.directory, self.map_size)?;
         let mark = Mark::read(&lmdb)?.ok_or_else(|| Error::tampered("it holds no vault"))?;
         let ours = &original.mark;
@@ -196,7 +194,7 @@ impl Replica {
         *lmdb = None;
         let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
         vault.copy_to(&temporary)?;
-        fs::rename(&temporary, &data).map_err(|error| Error::io(data.display().to_string(), error))?;
+        directory::rename(&temporary, &data)?;
         directory::sync(&self.directory)?;
         directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
         *lmdb = Some(Lmdb::open(&self.directory, self.map_size)?);
@@ -211,7 +209,7 @@ impl Replica {
         let Some(journal) = journal else { return self.copy(vault) };
         let lmdb = self.lmdb();
         let Some(lmdb) = &*lmdb else { return Ok(()) };
-        lmdb.write(|_, txn| journal.write(txn)).map_err(|stop| stop.into_error(lmdb.name()))
+        lmdb.write(|_, txn| journal.write(txn)).map_err(|error| error.into_error(lmdb.name()))
     }
 
     /// Writes files of its roots.

@@ -12,10 +12,10 @@ use super::keys::Keys;
 use super::lmdb::Lmdb;
 use super::open::MAX_REPLICAS;
 use super::record::Changes;
-use super::replica::{Mark, Original, Replica, ReplicaPlace};
+use super::replica::{Mark, Original, Replica, ReplicaLocation};
 use super::roots::Content;
 use super::snapshot::unfinished;
-use super::writing::Journal;
+use super::write_transaction::Journal;
 use super::{Shared, Vault};
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl Vault {
 }
 
 impl Replicas {
-    fn open(places: &[ReplicaPlace], original: &Original<'_>) -> Result<Self> {
+    fn open(places: &[ReplicaLocation], original: &Original<'_>) -> Result<Self> {
         if places.len() > MAX_REPLICAS {
             return Err(Error::invalid(format!("a vault has at most {MAX_REPLICAS} replicas")));
         }
@@ -121,7 +121,7 @@ impl Shared {
     ///
     /// # Errors
     /// As [`Replica::open`].
-    pub(super) fn attach(&self, places: &[ReplicaPlace]) -> Result<()> {
+    pub(super) fn attach(&self, places: &[ReplicaLocation]) -> Result<()> {
         if places.is_empty() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use super::pseudonym::Pseudonym;
 use super::record::Changes;
 use super::rows::{self, Row};
 use super::snapshot::{Change, Snapshot};
-use super::stop::Stop;
+use super::transaction_error::TransactionError;
 use super::{Access, Shared, Vault};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
 use bulla_store::{Error, ErrorKind, Result};
@@ -87,14 +87,14 @@ impl Vault {
 
 impl Snapshot<'_> {
     /// The row of a number that is not being erased.
-    fn row(&self, number: u64) -> Result<Option<Row>, Stop> {
+    fn row(&self, number: u64) -> Result<Option<Row>, TransactionError> {
         if self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number)) {
             return Err(being_erased(number).into());
         }
         rows::get(self.tables, self.txn, self.keys, number)
     }
 
-    fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, Stop> {
+    fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
         let Some(number) = index::find(self.tables, self.txn, self.keys, pseudonym)? else { return Ok(None) };
         match self.row(number)? {
             Some(row) if row.pseudonym == pseudonym => {
@@ -143,7 +143,11 @@ impl Shared {
 
 impl Change<'_, '_> {
     /// The subject, from the vault as it is now or as somebody new.
-    fn resolve(&mut self, subject: &str, new: &mut HashMap<Pseudonym, Subject>) -> Result<Subject, Stop> {
+    fn resolve(
+        &mut self,
+        subject: &str,
+        new: &mut HashMap<Pseudonym, Subject>,
+    ) -> Result<Subject, TransactionError> {
         let pseudonym = Pseudonym::of(subject, self.meta.log, &self.keys.pseudonym);
         if let Some(subject) = new.get(&pseudonym) {
             return Ok(subject.clone());
@@ -164,7 +168,7 @@ impl Change<'_, '_> {
         Ok(subject)
     }
 
-    fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, Stop> {
+    fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, TransactionError> {
         let number = self.meta.next_number;
         self.provide(number, 0)?;
         let row = Row { key: Secret::generate(&*self.shared.random)?, pseudonym };

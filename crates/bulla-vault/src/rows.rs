@@ -18,9 +18,9 @@ use zeroize::Zeroizing;
 
 use super::keys::{Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
-use super::stop::Stop;
-use super::tables::{Part, Tables};
-use super::writing::Writing;
+use super::tables::{TableName, Tables};
+use super::transaction_error::TransactionError;
+use super::write_transaction::WriteTransaction;
 use bulla_crypto::subject::Secret;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
@@ -86,16 +86,26 @@ fn nonce(number: u64) -> Nonce {
 ///
 /// # Errors
 /// `Tampered` where it is damaged, once it is sure that the keys are of the snapshot.
-pub(super) fn get(tables: &Tables, txn: &RoTxn<'_>, keys: &Keys, number: u64) -> Result<Option<Row>, Stop> {
+pub(super) fn get(
+    tables: &Tables,
+    txn: &RoTxn<'_>,
+    keys: &Keys,
+    number: u64,
+) -> Result<Option<Row>, TransactionError> {
     let Some(bytes) = tables.rows.get(txn, &number.to_be_bytes())? else { return Ok(None) };
     let cipher = RowCipher::new(key(keys, number)?, keys.log)?;
-    Ok(Some(cipher.open(number, bytes).ok_or_else(|| Stop::Stale(damaged(number)))?))
+    Ok(Some(cipher.open(number, bytes).ok_or_else(|| TransactionError::Stale(damaged(number)))?))
 }
 
 /// Puts in a row whose number is above all others.
-pub(super) fn append(txn: &mut Writing<'_>, keys: &Keys, number: u64, row: &Row) -> Result<(), Stop> {
+pub(super) fn append(
+    txn: &mut WriteTransaction<'_>,
+    keys: &Keys,
+    number: u64,
+    row: &Row,
+) -> Result<(), TransactionError> {
     let bytes = RowCipher::new(key(keys, number)?, keys.log)?.seal(number, row)?;
-    match txn.append(Part::Rows, &number.to_be_bytes(), &bytes) {
+    match txn.append(TableName::Rows, &number.to_be_bytes(), &bytes) {
         Err(heed::Error::Mdb(heed::MdbError::KeyExist)) => {
             let message =
                 format!("the vault has a row {number} already, or a later one: restore it from a backup");
@@ -111,11 +121,11 @@ pub(super) fn append(txn: &mut Writing<'_>, keys: &Keys, number: u64, row: &Row)
 /// `Tampered` where a row of somebody else is damaged: under the new key it would be lost for good.
 pub(super) fn rewrite(
     tables: &Tables,
-    txn: &mut Writing<'_>,
+    txn: &mut WriteTransaction<'_>,
     bucket: u64,
     (old, new): (&Keys, &Keys),
     erased: &[u64],
-) -> Result<(), Stop> {
+) -> Result<(), TransactionError> {
     let first = bucket << ROWS_LOG2;
     let (opener, sealer) =
         (RowCipher::new(key(old, first)?, old.log)?, RowCipher::new(key(new, first)?, new.log)?);
@@ -131,27 +141,27 @@ pub(super) fn rewrite(
         }
     }
     for number in erased.iter().filter(|number| row_bucket(**number) == bucket) {
-        txn.delete(Part::Rows, &number.to_be_bytes())?;
+        txn.delete(TableName::Rows, &number.to_be_bytes())?;
     }
     for (number, bytes) in kept {
-        txn.put(Part::Rows, &number.to_be_bytes(), &bytes)?;
+        txn.put(TableName::Rows, &number.to_be_bytes(), &bytes)?;
     }
     Ok(())
 }
 
 /// The number that a key of the database stands for.
-pub(super) fn parse_number(key: &[u8]) -> Result<u64, Stop> {
+pub(super) fn parse_number(key: &[u8]) -> Result<u64, TransactionError> {
     let number = <[u8; 8]>::try_from(key);
     let damaged = |_| Error::tampered("the vault has a row without a number: restore it from a backup");
     Ok(u64::from_be_bytes(number.map_err(damaged)?))
 }
 
-fn key(keys: &Keys, number: u64) -> Result<&Secret, Stop> {
+fn key(keys: &Keys, number: u64) -> Result<&Secret, TransactionError> {
     keys.row(number).ok_or_else(|| {
         let message = format!(
             "the vault's keys have none for row {number}: bring `vault` and `roots` from one and the same backup"
         );
-        Stop::Stale(Error::tampered(message))
+        TransactionError::Stale(Error::tampered(message))
     })
 }
 

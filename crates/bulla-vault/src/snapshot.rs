@@ -7,9 +7,9 @@ use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
 use super::record::{Changes, Erasing, Meta};
-use super::stop::Stop;
 use super::tables::Tables;
-use super::writing::Writing;
+use super::transaction_error::TransactionError;
+use super::write_transaction::WriteTransaction;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// Other processes' erasures that one look-up follows before it gives up.
@@ -28,7 +28,7 @@ pub(super) struct Snapshot<'s> {
 pub(super) struct Change<'s, 'e> {
     pub(super) shared: &'s Shared,
     pub(super) tables: &'s Tables,
-    pub(super) txn: &'s mut Writing<'e>,
+    pub(super) txn: &'s mut WriteTransaction<'e>,
     pub(super) meta: Meta,
     pub(super) keys: Arc<Keys>,
     pub(super) erasing: Option<Erasing>,
@@ -47,7 +47,10 @@ impl Shared {
     ///
     /// # Errors
     /// What `work` says, or where the vault cannot be read.
-    pub(super) fn snapshot<T>(&self, work: impl Fn(&Snapshot<'_>) -> Result<T, Stop>) -> Result<T> {
+    pub(super) fn snapshot<T>(
+        &self,
+        work: impl Fn(&Snapshot<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T> {
         self.with_keys(|keys| {
             self.lmdb.read(|tables, txn| {
                 let (meta, erasing) = self.records(tables, txn, keys)?;
@@ -60,7 +63,10 @@ impl Shared {
     ///
     /// # Errors
     /// What `work` says, and then nothing has changed; or where the vault cannot be written.
-    pub(super) fn change<T>(&self, work: impl Fn(&mut Change<'_, '_>) -> Result<T, Stop>) -> Result<T> {
+    pub(super) fn change<T>(
+        &self,
+        work: impl Fn(&mut Change<'_, '_>) -> Result<T, TransactionError>,
+    ) -> Result<T> {
         let replicas = self.replicas();
         let _turn = replicas.turn();
         let (done, changes, journal) = self.with_keys(|_| {
@@ -88,28 +94,28 @@ impl Shared {
         tables: &Tables,
         txn: &RoTxn<'_>,
         keys: &Keys,
-    ) -> Result<(Meta, Option<Erasing>), Stop> {
+    ) -> Result<(Meta, Option<Erasing>), TransactionError> {
         let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
         if meta.log != self.log {
             return Err(another_log(self.lmdb.name(), &meta).into());
         }
         if meta.generation != keys.generation {
-            return Err(Stop::Stale(Error::unavailable(
+            return Err(TransactionError::Stale(Error::unavailable(
                 "the vault's generations follow each other too fast",
             )));
         }
         Ok((meta, Erasing::read(tables, txn)?))
     }
 
-    fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, Stop>) -> Result<T> {
+    fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {
         let mut why = None;
         for _ in 0..ATTEMPTS {
             let keys = self.keys();
             match work(&keys) {
                 Ok(done) => return Ok(done),
-                Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Full) => return Err(Error::unavailable("the vault's map is full")),
-                Err(Stop::Stale(error)) => {
+                Err(TransactionError::Failed(error)) => return Err(error),
+                Err(TransactionError::Full) => return Err(Error::unavailable("the vault's map is full")),
+                Err(TransactionError::Stale(error)) => {
                     if !self.reload(&keys)? {
                         return Err(error);
                     }
@@ -147,14 +153,14 @@ impl Shared {
             let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
             Ok(meta.generation)
         });
-        read.map_err(|stop| stop.into_error(self.lmdb.name()))
+        read.map_err(|error| error.into_error(self.lmdb.name()))
     }
 }
 
 impl Change<'_, '_> {
     /// Sees to it that there is a key for the row of `number` and for every index bucket before `buckets`: durably,
     /// since what comes to lie under a key must never be there without it.
-    pub(super) fn provide(&mut self, number: u64, buckets: u32) -> Result<(), Stop> {
+    pub(super) fn provide(&mut self, number: u64, buckets: u32) -> Result<(), TransactionError> {
         let next = self.keys.index.last().map_or(0, |(id, _)| id.saturating_add(1));
         let rows = row_bucket(number) + 1;
         if rows <= self.keys.rows.len() as u64 && buckets <= next {
@@ -168,7 +174,7 @@ impl Change<'_, '_> {
     }
 
     /// The ids of the index buckets that are in use.
-    pub(super) fn buckets(&self) -> Result<Vec<Bucket>, Stop> {
+    pub(super) fn buckets(&self) -> Result<Vec<Bucket>, TransactionError> {
         Bucket::all(self.tables, self.txn)
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Tables {
 
 /// One of the databases, whichever environment it is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum TableName {
     Meta,
     Rows,
     Index,
@@ -25,12 +25,12 @@ pub(super) enum Part {
 
 impl Tables {
     /// The database of that name.
-    pub(super) fn part(&self, part: Part) -> &Table {
-        match part {
-            Part::Meta => &self.meta,
-            Part::Rows => &self.rows,
-            Part::Index => &self.index,
-            Part::Buckets => &self.buckets,
+    pub(super) fn named(&self, name: TableName) -> &Table {
+        match name {
+            TableName::Meta => &self.meta,
+            TableName::Rows => &self.rows,
+            TableName::Index => &self.index,
+            TableName::Buckets => &self.buckets,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How quick the generators are, by the quickest of a thousand rounds:
 //! `cargo run --release -p bulla-workload --example speed`.
+#![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
 use bulla_workload::{Generator, Workload, text};
 use std::hint::black_box;

@@ -33,6 +33,7 @@
 //!
 //! A choice of `n` is a draw of 32 bits scaled to `n`, so that a probability is off by less than 2⁻³²: too little to
 //! measure, and left out of the figures.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 #![forbid(unsafe_code)]
 
 mod calendar;

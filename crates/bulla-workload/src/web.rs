@@ -90,13 +90,13 @@ impl Traffic {
 pub struct Web {
     random: Random,
     clock: Clock,
-    locations: Places,
+    locations: LocationSource,
     clients: Pool,
     with_subject: bool,
 }
 
 #[derive(Debug)]
-enum Places {
+enum LocationSource {
     Pool(Pool),
     Made(Box<Locations>),
 }
@@ -106,8 +106,8 @@ impl Web {
     pub fn new(traffic: Traffic, seed: u64, producer: u32) -> Self {
         let pools = &mut Random::for_pools(seed);
         let locations = match traffic {
-            Traffic::Plain | Traffic::Subjects => Places::Pool(paths::draw(pools)),
-            Traffic::Adversarial => Places::Made(Box::new(Locations::new(pools))),
+            Traffic::Plain | Traffic::Subjects => LocationSource::Pool(paths::draw(pools)),
+            Traffic::Adversarial => LocationSource::Made(Box::new(Locations::new(pools))),
         };
         let clients = Pool::draw(CLIENTS, pools, |number, random| match traffic {
             Traffic::Adversarial if number % MAC_ADDRESS == 0 => mac_address(random),
@@ -127,8 +127,8 @@ impl Web {
     pub fn next_entry(&mut self) -> Entry<'_> {
         let (numbers, choices) = (self.random.next(), self.random.next());
         let location = match &mut self.locations {
-            Places::Pool(paths) => paths.choose(lower(choices)).as_bytes(),
-            Places::Made(locations) => locations.make(scale(lower(choices), adversarial::COUNT)),
+            LocationSource::Pool(paths) => paths.choose(lower(choices)).as_bytes(),
+            LocationSource::Made(locations) => locations.make(scale(lower(choices), adversarial::COUNT)),
         };
         let client = self.clients.choose(upper(choices));
         Entry {

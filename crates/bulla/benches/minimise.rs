@@ -3,6 +3,7 @@
 //! The log has no threads of its own, so that appends fill buffers and nothing else happens; between rounds, which are
 //! not timed, all that was staged is sealed and committed in memory. The best of many short rounds counts: one in which
 //! nothing else ran on the processor.
+#![allow(clippy::disallowed_methods, reason = "it measures")]
 
 use bulla::environment::Environment;
 use bulla::{Entry, Init, Log, Options};

@@ -3,6 +3,7 @@
 //! Subjects are new in batches of 10,000, a transaction each. Look-ups are of subjects chosen at random, while the file
 //! is in the page cache. `own` is the memory of the process alone, `mapped` what it has of the file, which the system
 //! takes back when it has other use for it.
+#![allow(clippy::disallowed_methods, reason = "it measures")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 
 use bulla::vault::{Access, Settings, Vault};

@@ -2,6 +2,7 @@
 //! anybody with the log's public key can check.
 //!
 //! `cargo run -p bulla --example access_request user_42`, after the example `append`.
+#![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
 use bulla::proof::Proof;
 use bulla::text::jsonl;

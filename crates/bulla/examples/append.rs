@@ -1,6 +1,7 @@
 //! The README's program: four threads append, each waits until its entry is on the disk.
 //!
 //! `cargo run -p bulla --example append` makes a log in `./audit`.
+#![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
 use bulla::{Entry, Init, Log, Options};
 

@@ -1,6 +1,7 @@
 //! Follows the log in `./audit` and prints who reads what, until a second passes in which nothing was.
 //!
 //! `cargo run -p bulla --example follow`, after (or beside) the example `append`.
+#![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
 use bulla::{Query, Reader, default_keys};
 use std::path::Path;

@@ -6,8 +6,8 @@ mod refused;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::place::Place;
 use crate::terminal::telling_environment;
 use bulla::environment::Environment;
 use bulla::store::FileSystem;
@@ -31,7 +31,7 @@ Example:
   bulla append audit --format combined --subject-from client access.log")]
 pub(crate) struct Append {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     /// JSON lines, or the combined access log of Apache and nginx
     #[arg(long, value_enum, default_value = "jsonl")]
@@ -154,7 +154,7 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recove
 }
 
 /// Opens a log for writing, and tells what that recovered.
-pub(crate) fn open(place: &Place, environment: Environment) -> bulla::Result<Log> {
+pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;

@@ -3,8 +3,8 @@
 use super::Check;
 use crate::erase::remains;
 use crate::exit::{Exit, Failure};
+use crate::log_paths::{self, error_in};
 use crate::output::{on_line, print, print_json, time};
-use crate::place::{self, error_in};
 use crate::verify::parse_key;
 use bulla::event::Event;
 use bulla::order::{Order, OrderError};
@@ -47,7 +47,7 @@ impl<'a> Certificate<'a> {
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key).transpose()?;
         let order = arguments.order.as_deref().map(|path| {
-            let text = place::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;

@@ -6,7 +6,7 @@
 
 use crate::exit::Failure;
 use crate::interrupt::{self, Came};
-use crate::place::Place;
+use crate::log_paths::LogPaths;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -21,7 +21,7 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Standard output, or the file `path`, which is not to lie in `place`; `-` is standard output too.
-    pub(crate) fn open(path: Option<&Path>, place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>, place: &LogPaths) -> Result<Self, Failure> {
         let name = Arc::<Name>::default();
         let on_signal = name.clone();
         interrupt::exit_after(move || on_signal.remove())?;

@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
-use crate::place::Place;
+use crate::log_paths::LogPaths;
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
@@ -38,7 +38,7 @@ Examples:
   bulla export audit --format parquet -o audit.parquet")]
 pub(crate) struct Export {
     #[command(flatten)]
-    place: Place,
+    place: LogPaths,
 
     #[command(flatten)]
     identities: Identities,
@@ -146,7 +146,7 @@ impl Export {
     }
 }
 
-fn record(place: &Place, record: ExportRecord) -> Result<(), Failure> {
+fn record(place: &LogPaths, record: ExportRecord) -> Result<(), Failure> {
     Ok(bulla::record_export(place.directory(), place.keys(), terminal::environment(), &record)?)
 }
 

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
+use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::place::Place;
 use bulla::Epoch;
 use bulla::keys::files;
 use bulla::keys::recipients::IdentityFile;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-pub(super) fn run(place: &Place, identities: &Identities, json: bool) -> Result<Exit, Failure> {
+pub(super) fn run(place: &LogPaths, identities: &Identities, json: bool) -> Result<Exit, Failure> {
     let (log, _) = bulla::config::load(&FileSystem::new(place.directory()))?;
     let epochs = bulla::epochs(place.directory())?;
     // Not the one in the key directory, unless it is asked for: it may be under a passphrase, or a plugin's.

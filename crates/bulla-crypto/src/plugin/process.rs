@@ -3,8 +3,10 @@
 //! Invariants: every wait has the deadline, so a plugin that hangs costs the limit and no more; what it writes is
 //! bounded; when this is dropped the process is gone, and unless it ended in order so is all that it started in its
 //! group.
+#![expect(clippy::disallowed_methods, reason = "the one module that starts programs, which it finds in PATH")]
 
 use super::plain;
+use crate::clock::Deadline;
 use bulla_store::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The most that a plugin may write in one run, in bytes.
@@ -36,7 +38,7 @@ pub(super) struct Process {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     limit: Duration,
-    deadline: Instant,
+    deadline: Deadline,
     /// What was read of its output and not yet taken; never moved, for it may hold a key.
     pending: Zeroizing<Vec<u8>>,
     read: usize,
@@ -75,7 +77,7 @@ impl Process {
             stdout,
             stderr,
             limit,
-            deadline: Instant::now() + limit,
+            deadline: Deadline::after(limit),
             pending: Zeroizing::new(Vec::with_capacity(MAX_LINE)),
             read: 0,
             complaint: Vec::new(),
@@ -138,9 +140,9 @@ impl Process {
 
     /// Does what a person takes time for, which is not the plugin's.
     pub(super) fn while_asking<T>(&mut self, ask: impl FnOnce() -> T) -> T {
-        let before = Instant::now();
+        let left = self.deadline.left();
         let answer = ask();
-        self.deadline += before.elapsed();
+        self.deadline = Deadline::after(left);
         answer
     }
 
@@ -154,13 +156,13 @@ impl Process {
     /// Lets the plugin end, now that it has nothing more to do.
     pub(super) fn end(mut self) {
         drop(self.stdin.take());
-        let time = GRACE.min(self.deadline.saturating_duration_since(Instant::now()));
+        let time = GRACE.min(self.deadline.left());
         self.ended = self.wait(time);
     }
 
     /// Waits for the pipes and moves what can be moved.
     fn step(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = self.deadline.left();
         if left.is_zero() {
             let what = self.failed(&format!(
                 "did not answer within {:?} and was stopped: see whether what it talks to is there, or give it \

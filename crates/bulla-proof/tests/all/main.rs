@@ -1,5 +1,6 @@
 //! What must hold of the crate's public parts: known answers from `vectors/proof` (made by the independent
 //! `make.py`) and from elsewhere, properties, and hostile input.
+#![allow(clippy::disallowed_methods, reason = "tests look at disks and clocks")]
 // The helpers of tests are tests too, which Clippy's own exception does not see.
 #![allow(clippy::unwrap_used)]
 

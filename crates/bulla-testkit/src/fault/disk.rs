@@ -55,14 +55,14 @@ pub(super) struct Directory {
 #[derive(Clone, Debug)]
 pub(super) struct NameChange {
     pub(super) node: Node,
-    pub(super) add: Option<Place>,
-    pub(super) remove: Option<Place>,
+    pub(super) add: Option<DirectoryEntry>,
+    pub(super) remove: Option<DirectoryEntry>,
     /// Whether the name that is added may be taken: a rename.
     pub(super) replaces: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct DirectoryEntry {
     pub(super) directory: usize,
     pub(super) name: String,
 }
@@ -176,16 +176,22 @@ impl Disk {
         })
     }
 
-    fn place(&self, path: &str) -> io::Result<Place> {
+    fn place(&self, path: &str) -> io::Result<DirectoryEntry> {
         let (directory, name) = split(path);
-        Ok(Place { directory: self.directory(directory)?, name: name.to_owned() })
+        Ok(DirectoryEntry { directory: self.directory(directory)?, name: name.to_owned() })
     }
 
-    fn named(&self, place: &Place) -> Option<Node> {
+    fn named(&self, place: &DirectoryEntry) -> Option<Node> {
         self.directories[place.directory].cached.get(&place.name).copied()
     }
 
-    fn change_names(&mut self, node: Node, add: Option<Place>, remove: Option<Place>, replaces: bool) {
+    fn change_names(
+        &mut self,
+        node: Node,
+        add: Option<DirectoryEntry>,
+        remove: Option<DirectoryEntry>,
+        replaces: bool,
+    ) {
         if let Some(place) = &remove {
             self.directories[place.directory].cached.remove(&place.name);
         }

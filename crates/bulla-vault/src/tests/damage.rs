@@ -7,11 +7,11 @@ use check::Damage;
 use index::{Bucket, Entry};
 use record::{Changes, Erasing, Meta};
 use rows::{Row, RowCipher};
-use stop::Stop;
-use tables::Part;
+use tables::TableName;
+use transaction_error::TransactionError;
 
 /// Changes a value of the database behind the vault's back.
-fn alter(vault: &Vault, change: impl Fn(&mut snapshot::Change<'_, '_>) -> Result<(), Stop>) {
+fn alter(vault: &Vault, change: impl Fn(&mut snapshot::Change<'_, '_>) -> Result<(), TransactionError>) {
     vault.shared.change(change).unwrap();
 }
 
@@ -53,7 +53,7 @@ fn a_damaged_row_is_named_and_the_others_are_not_lost() {
         alter(&vault, |it| {
             let mut bytes = it.tables.rows.get(it.txn, &4_u64.to_be_bytes())?.unwrap().to_vec();
             bytes[5] ^= 1;
-            it.txn.put(Part::Rows, &4_u64.to_be_bytes(), &bytes)
+            it.txn.put(TableName::Rows, &4_u64.to_be_bytes(), &bytes)
         });
         for error in [vault.find("s4").err(), vault.key(4).err(), vault.resolve(&["s1", "s4"]).err()] {
             let error = error.unwrap();
@@ -105,11 +105,11 @@ fn an_entry_that_is_gone_or_foreign_is_found() {
     let two = pseudonym(&vault, "s2");
     alter(&vault, |it| {
         let cipher = index::cipher(&it.keys, 0)?;
-        it.txn.delete(Part::Index, &cipher.key(two)?)?;
-        it.txn.put(Part::Index, &[0, 0, 9, 9, 1], &[])?;
+        it.txn.delete(TableName::Index, &cipher.key(two)?)?;
+        it.txn.put(TableName::Index, &[0, 0, 9, 9, 1], &[])?;
         let mut foreign = [0; 20];
         foreign[5] = 1;
-        it.txn.put(Part::Index, &foreign, &[0; 8])
+        it.txn.put(TableName::Index, &foreign, &[0; 8])
     });
     let found = damage(&vault);
     assert!(found.contains(&Damage::Unindexed(2)), "{found:?}");
@@ -156,14 +156,14 @@ fn every_byte_of_a_record_counts() {
     let vault = world.open();
     fill(&vault, "s", 10);
     drop(vault.begin_erasure(&["s3"]).unwrap());
-    let records: [(Part, &[u8]); 4] = [
-        (Part::Meta, b"vault"),
-        (Part::Meta, b"erasing"),
-        (Part::Buckets, &[0, 0]),
-        (Part::Meta, b"changes"),
+    let records: [(TableName, &[u8]); 4] = [
+        (TableName::Meta, b"vault"),
+        (TableName::Meta, b"erasing"),
+        (TableName::Buckets, &[0, 0]),
+        (TableName::Meta, b"changes"),
     ];
     for (part, key) in records {
-        let sound = vault.shared.snapshot(|it| Ok(it.tables.part(part).get(it.txn, key)?.unwrap().to_vec()));
+        let sound = vault.shared.snapshot(|it| Ok(it.tables.named(part).get(it.txn, key)?.unwrap().to_vec()));
         let sound = sound.unwrap();
         let mut altered = Vec::new();
         for place in 0..sound.len() {
@@ -176,7 +176,7 @@ fn every_byte_of_a_record_counts() {
         for bytes in &altered {
             let put = |bytes: &[u8]| {
                 let put = vault.shared.lmdb.write(|_, txn| txn.put(part, key, bytes));
-                put.map_err(|stop| stop.into_error("test")).unwrap();
+                put.map_err(|error| error.into_error("test")).unwrap();
             };
             put(bytes);
             // Looking up needs no counter of changes.
@@ -206,7 +206,7 @@ fn records_are_read_back() {
         erasing.write(txn)?;
         bucket.write(txn)
     });
-    written.map_err(|stop| stop.into_error("test")).unwrap();
+    written.map_err(|error| error.into_error("test")).unwrap();
     vault
         .shared
         .snapshot(|it| {

@@ -1,8 +1,8 @@
 //! The environment against maps in memory, while its own map grows under readers.
 
 use super::super::lmdb::Lmdb;
-use super::super::stop::Stop;
-use super::super::tables::Part;
+use super::super::tables::TableName;
+use super::super::transaction_error::TransactionError;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -18,20 +18,20 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-const PARTS: [Part; 4] = [Part::Meta, Part::Rows, Part::Index, Part::Buckets];
+const PARTS: [TableName; 4] = [TableName::Meta, TableName::Rows, TableName::Index, TableName::Buckets];
 
 fn content(lmdb: &Lmdb) -> Vec<Model> {
     let read = lmdb.read(|tables, txn| {
         let mut content = Vec::new();
         for part in PARTS {
-            let items = tables.part(part).iter(txn)?.collect::<Result<Vec<_>, _>>()?;
+            let items = tables.named(part).iter(txn)?.collect::<Result<Vec<_>, _>>()?;
             content.push(
                 items.into_iter().map(|(key, value)| (key.try_into().unwrap(), value.to_vec())).collect(),
             );
         }
         Ok(content)
     });
-    read.map_err(|stop: Stop| stop.into_error("model")).unwrap()
+    read.map_err(|stop: TransactionError| stop.into_error("model")).unwrap()
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn it_holds_what_a_map_holds_however_often_it_grows() {
                 }
                 Ok(txn.take_journal().unwrap())
             });
-            let journal = written.map_err(|stop| stop.into_error("model")).unwrap();
+            let journal = written.map_err(|error| error.into_error("model")).unwrap();
             let written = replica.write(|_, txn| journal.write(txn));
-            written.map_err(|stop| stop.into_error("model")).unwrap();
+            written.map_err(|error| error.into_error("model")).unwrap();
             for (table, key, value) in changes {
                 match value {
                     Some(value) => drop(models[table].insert(key, value)),
@@ -110,7 +110,7 @@ fn grows() {
     let Ok(directory) = std::env::var(GROWN) else { return };
     let lmdb = Lmdb::open(Path::new(&directory), 1 << 20).unwrap();
     let written = lmdb.write(|_, txn| {
-        (0..1000_u64).try_for_each(|key| txn.put(Part::Rows, &key.to_be_bytes(), &[7; 1500]))
+        (0..1000_u64).try_for_each(|key| txn.put(TableName::Rows, &key.to_be_bytes(), &[7; 1500]))
     });
     written.map_err(|stop| stop.into_error("model")).unwrap();
 }

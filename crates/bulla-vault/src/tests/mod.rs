@@ -127,7 +127,7 @@ fn kept(directory: &Path, roots: &dyn Store) -> Kept {
         let bytes = bulla_store::read_small(roots, &format!("roots/{name}"), 1 << 20).unwrap();
         (name, bytes)
     };
-    (read.map_err(|stop| stop.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())
+    (read.map_err(|error| error.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())
 }
 
 fn assert_sound(vault: &Vault) {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tables::Part;
+use tables::TableName;
 
 /// A vault with a replica.
 struct Pair {
@@ -17,7 +17,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let replica = tempfile::tempdir().unwrap();
-        let replicas = vec![ReplicaPlace::new(replica.path())];
+        let replicas = vec![ReplicaLocation::new(replica.path())];
         let world = World::with(Settings { map_size: 1 << 20, replicas, ..Settings::default() });
         Pair { world, replica }
     }
@@ -124,7 +124,7 @@ fn nobody_is_given_out_who_is_not_in_the_replica() {
     assert_eq!(number(&vault, "s1"), 1, "who is in the replica is not waited for");
     let committed =
         vault.shared.lmdb.write(|tables, txn| Changes::read(tables, txn)?.next(&SystemRandom)?.write(txn));
-    committed.map_err(|stop| stop.into_error("test")).unwrap();
+    committed.map_err(|error| error.into_error("test")).unwrap();
     let (done, wait) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| done.send(number(&vault, "s1")).unwrap());
@@ -230,7 +230,7 @@ fn what_is_no_replica_of_this_vault_is_refused_and_left_alone() {
     Vault::create(other.path(), LogId([9; 16]), &other.settings).unwrap();
     let refused = |path: &Path| {
         let before = kept(path, &FileSystem::new(path));
-        let settings = Settings { replicas: vec![ReplicaPlace::new(path)], ..pair.world.settings.clone() };
+        let settings = Settings { replicas: vec![ReplicaLocation::new(path)], ..pair.world.settings.clone() };
         let error = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap_err();
         assert!(before == kept(path, &FileSystem::new(path)));
         (error.kind(), error.to_string())
@@ -239,7 +239,7 @@ fn what_is_no_replica_of_this_vault_is_refused_and_left_alone() {
     assert_eq!((kind, message.contains("of another log, 0909")), (ErrorKind::Refused, true), "{message}");
     let (kind, message) = refused(pair.world.path());
     assert_eq!((kind, message.contains("the vault itself")), (ErrorKind::Refused, true), "{message}");
-    let place = || ReplicaPlace::new(pair.replica.path());
+    let place = || ReplicaLocation::new(pair.replica.path());
     let twice = Settings { replicas: vec![place(), place()], ..pair.world.settings.clone() };
     let error = Vault::open(pair.world.path(), LOG, Access::Write, &twice).unwrap_err();
     assert_eq!((error.kind(), error.to_string().contains("named twice")), (ErrorKind::Refused, true));
@@ -260,7 +260,7 @@ fn roots_of_another_log_are_refused_and_left_alone() {
     let read = |name: &str| fs::read(other.path().join("roots").join(name)).unwrap();
     let (root, keys) = (read("0.root"), read("0.keys"));
     let settings =
-        Settings { replicas: vec![ReplicaPlace::new(other.path())], ..pair.world.settings.clone() };
+        Settings { replicas: vec![ReplicaLocation::new(other.path())], ..pair.world.settings.clone() };
     let refuses = || {
         let error = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
@@ -413,7 +413,8 @@ fn the_root_of_a_failed_attempt_is_overwritten_in_the_replica() {
     fill(&vault, "s", 10);
     let row = 4_u64.to_be_bytes();
     let sound = vault.shared.snapshot(|it| Ok(it.tables.rows.get(it.txn, &row)?.unwrap().to_vec())).unwrap();
-    let put = |bytes: &[u8]| vault.shared.change(|change| change.txn.put(Part::Rows, &row, bytes)).unwrap();
+    let put =
+        |bytes: &[u8]| vault.shared.change(|change| change.txn.put(TableName::Rows, &row, bytes)).unwrap();
     put(&[0; 64]);
     let erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
     assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Tampered);
@@ -452,7 +453,7 @@ fn a_replica_that_cannot_be_written_is_refused() {
 fn of_several_replicas_each_has_all() {
     let pair = Pair::new();
     let second = tempfile::tempdir().unwrap();
-    let places = [pair.replica.path(), second.path()].map(ReplicaPlace::new).to_vec();
+    let places = [pair.replica.path(), second.path()].map(ReplicaLocation::new).to_vec();
     let settings = Settings { replicas: places, ..pair.world.settings.clone() };
     let vault = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap();
     fill(&vault, "s", 10);

@@ -33,7 +33,7 @@ impl Machine {
     }
 
     fn settings(&self) -> Settings {
-        let replica = ReplicaPlace::new_in(self.store("replica"), self.path("replica/vault"));
+        let replica = ReplicaLocation::new_in(self.store("replica"), self.path("replica/vault"));
         Settings { replicas: vec![replica], ..Self::alone() }
     }
 

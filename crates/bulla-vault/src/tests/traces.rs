@@ -99,7 +99,8 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
 fn free_pages_say_nothing_about_who_was_erased() {
     let world = World::new();
     let replica = tempfile::tempdir().unwrap();
-    let settings = Settings { replicas: vec![ReplicaPlace::new(replica.path())], ..world.settings.clone() };
+    let settings =
+        Settings { replicas: vec![ReplicaLocation::new(replica.path())], ..world.settings.clone() };
     let world = World { settings, ..world };
     let places = [world.path(), replica.path()];
     let vault = world.open();

@@ -8,7 +8,7 @@ use keys::Keys;
 use record::{Changes, Erasing, Meta};
 use rows::{Row, RowCipher};
 use serde_json::Value;
-use stop::Stop;
+use transaction_error::TransactionError;
 
 fn unhex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
@@ -100,7 +100,7 @@ fn records_are_the_other_implementation_s() {
             let value = tables.buckets.get(txn, &start.to_be_bytes())?;
             assert_eq!(value, Some(&unhex(&bucket["value"])[..]));
         }
-        Err::<(), _>(Stop::Failed(Error::invalid("enough")))
+        Err::<(), _>(TransactionError::Failed(Error::invalid("enough")))
     });
     assert_eq!(written.err().unwrap().into_error("test").to_string(), "enough");
 }

@@ -1,4 +1,5 @@
 //! What the generators promise: the same bytes for ever, the distributions that are said, the published ratios.
+#![allow(clippy::disallowed_methods, reason = "tests look at disks and clocks")]
 #![allow(clippy::unwrap_used)]
 
 mod allocations;

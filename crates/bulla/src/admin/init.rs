@@ -1,6 +1,6 @@
 //! Making an empty log.
 
-use crate::format::config::{self, FieldRules, terms::Terms};
+use crate::format::config::{self, FieldRules, allowed::AllowedConfig};
 use crate::format::files::{CHECKPOINT, DIRECTORIES, LOCK};
 use crate::keys::default_keys;
 use crate::keys::files;
@@ -182,7 +182,7 @@ impl Init {
             PseudonymKey::make_where_missing(&config, keys, environment)?;
         }
         let root = tree::empty_root();
-        let (chain, terms) = (SealChain::start(*state), Terms::of(config.digest));
+        let (chain, terms) = (SealChain::start(*state), AllowedConfig::of(config.digest));
         SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
 
         prepare(log, &DIRECTORIES)?;

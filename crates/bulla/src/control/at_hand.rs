@@ -4,7 +4,7 @@ use super::Client;
 use crate::format::config;
 use crate::keys::files;
 use crate::read::reader::Reader;
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, FileSystem, Result, read_small};
@@ -72,7 +72,7 @@ impl GroupKeys for SubjectKeys {
         self.ask(|source| source.number(subject))
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         self.ask(|source| source.secrets(place, groups))
     }
 

@@ -1,4 +1,8 @@
 //! The other processes' side: a client of the writer that has a log open.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long a writer may take to answer, and a pause before it is asked again"
+)]
 
 use super::link::Link;
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Status, decode, encode, error};
@@ -7,7 +11,7 @@ use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
 use crate::format::event::ExportRecord;
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -151,7 +155,7 @@ impl Client {
     }
 
     /// The secrets of as many groups as one message takes.
-    fn some_secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn some_secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let request = Request::Secrets {
             log: place.log,
             epoch_random: *place.epoch_random,
@@ -175,7 +179,7 @@ impl GroupKeys for Client {
         }
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let mut secrets = Vec::with_capacity(groups.len());
         for batch in batches(groups) {
             secrets.extend(self.some_secrets(place, batch)?);

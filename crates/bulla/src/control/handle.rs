@@ -2,7 +2,7 @@
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::write::engine::Engine;
-use bulla_crypto::group::{GroupKeys, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -15,7 +15,7 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::Status => Ok(Answer::Status(status(engine))),
         Request::Number { subject } => Ok(Answer::Number(GroupKeys::number(engine.vault()?, &subject)?)),
         Request::Secrets { log, epoch_random, frame, groups } => {
-            secrets(engine, Place { log, epoch_random: &epoch_random, frame }, &groups)
+            secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }
         Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
@@ -38,7 +38,7 @@ fn status(engine: &Engine) -> Status {
     }
 }
 
-fn secrets(engine: &Engine, place: Place<'_>, groups: &[Vec<u64>]) -> Result<Answer> {
+fn secrets(engine: &Engine, place: BlockContext<'_>, groups: &[Vec<u64>]) -> Result<Answer> {
     check_log(engine, place.log)?;
     if groups.len() > MAX_GROUPS {
         return Err(Error::invalid(format!(

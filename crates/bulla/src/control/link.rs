@@ -1,4 +1,5 @@
 //! One connection: messages that come whole and in time, or not at all.
+#![expect(clippy::disallowed_methods, reason = "how long a peer may take")]
 
 use super::message::LIMIT;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};

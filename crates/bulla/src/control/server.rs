@@ -2,6 +2,10 @@
 //!
 //! Times are real ones, which the environment's clock has no part in: a client is another process, and what is waited for is a
 //! socket.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a thread for the socket and one for each connection, and how long a peer may take"
+)]
 
 use super::handle::handle;
 use super::link::{Link, Stop};

@@ -1,10 +1,10 @@
-//! Data minimisation: what the rules of a log take from an entry before anything of it is staged.
+//! Field rules, applied: what the rules of a log take from an entry before anything of it is staged.
 //!
 //! Invariants:
 //! - what a rule takes away is copied nowhere: it reaches no buffer, so no row, no hash, no index and no file;
 //! - a value that cannot be treated as its rule says is dropped;
-//! - what kept the limits of an entry keeps them;
-//! - nothing is allocated: what stands in a value's place lies in a [`Scratch`], on the stack of who appends;
+//! - an entry within the limits is within them afterwards, too;
+//! - nothing is allocated: what stands in a value's place lies in [`Replacements`], on the stack of the thread that appends;
 //! - time, operation and data subjects are the entry's own.
 
 mod address;
@@ -24,8 +24,8 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The rules of a log, ready to be followed.
-pub(crate) struct Minimise {
+/// The rules of a log in the form in which they are applied, with the keys that they need.
+pub(crate) struct CompiledRules {
     /// By the fields' places in a row.
     actions: [Action; FIELDS],
     /// Values that were dropped for not being an address.
@@ -44,7 +44,7 @@ enum Action {
     Cap(usize),
 }
 
-impl Minimise {
+impl CompiledRules {
     /// Makes ready the rules of a log whose keys are in `keys`; `None` where every field is kept.
     ///
     /// # Errors
@@ -75,14 +75,18 @@ impl Minimise {
                 (Rule::Cap(bytes), _) => Action::Cap(bytes as usize),
             };
         }
-        Ok(Minimise { actions, not_addresses: AtomicU64::new(0) })
+        Ok(CompiledRules { actions, not_addresses: AtomicU64::new(0) })
     }
 
     /// What is to be logged of an entry.
-    pub(crate) fn apply<'a>(&self, entry: &'a Entry<'_>, scratch: &'a mut Scratch) -> Minimised<'a> {
-        let [location, controller, processor, purpose, actor, client, stream, payload] = &mut scratch.0;
+    pub(crate) fn apply<'a>(
+        &self,
+        entry: &'a Entry<'_>,
+        replacements: &'a mut Replacements,
+    ) -> ReducedEntry<'a> {
+        let [location, controller, processor, purpose, actor, client, stream, payload] = &mut replacements.0;
         let client = self.text(Field::Client, entry.client, client);
-        Minimised {
+        ReducedEntry {
             not_address: client.is_none() && entry.client.is_some() && self.truncates(),
             subjects: entry.subjects.as_deref(),
             entry: Entry {
@@ -119,19 +123,29 @@ impl Minimise {
         matches!(self.actions[Field::Client as usize], Action::TruncateIp(_))
     }
 
-    fn text<'a>(&self, field: Field, value: Option<&'a str>, room: &'a mut Room) -> Option<&'a str> {
+    fn text<'a>(
+        &self,
+        field: Field,
+        value: Option<&'a str>,
+        replacement: &'a mut Replacement,
+    ) -> Option<&'a str> {
         match &self.actions[field as usize] {
             Action::Keep => value,
-            Action::Pseudonymise(pseudonyms) => room.print(pseudonyms.of(value?.as_bytes())),
-            Action::TruncateIp(prefixes) => room.print(prefixes.truncate(value?)?),
+            Action::Pseudonymise(pseudonyms) => replacement.print(pseudonyms.of(value?.as_bytes())),
+            Action::TruncateIp(prefixes) => replacement.print(prefixes.truncate(value?)?),
             Action::Drop | Action::StripQuery | Action::Cap(_) => None,
         }
     }
 
-    fn bytes<'a>(&self, field: Field, value: Option<&'a [u8]>, room: &'a mut Room) -> Option<&'a [u8]> {
+    fn bytes<'a>(
+        &self,
+        field: Field,
+        value: Option<&'a [u8]>,
+        replacement: &'a mut Replacement,
+    ) -> Option<&'a [u8]> {
         match &self.actions[field as usize] {
             Action::Keep => value,
-            Action::Pseudonymise(pseudonyms) => room.print(pseudonyms.of(value?)).map(str::as_bytes),
+            Action::Pseudonymise(pseudonyms) => replacement.print(pseudonyms.of(value?)).map(str::as_bytes),
             Action::StripQuery => value.map(cut::strip_query),
             Action::Cap(limit) => value.map(|value| cut::cap(value, *limit)),
             Action::Drop | Action::TruncateIp(_) => None,
@@ -143,23 +157,23 @@ impl Minimise {
     }
 }
 
-/// Room for what stands in the place of an entry's values.
+/// Room for what stands in the place of an entry's values: one for each field that can have a replacement.
 #[derive(Default)]
-pub(crate) struct Scratch([Room; 8]);
+pub(crate) struct Replacements([Replacement; 8]);
 
-/// Room for an address or a pseudonym.
-struct Room([u8; LONGEST]);
+/// Room for one address or pseudonym, as text.
+struct Replacement([u8; LONGEST]);
 
 /// No canonical address is longer than eight groups, and no pseudonym is as long.
 const LONGEST: usize = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".len();
 
-impl Default for Room {
+impl Default for Replacement {
     fn default() -> Self {
-        Room([0; LONGEST])
+        Replacement([0; LONGEST])
     }
 }
 
-impl Room {
+impl Replacement {
     fn print(&mut self, value: impl Display) -> Option<&str> {
         let mut rest = &mut self.0[..];
         write!(rest, "{value}").ok()?;
@@ -169,7 +183,7 @@ impl Room {
 }
 
 /// An entry as it is to be logged.
-pub(crate) struct Minimised<'a> {
+pub(crate) struct ReducedEntry<'a> {
     /// Without its data subjects: a list of more than two could not be copied without an allocation.
     entry: Entry<'a>,
     subjects: Option<&'a [&'a str]>,
@@ -177,7 +191,7 @@ pub(crate) struct Minimised<'a> {
     pub(crate) not_address: bool,
 }
 
-impl Minimised<'_> {
+impl ReducedEntry<'_> {
     /// The length of its row in bytes.
     ///
     /// # Errors

@@ -4,19 +4,19 @@ use proptest::prelude::*;
 
 const LOG: LogId = LogId([3; 16]);
 
-fn minimise(rules: &[(&str, &str)]) -> Minimise {
+fn compiled(rules: &[(&str, &str)]) -> CompiledRules {
     let mut fields = FieldRules::default();
     rules.iter().try_for_each(|(field, rule)| fields.set(field, rule)).unwrap();
-    Minimise::new(&fields, Some(&PseudonymKey::new([7; 32], LOG))).unwrap()
+    CompiledRules::new(&fields, Some(&PseudonymKey::new([7; 32], LOG))).unwrap()
 }
 
 /// The row of what is left, and whether an address was none.
-fn row(minimise: &Minimise, entry: &Entry<'_>) -> (Vec<u8>, bool) {
-    let mut scratch = Scratch::default();
-    let minimised = minimise.apply(entry, &mut scratch);
-    let mut row = vec![0; minimised.measure().unwrap()];
-    minimised.encode(5, &mut row);
-    (row, minimised.not_address)
+fn row(compiled: &CompiledRules, entry: &Entry<'_>) -> (Vec<u8>, bool) {
+    let mut replacements = Replacements::default();
+    let reduced = compiled.apply(entry, &mut replacements);
+    let mut row = vec![0; reduced.measure().unwrap()];
+    reduced.encode(5, &mut row);
+    (row, reduced.not_address)
 }
 
 /// The row of the entry as it is.
@@ -38,7 +38,7 @@ fn each_rule_changes_its_field_and_no_other() {
     fn changed(rule: (&str, &str), change: impl FnOnce(&mut Entry<'_>)) {
         let mut expected = full();
         change(&mut expected);
-        assert_eq!(row(&minimise(&[rule]), &full()), (encoded(&expected), false), "{rule:?}");
+        assert_eq!(row(&compiled(&[rule]), &full()), (encoded(&expected), false), "{rule:?}");
     }
     changed(("location", "drop"), |entry| entry.location = None);
     changed(("location", "strip-query"), |entry| entry.location = Some(b"/user"));
@@ -60,7 +60,7 @@ fn each_rule_changes_its_field_and_no_other() {
 #[test]
 fn each_name_gets_the_pseudonym_of_its_own_field() {
     let fields = ["location", "controller", "processor", "purpose", "actor", "client", "stream"];
-    let rules = minimise(&fields.map(|field| (field, "pseudonymise")));
+    let rules = compiled(&fields.map(|field| (field, "pseudonymise")));
     let entry = Entry { location: Some(b"same"), ..full() };
     let entry = entry.controller("same").processor("same").purpose("same").actor("same");
     let entry = entry.client("same").stream("same");
@@ -85,7 +85,7 @@ fn each_name_gets_the_pseudonym_of_its_own_field() {
 
 #[test]
 fn what_is_absent_stays_absent_and_what_is_empty_is_a_value() {
-    let all = minimise(&[
+    let all = compiled(&[
         ("location", "pseudonymise"),
         ("actor", "pseudonymise"),
         ("client", "truncate-ip:24/48"),
@@ -103,7 +103,7 @@ fn what_is_absent_stays_absent_and_what_is_empty_is_a_value() {
 
 #[test]
 fn a_client_that_is_no_address_is_dropped_and_told() {
-    let rules = minimise(&[("client", "truncate-ip:24/48")]);
+    let rules = compiled(&[("client", "truncate-ip:24/48")]);
     for (client, expected, told) in [
         ("host.example.com", None, true),
         ("192.0.2.17", Some("192.0.2.0"), false),
@@ -113,7 +113,7 @@ fn a_client_that_is_no_address_is_dropped_and_told() {
         let (bytes, not_address) = row(&rules, &entry);
         assert_eq!((Entry::decode(&bytes).unwrap().client, not_address), (expected, told));
     }
-    let dropped = row(&minimise(&[("client", "drop")]), &full().client("host.example.com"));
+    let dropped = row(&compiled(&[("client", "drop")]), &full().client("host.example.com"));
     assert!(!dropped.1, "that is what the rule is for");
 }
 
@@ -223,7 +223,7 @@ proptest! {
     #[test]
     fn each_field_is_as_its_own_rule_says(rules in rules(), texts in texts()) {
         let entry = texts.entry();
-        let (bytes, not_address) = row(&minimise(&rules), &entry);
+        let (bytes, not_address) = row(&compiled(&rules), &entry);
         let left = Entry::decode(&bytes).unwrap();
         prop_assert_eq!(left.subjects.as_deref(), entry.subjects.as_deref());
         prop_assert_eq!((left.time, left.operation), (entry.time, entry.operation));
@@ -254,14 +254,14 @@ proptest! {
         }
     }
 
-    /// What was minimised is not changed by the same rules; a pseudonym is, since it is a name like any other.
+    /// What was reduced by rules is not changed by the same ones again; a pseudonym is, since it is a name like any other.
     #[test]
     fn once_is_enough(rules in rules(), texts in texts()) {
         let entry = texts.entry();
         let kept = |(field, rule): (&'static str, &'static str)| {
             (field, if rule == "pseudonymise" { "keep" } else { rule })
         };
-        let rules = minimise(&rules.into_iter().map(kept).collect::<Vec<_>>());
+        let rules = compiled(&rules.into_iter().map(kept).collect::<Vec<_>>());
         let (once, _) = row(&rules, &entry);
         let (twice, not_address) = row(&rules, &Entry::decode(&once).unwrap());
         prop_assert_eq!((once, false), (twice, not_address));

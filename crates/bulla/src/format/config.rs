@@ -3,9 +3,9 @@
 //! The digest of `[log]` covers the file's bytes from its start up to the line `[settings]`, as they are: no
 //! second spelling has the same digest. What follows that line is free to edit.
 
+pub(crate) mod allowed;
 pub(crate) mod edit;
 pub(crate) mod fields;
-pub(crate) mod terms;
 
 use crate::format::files;
 use crate::format::options::Options;

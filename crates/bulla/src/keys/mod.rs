@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The key directory that belongs to a log's directory unless another is named: `DIR.keys`.
+#[expect(clippy::disallowed_methods, reason = "it names a directory, and opens none")]
 pub fn default_keys(directory: &Path) -> PathBuf {
     if directory.file_name().is_none()
         && let Ok(named) = directory.canonicalize()

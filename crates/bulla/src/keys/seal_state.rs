@@ -1,6 +1,6 @@
 //! What the writing host keeps of the seal chain.
 
-use crate::format::config::terms::Terms;
+use crate::format::config::allowed::AllowedConfig;
 use crate::keys::files;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::LogId;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 pub(crate) struct SealState {
     pub(crate) log: LogId,
     /// Which `[log]` may follow: an edited configuration is refused.
-    pub(crate) terms: Terms,
+    pub(crate) terms: AllowedConfig,
     pub(crate) chain: SealChain,
     /// The tree's root over the frames before `chain.next_frame()`.
     pub(crate) root: Hash,
@@ -58,7 +58,7 @@ impl SealState {
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
         Ok(SealState {
             log: LogId(content[8..24].try_into().unwrap_or_default()),
-            terms: Terms { current: Hash(field(24)), next: Hash(field(160)) },
+            terms: AllowedConfig { current: Hash(field(24)), next: Hash(field(160)) },
             chain: SealChain::decode(content[56..128].try_into().map_err(|_| damaged())?),
             root: Hash(field(128)),
             subjects: u64::from_le_bytes(content[192..200].try_into().unwrap_or_default()),

@@ -3,7 +3,7 @@
 use crate::format::config::LogConfig;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, Result, Store};
-use bulla_vault::{Access, ReplicaPlace, Settings, Vault};
+use bulla_vault::{Access, ReplicaLocation, Settings, Vault};
 
 /// Whether a log has a vault: one with erasure, unless its data subjects have their keys elsewhere.
 pub(crate) fn has_vault(config: &LogConfig, environment: &Environment) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn open_vault(
     keys: &dyn Store,
     environment: &Environment,
     access: Access,
-    replicas: Vec<ReplicaPlace>,
+    replicas: Vec<ReplicaLocation>,
 ) -> Result<Option<Vault>> {
     if !has_vault(config, environment) {
         return Ok(None);

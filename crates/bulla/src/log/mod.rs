@@ -1,4 +1,8 @@
 //! The log as a program uses it: [`Log`], [`Producer`], [`Receipt`].
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the threads of a log, and what the checkpointing one waits by"
+)]
 
 mod closing;
 mod receipt;
@@ -11,7 +15,7 @@ pub use receipt::Receipt;
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
 use crate::erase::{Erasure, ErasureOrder};
-use crate::fields::{Minimise, Scratch};
+use crate::fields::{CompiledRules, Replacements};
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
 use crate::keys::default_keys;
@@ -51,7 +55,7 @@ use threads::Threads;
 pub struct Log {
     engine: Arc<Engine>,
     /// The rules for fields; `None` where every field is kept.
-    minimise: Option<Arc<Minimise>>,
+    minimise: Option<Arc<CompiledRules>>,
     threads: Option<Threads>,
     /// The server that takes requests of other processes, or why there is none.
     control: Option<Result<control::Server>>,
@@ -120,7 +124,7 @@ impl Log {
         crate::admin::configure::remove_leftover(&*log);
         // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = crate::format::config::load(&*log)?;
-        let minimise = Minimise::load(&config, &*keys, &environment)?.map(Arc::new);
+        let minimise = CompiledRules::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
         if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
@@ -356,7 +360,7 @@ pub enum Step {
 /// One thread's way into the log. Its entries keep their order.
 pub struct Producer {
     engine: Arc<Engine>,
-    minimise: Option<Arc<Minimise>>,
+    minimise: Option<Arc<CompiledRules>>,
     /// Values that the rules dropped and that are not yet counted where all producers' are.
     not_addresses: u64,
     id: ProducerId,
@@ -456,7 +460,7 @@ impl Producer {
         let Some(minimise) = &self.minimise else {
             return self.put(length, |row| entry.encode(time, row), wait);
         };
-        let mut scratch = Scratch::default();
+        let mut scratch = Replacements::default();
         let minimised = minimise.apply(entry, &mut scratch);
         let length = minimised.measure().map_err(|error| Error::invalid(error.to_string()))?;
         self.put(length, |row| minimised.encode(time, row), wait)?;

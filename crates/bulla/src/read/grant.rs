@@ -9,7 +9,7 @@ use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::scan::query::Query;
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::IdentityFile;
 use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
@@ -185,7 +185,7 @@ impl GroupKeys for Grant {
         Ok(self.subjects.get(subject).copied())
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let secret = |subjects: &&[u64]| {
             let wanted = (place.frame, *subjects);
             let found = self.groups.binary_search_by(|group| group.place().cmp(&wanted)).ok()?;

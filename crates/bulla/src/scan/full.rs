@@ -13,7 +13,7 @@ mod orders;
 mod position;
 mod tail;
 
-use crate::format::config::{LogConfig, terms::Terms};
+use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
@@ -76,7 +76,7 @@ pub(crate) struct Scan<'a> {
     /// Frames of which nothing is known, to be told once it is known which entries they had.
     lost: Option<Finding>,
     /// Which `[log]` may follow the last epoch, and where the first epoch is that had the same one as that.
-    terms: Option<(Terms, Finding)>,
+    terms: Option<(AllowedConfig, Finding)>,
     /// Whether an epoch may have begun since, or an event have allowed another `[log]`, unseen.
     unsure_terms: bool,
     /// That the frames have another id or hash than `bulla.toml`, which most often is edited then.

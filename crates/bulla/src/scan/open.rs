@@ -9,7 +9,7 @@ use crate::scan::redaction::Redaction;
 use bulla_columns::{Decoder, Groups, Rows};
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::EpochKeys;
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
@@ -47,7 +47,11 @@ pub(crate) struct Opening<'a> {
 
 impl Opening<'_> {
     /// The secrets of groups, or why they are not there.
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Result<GroupSecret, Redaction>>> {
+    fn secrets(
+        &self,
+        place: BlockContext<'_>,
+        groups: &[&[u64]],
+    ) -> Result<Vec<Result<GroupSecret, Redaction>>> {
         let erased = self.erasures.are_erased(groups);
         let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
         let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
@@ -102,7 +106,8 @@ impl BlockOpener {
         epoch: &EpochKeys,
         opening: &Opening<'_>,
     ) -> Result<Result<(), Unreadable>> {
-        let place = Place { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
+        let place =
+            BlockContext { log: commitment.log_id, epoch_random: epoch.random(), frame: commitment.frame };
         let mut places = vec![None; if self.secrets.is_empty() { 0 } else { self.rows.len() }];
         let mut left = self.decoder.left();
         self.personal.clear();

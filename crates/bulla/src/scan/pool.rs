@@ -36,6 +36,7 @@ pub(crate) struct Job<T> {
 /// # Errors
 /// What `next`, `work` and `take` fail with; `Unavailable` where `next` or `work` panics. A panic of `take`, which is the
 /// caller's own, passes through.
+#[expect(clippy::disallowed_methods, reason = "threads that end before the call does")]
 pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     threads: usize,
     mut next: impl FnMut() -> Result<Option<Job<T>>>,

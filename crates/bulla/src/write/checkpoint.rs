@@ -7,7 +7,7 @@
 //!
 //! See C2SP tlog-tiles and tlog-checkpoint.
 
-use crate::format::config::{LogConfig, terms::Terms};
+use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::keys::seal_state::SealState;
 use crate::write::commit::Durable;
 use bulla_crypto::group::Subjects;
@@ -44,10 +44,10 @@ pub(crate) struct Checkpointer {
     superseded: Vec<String>,
     directories: HashSet<String>,
     /// The seal chain after the last frame of the tree, and which `[log]` may follow, where the tree has grown.
-    ahead: Option<(SealChain, Terms)>,
+    ahead: Option<(SealChain, AllowedConfig)>,
     published: u64,
     /// Which `[log]` may follow what is published.
-    terms: Terms,
+    terms: AllowedConfig,
 }
 
 impl Checkpointer {
@@ -60,7 +60,7 @@ impl Checkpointer {
         subjects: Option<Arc<dyn Subjects>>,
         (tiles, bundle): (TileBuilder, Vec<u8>),
     ) -> Self {
-        let (published, terms) = (tiles.size(), Terms::of(config.digest));
+        let (published, terms) = (tiles.size(), AllowedConfig::of(config.digest));
         Checkpointer {
             log,
             keys,
@@ -85,7 +85,7 @@ impl Checkpointer {
     }
 
     /// Which `[log]` may follow what the published checkpoint covers.
-    pub(crate) fn terms(&self) -> Terms {
+    pub(crate) fn terms(&self) -> AllowedConfig {
         self.terms
     }
 

@@ -17,7 +17,7 @@
 //! **A new file's directory is synced after the file.** Syncing a file does not make its name durable, and nothing orders the
 //! two (Pillai et al., *All File Systems Are Not Created Equal*, OSDI 2014).
 
-use crate::format::config::terms::Terms;
+use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch;
 use crate::format::event::Event;
 use crate::format::frame::{self, HEAD};
@@ -58,7 +58,7 @@ pub(crate) struct Durable {
     /// The seal chain after the last of them.
     pub(crate) chain: SealChain,
     /// Which `[log]` may follow them.
-    pub(crate) terms: Terms,
+    pub(crate) terms: AllowedConfig,
 }
 
 impl Durable {
@@ -105,7 +105,7 @@ pub(crate) struct Committer {
     back_off: Arc<BackOff>,
     policy: Policy,
     chain: SealChain,
-    terms: Terms,
+    terms: AllowedConfig,
     segment: Option<Segment>,
     /// The first frame that no sync has covered yet.
     group: u64,
@@ -134,7 +134,7 @@ impl Committer {
         store: Arc<dyn Store>,
         (clock, back_off, meter): (Arc<dyn Clock>, Arc<BackOff>, Arc<Meter>),
         policy: Policy,
-        (chain, terms): (SealChain, Terms),
+        (chain, terms): (SealChain, AllowedConfig),
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
     ) -> Result<Self> {
@@ -283,7 +283,7 @@ impl Committer {
             assert_eq!(frame.commitment.frame, self.chain.next_frame(), "frames are committed in order");
             if epoch {
                 epoch::set_previous_seal(&mut frame, self.chain.previous());
-                self.terms = Terms::of(epoch::config(&frame));
+                self.terms = AllowedConfig::of(epoch::config(&frame));
             }
             if frame.commitment.kind == FrameKind::Event
                 && let Ok(event) = Event::decode(&frame.body)

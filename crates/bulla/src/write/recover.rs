@@ -18,7 +18,7 @@
 //! A name is durable once its directory is synced, and not before (`fsync(2)`, "Description"; T. S. Pillai and others,
 //! "All File Systems Are Not Created Equal", OSDI 2014).
 
-use crate::format::config::{LogConfig, terms::Terms};
+use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::files;
@@ -44,7 +44,7 @@ pub(crate) struct Recovered {
     pub(crate) next_entry: u64,
     pub(crate) chain: SealChain,
     /// Which `[log]` may follow.
-    pub(crate) terms: Terms,
+    pub(crate) terms: AllowedConfig,
     pub(crate) tiles: TileBuilder,
     pub(crate) bundle: Vec<u8>,
     /// Durable frames that no checkpoint covers yet.
@@ -96,7 +96,7 @@ struct Scan<'a> {
     tree: tree::Frontier,
     /// The tree's root where the seal state ends, once that is known.
     root: Option<Hash>,
-    terms: Terms,
+    terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
 }
@@ -309,7 +309,8 @@ impl Scan<'_> {
             }
         }
         if kind == FrameKind::Epoch && sealed && body_length <= MAX_EPOCH {
-            self.terms = EpochBody::decode(&body()?).map_or(self.terms, |body| Terms::of(body.config));
+            self.terms =
+                EpochBody::decode(&body()?).map_or(self.terms, |body| AllowedConfig::of(body.config));
         }
         self.next = frame + 1;
         self.next_entry = first_entry + entries;

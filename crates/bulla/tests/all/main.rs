@@ -1,4 +1,5 @@
 //! The engine's integration tests: one binary.
+#![allow(clippy::disallowed_methods, reason = "tests look at disks and clocks")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::cast_possible_truncation)]
 
 mod age_tool;

@@ -1,7 +1,7 @@
 //! Vaults in memory.
 
 use bulla::Result;
-use bulla::keys::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
 use bulla::vault::{Subject, SubjectKey};
 use bulla_proof::hash::sha256;
 use std::collections::{BTreeSet, HashMap};
@@ -68,7 +68,7 @@ impl GroupKeys for Register {
         Ok(self.known.lock().unwrap().numbers.get(subject).copied())
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         groups.iter().map(|subjects| self.secret(place, subjects)).collect()
     }
 
@@ -82,7 +82,7 @@ impl GroupKeys for Register {
 }
 
 impl Register {
-    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+    fn secret(&self, place: BlockContext<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let known = self.known.lock().unwrap();
         if subjects.iter().any(|number| known.gone.contains(number)) {
             return Ok(None);
@@ -125,7 +125,7 @@ impl GroupKeys for ByName {
         Ok(Some(Self::number_of(subject)))
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         groups.iter().map(|subjects| self.secret(place, subjects)).collect()
     }
 
@@ -139,7 +139,7 @@ impl GroupKeys for ByName {
 }
 
 impl ByName {
-    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+    fn secret(&self, place: BlockContext<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let keys = subjects.iter().map(|number| key(&number.to_string())).collect::<Vec<_>>();
         place.secret(subjects.iter().copied().zip(&keys)).map(Some)
     }

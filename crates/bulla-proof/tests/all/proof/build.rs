@@ -185,7 +185,7 @@ fn a_checkpoint_is_told_verbatim() {
 #[test]
 fn nodes_may_come_from_tiles() {
     let world = World::new(HashId::Sha256, &[1; 20]);
-    let node = |place: multiproof::Place| {
+    let node = |place: multiproof::NodePosition| {
         let first = usize::try_from(place.index << place.level).unwrap();
         crate::tree::recursive_root(&world.leaves[first..world.leaves.len().min(first + (1 << place.level))])
     };

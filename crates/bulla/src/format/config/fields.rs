@@ -72,7 +72,7 @@ impl Display for Rule {
 
 /// What a field holds, which decides about the rules that it can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
+enum FieldKind {
     Number,
     Name,
     Address,
@@ -80,46 +80,46 @@ enum Holds {
     Anything,
 }
 
-impl Holds {
+impl FieldKind {
     fn admits(self, rule: Rule) -> bool {
         match rule {
             Rule::Drop => true,
-            Rule::Pseudonymise => matches!(self, Holds::Name | Holds::Address | Holds::Url),
-            Rule::TruncateIp { .. } => self == Holds::Address,
-            Rule::StripQuery => self == Holds::Url,
-            Rule::Cap(_) => self == Holds::Anything,
+            Rule::Pseudonymise => matches!(self, FieldKind::Name | FieldKind::Address | FieldKind::Url),
+            Rule::TruncateIp { .. } => self == FieldKind::Address,
+            Rule::StripQuery => self == FieldKind::Url,
+            Rule::Cap(_) => self == FieldKind::Anything,
         }
     }
 
     /// What a person may choose from.
     fn choice(self) -> &'static str {
         match self {
-            Holds::Number => "`keep` or `drop`",
-            Holds::Name => "`keep`, `drop` or `pseudonymise`",
-            Holds::Address => {
+            FieldKind::Number => "`keep` or `drop`",
+            FieldKind::Name => "`keep`, `drop` or `pseudonymise`",
+            FieldKind::Address => {
                 "`keep`, `drop`, `pseudonymise`, or `truncate-ip:24/48`: \
                  IPv4 cut to /24, /16 or /8, and IPv6 to /64, /48 or /32"
             }
-            Holds::Url => "`keep`, `drop`, `pseudonymise` or `strip-query`",
-            Holds::Anything => "`keep`, `drop`, or `cap:256`: at most so many bytes, from 1 to 16777216",
+            FieldKind::Url => "`keep`, `drop`, `pseudonymise` or `strip-query`",
+            FieldKind::Anything => "`keep`, `drop`, or `cap:256`: at most so many bytes, from 1 to 16777216",
         }
     }
 }
 
 /// The fields that can have a rule, in the order in which they are shown.
-const RULED: [(Field, &str, Holds); FIELDS] = [
-    (Field::Location, "location", Holds::Url),
-    (Field::Controller, "controller", Holds::Name),
-    (Field::Processor, "processor", Holds::Name),
-    (Field::Purpose, "purpose", Holds::Name),
-    (Field::Actor, "actor", Holds::Name),
-    (Field::Client, "client", Holds::Address),
-    (Field::Stream, "stream", Holds::Name),
-    (Field::Status, "status", Holds::Number),
-    (Field::Duration, "duration", Holds::Number),
-    (Field::Size, "size", Holds::Number),
-    (Field::Flags, "flags", Holds::Number),
-    (Field::Payload, "payload", Holds::Anything),
+const RULED: [(Field, &str, FieldKind); FIELDS] = [
+    (Field::Location, "location", FieldKind::Url),
+    (Field::Controller, "controller", FieldKind::Name),
+    (Field::Processor, "processor", FieldKind::Name),
+    (Field::Purpose, "purpose", FieldKind::Name),
+    (Field::Actor, "actor", FieldKind::Name),
+    (Field::Client, "client", FieldKind::Address),
+    (Field::Stream, "stream", FieldKind::Name),
+    (Field::Status, "status", FieldKind::Number),
+    (Field::Duration, "duration", FieldKind::Number),
+    (Field::Size, "size", FieldKind::Number),
+    (Field::Flags, "flags", FieldKind::Number),
+    (Field::Payload, "payload", FieldKind::Anything),
 ];
 
 /// The fields that are always kept, and why.
@@ -225,7 +225,7 @@ impl FieldRules {
 pub(crate) const HEADER: &str = "[log.fields]";
 
 /// Where a field stands and what it holds; none where it is always kept.
-fn find(field: &str) -> Result<Option<(Field, &'static str, Holds)>> {
+fn find(field: &str) -> Result<Option<(Field, &'static str, FieldKind)>> {
     let found = RULED.into_iter().find(|(_, name, _)| *name == field);
     if found.is_some() || KEPT.iter().any(|(name, _)| *name == field) {
         return Ok(found);

@@ -1,7 +1,7 @@
 //! Epochs: their frames, the copies of those at the beginnings of segments, and their keys.
 
 use super::{Epoch, Last, Scan};
-use crate::format::config::terms::Terms;
+use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
 use crate::format::frame::{self, Head};
@@ -156,7 +156,7 @@ impl Scan<'_> {
             self.add(Finding { detail: detail.to_owned(), ..place.clone() });
         }
         let since = self.terms.take().filter(|(terms, _)| terms.current == digest).map(|(_, since)| since);
-        self.terms = Some((Terms::of(digest), since.unwrap_or(place)));
+        self.terms = Some((AllowedConfig::of(digest), since.unwrap_or(place)));
     }
 
     /// Takes in what an event allows.

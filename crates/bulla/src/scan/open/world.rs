@@ -13,7 +13,7 @@ use bulla_columns::Compression;
 use bulla_columns::account::Account;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
-use bulla_crypto::group::{GroupKeys, GroupSecret, Place, Subjects};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
@@ -69,7 +69,7 @@ impl GroupKeys for Register {
         Ok(self.names.lock().unwrap().iter().position(|name| name == subject).map(|number| number as u64))
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         groups.iter().map(|subjects| self.secret(place, subjects)).collect()
     }
 
@@ -83,7 +83,7 @@ impl GroupKeys for Register {
 }
 
 impl Register {
-    fn secret(&self, place: Place<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
+    fn secret(&self, place: BlockContext<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let names = self.names.lock().unwrap();
         let names = subjects.iter().map(|&number| names[number as usize].clone()).collect::<Vec<_>>();
         if names.iter().any(|name| self.erased.contains(name)) {
@@ -151,7 +151,7 @@ impl World {
         compression: Compression,
     ) -> Sealed {
         let views = rows.iter().map(Vec::as_slice).collect::<Vec<_>>();
-        let place = Place { log: LOG, epoch_random: keys.random(), frame: 9 };
+        let place = BlockContext { log: LOG, epoch_random: keys.random(), frame: 9 };
         let grouping = group(&views, place, register).unwrap();
         let identity = LogIdentity { log: LOG, hash: HashId::Sha256 };
         let numbers = FrameNumbers { frame: 9, first_entry: 100, epoch: 5 };

@@ -1,7 +1,7 @@
 //! Which entries of a block form which personal group: one for each set of data subjects.
 
 use crate::format::groups::{Grouping, SubjectSet};
-use bulla_crypto::group::{Place, Subjects};
+use bulla_crypto::group::{BlockContext, Subjects};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_store::{Error, Result};
 use bulla_vault::Subject;
@@ -16,7 +16,7 @@ type Set = SmallVec<[u32; 2]>;
 ///
 /// # Errors
 /// Where bytes are no row, and as [`Subjects::resolve`].
-pub(crate) fn group(rows: &[&[u8]], place: Place<'_>, subjects: &dyn Subjects) -> Result<Grouping> {
+pub(crate) fn group(rows: &[&[u8]], place: BlockContext<'_>, subjects: &dyn Subjects) -> Result<Grouping> {
     if !rows.iter().any(|row| has_subjects(row)) {
         return Ok(Grouping::NONE);
     }
@@ -51,7 +51,7 @@ fn has_subjects(row: &[u8]) -> bool {
     RawRow::presence_of(row) & Field::Subject.bit() != 0
 }
 
-fn secret(place: Place<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
+fn secret(place: BlockContext<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
     let of_set = || set.iter().map(|&place| &known[place as usize]);
     let numbers = of_set().map(|subject| subject.number).collect::<Vec<_>>();
     if !numbers.is_sorted_by(|one, next| one < next) {

@@ -1,8 +1,12 @@
 //! How far the log has come, and what receipts wait for.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "whoever waits for durability waits by the operating system's clock"
+)]
 
 use super::locks::{Rank, RankedMutex};
 use super::sequencer::AssignedFrame;
-use crate::format::config::terms::Terms;
+use crate::format::config::allowed::AllowedConfig;
 use crate::write::stage::queue::StagedPosition;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
@@ -24,7 +28,7 @@ struct State {
     committed: u64,
     published: u64,
     /// Which `[log]` may follow what the published checkpoint covers.
-    terms: Terms,
+    terms: AllowedConfig,
     /// First and last position of slices whose entries were lost to a failure inside.
     lost: Vec<(StagedPosition, StagedPosition)>,
     failure: Option<(ErrorKind, String)>,
@@ -40,7 +44,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Of a log whose published checkpoint covers so many frames, which this `[log]` may follow.
-    pub(super) fn new(published: u64, terms: Terms) -> Self {
+    pub(super) fn new(published: u64, terms: AllowedConfig) -> Self {
         let state = State {
             durable: 0,
             checkpointed: 0,
@@ -72,7 +76,7 @@ impl Progress {
     }
 
     /// A checkpoint over so many frames is published. It covers the slices up to `position`, and this `[log]` may follow.
-    pub(super) fn checkpointed(&self, position: StagedPosition, frames: u64, terms: Terms) {
+    pub(super) fn checkpointed(&self, position: StagedPosition, frames: u64, terms: AllowedConfig) {
         self.change(|state| {
             state.checkpointed = state.checkpointed.max(position);
             state.published = state.published.max(frames);

@@ -18,7 +18,7 @@ use crate::write::stage::block_size::BlockOutcome;
 use crate::write::stage::queue::{Batch, Work};
 use crate::write::telemetry::{count, timed};
 use bulla_columns::account::Account;
-use bulla_crypto::group::Place;
+use bulla_crypto::group::BlockContext;
 use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result};
@@ -105,7 +105,7 @@ impl Engine {
                 return Ok((rows, Grouping::NONE));
             };
             let (log, frame) = (self.identity.log, assignment.numbers.frame);
-            let place = Place { log, epoch_random: assignment.keys.random(), frame };
+            let place = BlockContext { log, epoch_random: assignment.keys.random(), frame };
             let grouping = self.back_off.retry(is_passing, || grouping::group(&rows, place, &**subjects))?;
             Ok((rows, grouping))
         })

@@ -8,7 +8,7 @@ use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_vault::{Access, ReplicaPlace, ReplicaState, Vault};
+use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl SubjectKeys {
         if !config.erasure {
             return Ok(None);
         }
-        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaPlace::new(path));
+        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaLocation::new(path));
         let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
         let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
@@ -80,6 +80,7 @@ impl SubjectKeys {
 }
 
 /// Refuses a replica inside the log's directory: whoever keeps the log must not get the keys with it.
+#[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
 fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
     let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));
     match log.directory().and_then(inside) {

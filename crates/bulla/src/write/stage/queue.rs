@@ -6,6 +6,7 @@
 //! - at most half of the buffers belong to producers, so that a waiting producer always gets one in the end;
 //! - references to buffers are dropped under the mutex only, so exactly one holder finds itself the last and
 //!   returns the buffer to the pool.
+#![expect(clippy::disallowed_methods, reason = "producers wait for space by the operating system's clock")]
 
 use super::block_size::{BlockOutcome, BlockSizeController};
 use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};

@@ -1,7 +1,7 @@
 //! The secrets of groups.
 
 use super::{Place, append, plain};
-use bulla::keys::group::{GroupKeys, Place as Block};
+use bulla::keys::group::{BlockContext, GroupKeys};
 use bulla::vault::{Access, Settings, Vault};
 use bulla::{ErrorKind, Init, Query};
 use bulla_proof::LogId;
@@ -28,13 +28,13 @@ fn they_are_those_of_the_vault() {
     let groups = (0..9000).map(|at| vec![at % 60, 60 + at % 3]).chain((0..50).map(|at| vec![at]));
     let groups = groups.collect::<Vec<Vec<u64>>>();
     let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();
-    let block = Block { log: client.status().log, epoch_random: &[5; 32], frame: 7 };
+    let block = BlockContext { log: client.status().log, epoch_random: &[5; 32], frame: 7 };
     let (asked, known) = (client.secrets(block, &groups).unwrap(), vault.secrets(block, &groups).unwrap());
     assert!(asked == known);
     assert!(asked.iter().any(Option::is_none) && asked.iter().any(Option::is_some));
-    assert!(client.secrets(Block { frame: 8, ..block }, &groups).unwrap() != known);
+    assert!(client.secrets(BlockContext { frame: 8, ..block }, &groups).unwrap() != known);
 
-    let error = client.secrets(Block { log: LogId([1; 16]), ..block }, &groups[..1]).unwrap_err();
+    let error = client.secrets(BlockContext { log: LogId([1; 16]), ..block }, &groups[..1]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert_eq!(
         client.secrets(block, &[&[]]).unwrap_err().kind(),

@@ -5,7 +5,7 @@ use super::image::Image;
 use super::layout::{BLOCK, EPOCH, Frame, HEAD, Layout, SEAL};
 use crate::register::ByName;
 use bulla::environment::{AesGcm, Cipher};
-use bulla::keys::group::{GroupKeys, Place};
+use bulla::keys::group::{BlockContext, GroupKeys};
 use bulla::{Entry, Producer};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::sha256;
@@ -101,7 +101,7 @@ fn tables() -> Vec<u8> {
 }
 
 /// The plaintext of a block, by `docs/format.md`, "Epochs" and "Bodies".
-fn decrypted<'a>(image: &'a Image, layout: &Layout, block: &Frame) -> (Vec<u8>, Place<'a>) {
+fn decrypted<'a>(image: &'a Image, layout: &Layout, block: &Frame) -> (Vec<u8>, BlockContext<'a>) {
     let frame = |frame: &Frame| &image.get(&format!("segments/{}", frame.segment))[frame.offset..frame.end()];
     let epoch = layout.frame(block.epoch);
     assert_eq!(epoch.kind, EPOCH);
@@ -117,7 +117,7 @@ fn decrypted<'a>(image: &'a Image, layout: &Layout, block: &Frame) -> (Vec<u8>, 
     let block_bytes = frame(block);
     let mut text = block_bytes[HEAD..block_bytes.len() - SEAL].to_vec();
     AesGcm.open(&body_key, block.number, &block_bytes[24..24 + 120], &mut text).unwrap();
-    (text, Place { log: LogId(*log), epoch_random, frame: block.number })
+    (text, BlockContext { log: LogId(*log), epoch_random, frame: block.number })
 }
 
 /// What a block keeps of a group.

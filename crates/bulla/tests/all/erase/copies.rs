@@ -3,7 +3,7 @@
 use super::world::{World, copy};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bulla::keys::group::{GroupKeys, GroupSecret, Place};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla::proof::{DisclosedGroup, Proof};
 use bulla::vault::{Access, SubjectKey};
 use bulla::{Log, Options, Query};
@@ -28,7 +28,7 @@ impl GroupKeys for Asked {
         Ok(None)
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> bulla::Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> bulla::Result<Vec<Option<GroupSecret>>> {
         *self.0.lock().unwrap() = Some(*place.epoch_random);
         Ok(vec![None; groups.len()])
     }
@@ -59,7 +59,7 @@ impl Target {
 
     /// Whether these 32 bytes are the subject's key, or the group's secret.
     fn opens_with(&self, candidate: [u8; 32]) -> bool {
-        let place = Place { log: self.log, epoch_random: &self.epoch_random, frame: self.frame };
+        let place = BlockContext { log: self.log, epoch_random: &self.epoch_random, frame: self.frame };
         let key = SubjectKey::from(candidate);
         let derived = place.secret([(self.group.subjects[0], &key)].into_iter()).unwrap();
         [derived, GroupSecret::new(candidate)]

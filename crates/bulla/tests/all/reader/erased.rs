@@ -5,7 +5,7 @@ use crate::damage::image::Image;
 use crate::damage::world::Mask;
 use crate::register::Register;
 use bulla::event::Event;
-use bulla::keys::group::{GroupKeys, GroupSecret, Place, SharedOnly};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, SharedOnly};
 use bulla::store::Store;
 use bulla::{
     Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step, Verify,
@@ -133,7 +133,7 @@ impl GroupKeys for Meanwhile {
         self.register.number(subject)
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let log = self.log.lock().unwrap();
         if !self.done.swap(true, Ordering::Relaxed) {
             record(&log, &[self.register.lose("user_1")]);

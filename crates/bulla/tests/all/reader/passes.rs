@@ -5,7 +5,7 @@ use super::world::{Row, World, entry_number};
 use crate::damage::world::Mask;
 use crate::register::Register;
 use bulla::keys::epoch::EpochSecret;
-use bulla::keys::group::{GroupKeys, GroupSecret, Place};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla::keys::recipients::Identity;
 use bulla::store::{Item, Store, StoreFile};
 use bulla::{ErrorKind, Export, Log, Query, Reader, Result, Verify};
@@ -221,7 +221,7 @@ impl GroupKeys for Fading {
         self.register.number(subject)
     }
 
-    fn secrets(&self, place: Place<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let take = |left: usize| left.checked_sub(1);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => self.register.secrets(place, groups),
@@ -295,7 +295,7 @@ impl GroupKeys for Fearful {
         Ok(Some(0))
     }
 
-    fn secrets(&self, _: Place<'_>, _: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+    fn secrets(&self, _: BlockContext<'_>, _: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         assert_eq!(thread::current().id(), self.0, "keys gave up");
         Ok(Vec::new())
     }

@@ -2,7 +2,7 @@
 
 use super::{LOG, assert_sound, create, open, settings};
 use bulla::ErrorKind;
-use bulla::vault::{Access, ReplicaPlace, Settings, Vault};
+use bulla::vault::{Access, ReplicaLocation, Settings, Vault};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ fn child() {
 }
 
 fn open_with_replica(directory: &Path) -> Vault {
-    let replicas = vec![ReplicaPlace::new(&directory.join("replica"))];
+    let replicas = vec![ReplicaLocation::new(&directory.join("replica"))];
     Vault::open(directory, LOG, Access::Write, &Settings { replicas, ..settings() }).unwrap()
 }
 

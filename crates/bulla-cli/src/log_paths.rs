@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 /// The arguments that every subcommand has.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LogPaths {
     /// The log's directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     keys: Option<PathBuf>,
 }
 
-impl Place {
+impl LogPaths {
     pub(crate) fn directory(&self) -> PathBuf {
         // `.` and `..` have no name that `.keys` could be put behind.
         match self.directory.file_name() {

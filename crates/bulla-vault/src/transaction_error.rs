@@ -2,7 +2,7 @@
 
 use bulla_store::Error;
 
-pub(super) enum Stop {
+pub(super) enum TransactionError {
     /// The map has no room: once it has grown, the same work is done again.
     Full,
     /// The keys at hand are not those of the snapshot: with the right ones the same work is done again. Where there
@@ -11,17 +11,17 @@ pub(super) enum Stop {
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for TransactionError {
     fn from(error: Error) -> Self {
-        Stop::Failed(error)
+        TransactionError::Failed(error)
     }
 }
 
-impl From<heed::Error> for Stop {
+impl From<heed::Error> for TransactionError {
     fn from(error: heed::Error) -> Self {
         match error {
-            heed::Error::Mdb(heed::MdbError::MapFull) => Stop::Full,
-            error => Stop::Failed(of_heed("the vault", error)),
+            heed::Error::Mdb(heed::MdbError::MapFull) => TransactionError::Full,
+            error => TransactionError::Failed(of_heed("the vault", error)),
         }
     }
 }
@@ -38,12 +38,12 @@ pub(super) fn of_heed(what: &str, error: heed::Error) -> Error {
     }
 }
 
-impl Stop {
+impl TransactionError {
     /// What is left to say where nothing can be done again.
     pub(super) fn into_error(self, what: &str) -> Error {
         match self {
-            Stop::Full => Error::unavailable(format!("{what}: the map is full")),
-            Stop::Stale(error) | Stop::Failed(error) => error,
+            TransactionError::Full => Error::unavailable(format!("{what}: the map is full")),
+            TransactionError::Stale(error) | TransactionError::Failed(error) => error,
         }
     }
 }

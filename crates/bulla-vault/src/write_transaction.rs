@@ -6,11 +6,11 @@
 use heed::{PutFlags, RwTxn};
 use std::ops::{Bound, Deref};
 
-use super::stop::Stop;
-use super::tables::{Part, Tables};
+use super::tables::{TableName, Tables};
+use super::transaction_error::TransactionError;
 
 /// A transaction that writes.
-pub(super) struct Writing<'t> {
+pub(super) struct WriteTransaction<'t> {
     tables: &'t Tables,
     txn: RwTxn<'t>,
     journal: Option<Journal>,
@@ -24,10 +24,10 @@ pub(super) struct Journal {
 }
 
 enum Step {
-    Put(Part, Box<[u8]>, Box<[u8]>),
-    Delete(Part, Box<[u8]>),
+    Put(TableName, Box<[u8]>, Box<[u8]>),
+    Delete(TableName, Box<[u8]>),
     /// From the first key to before the second.
-    DeleteRange(Part, Box<[u8]>, Box<[u8]>),
+    DeleteRange(TableName, Box<[u8]>, Box<[u8]>),
 }
 
 /// The longest journal, in bytes. A transaction that wrote more (an erasure of thousands in a vault of millions) is not
@@ -36,9 +36,9 @@ const LONGEST: usize = if cfg!(test) { 2 << 20 } else { 64 << 20 };
 /// What a step takes besides its bytes.
 const STEP: usize = size_of::<Step>();
 
-impl<'t> Writing<'t> {
+impl<'t> WriteTransaction<'t> {
     pub(super) fn new(tables: &'t Tables, txn: RwTxn<'t>) -> Self {
-        Writing { tables, txn, journal: None }
+        WriteTransaction { tables, txn, journal: None }
     }
 
     /// Remembers from here on what is written.
@@ -51,8 +51,8 @@ impl<'t> Writing<'t> {
         self.journal.take().filter(|journal| journal.bytes <= LONGEST)
     }
 
-    pub(super) fn put(&mut self, part: Part, key: &[u8], value: &[u8]) -> Result<(), Stop> {
-        self.tables.part(part).put(&mut self.txn, key, value)?;
+    pub(super) fn put(&mut self, part: TableName, key: &[u8], value: &[u8]) -> Result<(), TransactionError> {
+        self.tables.named(part).put(&mut self.txn, key, value)?;
         self.note(key.len() + value.len(), || Step::Put(part, key.into(), value.into()));
         Ok(())
     }
@@ -61,27 +61,32 @@ impl<'t> Writing<'t> {
     ///
     /// # Errors
     /// `KeyExist` where it is not.
-    pub(super) fn append(&mut self, part: Part, key: &[u8], value: &[u8]) -> heed::Result<()> {
-        self.tables.part(part).put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)?;
+    pub(super) fn append(&mut self, part: TableName, key: &[u8], value: &[u8]) -> heed::Result<()> {
+        self.tables.named(part).put_with_flags(&mut self.txn, PutFlags::APPEND, key, value)?;
         self.note(key.len() + value.len(), || Step::Put(part, key.into(), value.into()));
         Ok(())
     }
 
-    pub(super) fn delete(&mut self, part: Part, key: &[u8]) -> Result<(), Stop> {
-        self.tables.part(part).delete(&mut self.txn, key)?;
+    pub(super) fn delete(&mut self, part: TableName, key: &[u8]) -> Result<(), TransactionError> {
+        self.tables.named(part).delete(&mut self.txn, key)?;
         self.note(key.len(), || Step::Delete(part, key.into()));
         Ok(())
     }
 
     /// Deletes the keys from `first` to before `end`.
-    pub(super) fn delete_range(&mut self, part: Part, first: &[u8], end: &[u8]) -> Result<(), Stop> {
+    pub(super) fn delete_range(
+        &mut self,
+        part: TableName,
+        first: &[u8],
+        end: &[u8],
+    ) -> Result<(), TransactionError> {
         let range = (Bound::Included(first), Bound::Excluded(end));
-        self.tables.part(part).delete_range(&mut self.txn, &range)?;
+        self.tables.named(part).delete_range(&mut self.txn, &range)?;
         self.note(first.len() + end.len(), || Step::DeleteRange(part, first.into(), end.into()));
         Ok(())
     }
 
-    pub(super) fn commit(self) -> Result<(), Stop> {
+    pub(super) fn commit(self) -> Result<(), TransactionError> {
         Ok(self.txn.commit()?)
     }
 
@@ -96,7 +101,7 @@ impl<'t> Writing<'t> {
 }
 
 /// For reading: writing by other means would not be remembered.
-impl<'t> Deref for Writing<'t> {
+impl<'t> Deref for WriteTransaction<'t> {
     type Target = RwTxn<'t>;
 
     fn deref(&self) -> &RwTxn<'t> {
@@ -106,7 +111,7 @@ impl<'t> Deref for Writing<'t> {
 
 impl Journal {
     /// Writes the same once more.
-    pub(super) fn write(&self, txn: &mut Writing<'_>) -> Result<(), Stop> {
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
         self.steps.iter().try_for_each(|step| match step {
             Step::Put(part, key, value) => txn.put(*part, key, value),
             Step::Delete(part, key) => txn.delete(*part, key),
