@@ -115,7 +115,7 @@ impl Store for FileSystem {
         sync_directory(&self.directory(path)?)
     }
 
-    /// The guard unlocks when dropped, in this process alone: see [`Locked`].
+    /// The guard unlocks when dropped, in this process alone: see `Locked`.
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let path = self.file(path)?;
         let mut options = OpenOptions::new();

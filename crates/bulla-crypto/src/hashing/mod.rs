@@ -1,7 +1,7 @@
 //! Hashing in bulk: the units of a block and the tree over them.
 //!
 //! A block has thousands of messages, none of which waits for another. Where the processor has AVX-512, sixteen go side by side
-//! ([`parallel`]); elsewhere one after the other. The kernel ([`compress`]) is written once over what its [`lanes`] can, so that
+//! (`parallel`); elsewhere one after the other. The kernel (`compress`) is written once over what its `lanes` can, so that
 //! tests run it on every processor.
 
 #[cfg(target_arch = "x86_64")]
