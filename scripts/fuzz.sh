@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every fuzz target for so many seconds, from its corpus, with the nightly toolchain (libFuzzer, no cargo-fuzz needed).
-# The corpus is a plain test besides (tests/all/corpus.rs).
+# The corpus is a plain test besides (bulla_testkit::corpus).
 #   scripts/fuzz.sh SECONDS
 set -euo pipefail
 cd "$(dirname "$0")/.."
