@@ -117,7 +117,7 @@ fn grows() {
 
 fn grow(directory: &Path) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let test = "vault::tests::environment::grows";
+    let test = "tests::environment::grows";
     let ran = command.args(["--exact", test]).env(GROWN, directory).output().unwrap();
     let text = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success() && text.contains("1 passed"), "{text}");
