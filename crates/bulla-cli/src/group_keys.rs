@@ -7,7 +7,7 @@ use bulla::control::Client;
 use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::vault::{Access, Settings, Vault};
+use bulla::vault::{Settings, VaultReader};
 use bulla::{ErrorKind, Grant, MAX_GRANT, Result};
 use std::fs::File;
 use std::io::{self, Read};
@@ -45,7 +45,7 @@ pub(crate) fn group_keys(
         let grant = Grant::open(&file, identity, log.id).map_err(|error| error_in(path, error))?;
         return Ok(Some(Arc::new(grant)));
     }
-    if !Vault::is_in(&keys) {
+    if !VaultReader::is_in(&keys) {
         let message = format!(
             "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a grant \
              with --grant, or read what is not personal with --withhold-personal",
@@ -66,7 +66,7 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
 /// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
 pub(crate) fn vault(place: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
     let keys = place.keys();
-    if !log.erasure || !Vault::is_in(&keys) {
+    if !log.erasure || !VaultReader::is_in(&keys) {
         return Ok(None);
     }
     let keys = WhenNeeded { keys, log: log.clone(), source: Mutex::default() };
@@ -92,7 +92,7 @@ impl WhenNeeded {
         let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log.id);
         let found: Arc<dyn GroupKeys> = match writer {
             Some(writer) => Arc::new(writer),
-            None => Arc::new(Vault::open(&self.keys, self.log.id, Access::Read, &Settings::default())?),
+            None => Arc::new(VaultReader::open(&self.keys, self.log.id, &Settings::default())?),
         };
         Ok(source.insert(found).clone())
     }

@@ -7,7 +7,7 @@
 use bulla::keys::recipients::IdentityFile;
 use bulla::proof::Proof;
 use bulla::text::jsonl;
-use bulla::vault::{Access, Settings, Vault};
+use bulla::vault::{Settings, VaultReader};
 use bulla::{Query, Reader, default_keys, info};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
     let (id, key) = (info(directory)?.id, info(directory)?.vkey);
     // What is personal is under keys of its own, which can be destroyed.
-    let vault = Vault::open(&default_keys(directory), id, Access::Read, &Settings::default())?;
+    let vault = VaultReader::open(&default_keys(directory), id, &Settings::default())?;
     let reader = Reader::open(directory)?.key(key.clone()).identity(Arc::new(identity));
     let reader = reader.group_keys(Arc::new(vault));
 

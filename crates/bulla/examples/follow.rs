@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
 use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
+use bulla::vault::{Settings, VaultReader};
 use bulla::{Query, Reader, default_keys, info};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = Path::new("audit");
     let identity =
         IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
-    let vault =
-        Vault::open(&default_keys(directory), info(directory)?.id, Access::Read, &Settings::default())?;
+    let vault = VaultReader::open(&default_keys(directory), info(directory)?.id, &Settings::default())?;
     let reader = Reader::open(directory)?.identity(Arc::new(identity)).group_keys(Arc::new(vault));
     let mut follow = reader.follow(&Query::new().operation("read"))?;
     let mut last = Instant::now();

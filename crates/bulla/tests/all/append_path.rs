@@ -1,9 +1,10 @@
 //! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer. So too where
 //! the log has a rule for every field, and where data subjects have keys.
 
-use crate::workshop::{Workshop, alone, is_alone};
+use crate::workshop::Workshop;
 use bulla::{Entry, Options, Producer};
 use bulla_testkit::allocator::allocations;
+use bulla_testkit::{alone, is_alone};
 use std::process::Command;
 use std::time::Duration;
 

@@ -28,7 +28,6 @@ mod reader;
 mod register;
 mod second_reader;
 mod telemetry;
-mod vault;
 mod vectors;
 mod workshop;
 

@@ -1,12 +1,12 @@
 //! Who asks, and who must not.
 
 use super::{Place, append, plain};
-use crate::workshop::{alone, is_alone};
 use bulla::control::{Client, SOCKET};
 use bulla::environment::Environment;
 use bulla::store::Store;
 use bulla::{ErrorKind, Log, Options};
 use bulla_testkit::Memory;
+use bulla_testkit::{alone, is_alone};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
