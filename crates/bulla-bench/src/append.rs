@@ -7,7 +7,7 @@ use crate::measure::{self, Watch, figure};
 use crate::outcome::{Failure, Outcome};
 use crate::process;
 use bulla::keys::identities::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
+use bulla::vault::{Settings, VaultReader};
 use bulla::{Created, Export, Log, Telemetry, Verify, default_keys};
 use bulla_workload::Workload;
 use std::path::Path;
@@ -111,11 +111,11 @@ fn verify(directory: &Path, created: &Created, entries: u64) -> Result<Duration,
 }
 
 /// The keys of data subjects, of a log that has any.
-fn vault(directory: &Path, created: &Created) -> Result<Option<Arc<Vault>>, Failure> {
+fn vault(directory: &Path, created: &Created) -> Result<Option<Arc<VaultReader>>, Failure> {
     if created.erasure_key.is_none() {
         return Ok(None);
     }
-    let vault = Vault::open(&default_keys(directory), created.id, Access::Read, &Settings::default())?;
+    let vault = VaultReader::open(&default_keys(directory), created.id, &Settings::default())?;
     Ok(Some(Arc::new(vault)))
 }
 

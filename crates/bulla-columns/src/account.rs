@@ -1,4 +1,5 @@
-//! What sealing took: time by kind of work, and what dictionaries found. Told, and never decided by.
+//! What sealing took: time by kind of work, and how often dictionaries helped. It is for people to read; no choice of the
+//! encoder depends on it, so that a block's bytes do not depend on the machine.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ impl Task {
     pub const COUNT: usize = 4;
 }
 
-/// See the module. Without a clock it counts and does not time.
+/// What sealing took so far. Without a clock it counts, and its times stay zero.
 #[derive(Default)]
 pub struct Account {
     clock: Option<Steady>,
@@ -45,7 +46,7 @@ impl Account {
         Account { clock: Some(clock), ..Account::default() }
     }
 
-    /// Goes over to `work`, or to none; says what it was at.
+    /// From here on time is counted as `work`'s, or as nobody's. Returns whose it was until here, to go back to.
     pub fn turn_to(&mut self, work: Option<Task>) -> Option<Task> {
         if let Some(clock) = &self.clock {
             let now = clock();
@@ -57,7 +58,7 @@ impl Account {
         std::mem::replace(&mut self.at, work)
     }
 
-    /// What there is so far; counts from nothing again.
+    /// Takes what was counted so far, and counts from zero again.
     pub fn settle(&mut self) -> Account {
         let fresh = Account { clock: self.clock.clone(), ..Account::default() };
         std::mem::replace(self, fresh)

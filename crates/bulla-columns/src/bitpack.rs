@@ -58,7 +58,8 @@ pub(super) fn unpack(
     }
     let mask = u64::MAX >> (64 - width);
     let width = width as usize;
-    // Where eight bytes can be loaded, and hold a whole value at any of the eight bit offsets.
+    // Eight bytes hold a whole value of up to 57 bits, whichever bit of the first byte it begins at. One load reads it, as
+    // long as there are eight bytes from there on; the values for which there are not are read byte by byte.
     let fast =
         if width <= 57 { out.len().min((bytes.len().saturating_sub(7) * 8).div_ceil(width)) } else { 0 };
     let (head, tail) = out.split_at_mut(fast);

@@ -7,9 +7,10 @@
 //! | 2 | one zstd frame | varint length, then that many bytes |
 //! | 3 | one zstd frame with [`TABLES`], without its magic number | varint length, not above what it holds, then that many bytes |
 //!
-//! An empty string takes no bytes at all, not even a tag. Up to [`SMALL`] bytes go with the tables, up to [`SAMPLE`] to
-//! zstd. Of more a sample of that length, from the middle, decides: raw unless zstd saves 3 %; LZ4 in place of zstd up to
-//! level [`LZ4_LEVELS`] when at most 8 % larger.
+//! An empty string takes no bytes at all, not even a tag. A string of up to [`SMALL`] bytes is compressed with the tables, one
+//! of up to [`SAMPLE`] bytes with zstd. For a longer one a sample of that length from its middle is compressed first, and
+//! decides: it stays raw unless zstd saves 3 %, and up to level [`LZ4_LEVELS`] LZ4 is taken in place of zstd where it is at
+//! most 8 % larger.
 
 use super::Compression;
 use super::error::Fault;
@@ -26,13 +27,13 @@ pub(super) const ZSTD: u8 = 2;
 pub(super) const TABLED: u8 = 3;
 
 const SMALLEST: usize = 64;
-/// In blobs up to this length there is too little to learn from: tables that are there already do as well.
+/// A blob of up to this length is too short for zstd to fit entropy tables to it: fixed ones do as well, and take no space.
 const SMALL: usize = 1024;
 const SAMPLE: usize = 8 * 1024;
 const LZ4_LEVELS: i32 = 3;
 /// A zstd dictionary of entropy tables, and of eight zeros.
 const TABLES: &[u8] = include_bytes!("tables.zdict");
-/// How a zstd frame begins: what is tabled goes without.
+/// How every zstd frame begins. Frames with the tables are stored without it, since they are short and it would show.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 pub(super) struct BlobEncoder {
@@ -53,7 +54,8 @@ impl BlobEncoder {
     pub(super) fn new(compression: Compression) -> Self {
         let zstd = |dictionary| {
             let mut zstd = Compressor::with_dictionary(compression.level(), dictionary).ok()?;
-            // The seal authenticates, the lengths are ours, and there is one dictionary.
+            // The frame needs no checksum, since the block is authenticated; no length, since the column says it; and no
+            // dictionary id, since there is only one.
             for parameter in [
                 CParameter::ChecksumFlag(false),
                 CParameter::ContentSizeFlag(false),
@@ -100,7 +102,7 @@ impl BlobEncoder {
         self.account.turn_to(before);
     }
 
-    /// Appends a blob in which hardly anything comes twice: as it is, where time counts.
+    /// Appends a blob in which hardly anything occurs twice. Where speed counts, no codec is tried on it.
     pub(super) fn store(&mut self, blob: &[u8], out: &mut Vec<u8>) {
         if self.is_patient() {
             return self.encode(blob, out);
@@ -172,7 +174,8 @@ impl BlobEncoder {
 pub(super) struct BlobDecoder {
     zstd: Option<Decompressor<'static>>,
     tabled: Option<Decompressor<'static>>,
-    /// A frame with its magic number: no longer than what it holds, which has been paid for.
+    /// A frame that was stored without its magic number, with it. A frame that is longer than what it holds is refused, so that
+    /// this copy, too, is paid for from the content limit.
     frame: Vec<u8>,
 }
 

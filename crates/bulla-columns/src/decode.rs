@@ -23,7 +23,7 @@ pub struct Decoder {
     bitmap: Vec<u8>,
     strings: StringDecoder,
     groups: Groups,
-    /// What the rows of the block that was decoded last leave of its content limit, for its groups.
+    /// What is left of the content limit after the rows of the block that was decoded last: what its groups may take.
     left: usize,
 }
 
@@ -36,19 +36,19 @@ struct Columns {
     operations: Vec<u64>,
     /// By field: the integers, or the counts of a list.
     numbers: [Vec<u64>; FIELDS.len()],
-    /// By field: the strings, as packed places in the pool, as operations are.
+    /// By field: the strings, each as its [packed](Span::pack) place in the pool. So are the operations.
     strings: [Vec<u64>; FIELDS.len()],
     pool: Vec<u8>,
 }
 
 impl Decoder {
-    /// A decoder.
+    /// A decoder that holds no memory yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decodes a padded plaintext into `rows`, replacing what was there: of entries that are in a group, the row
-    /// without its personal fields.
+    /// Decodes a padded plaintext into `rows`, replacing what was there. The row of an entry that is in a group comes without
+    /// its personal fields.
     ///
     /// `entries` is how many rows there have to be, `content_limit` the most that their lengths, with
     /// [`ROW_OVERHEAD`] for each, may add up to: both as the frame's commitment says.
@@ -70,7 +70,7 @@ impl Decoder {
         self.columns.write(length, rows).map_err(|fault| fault.within("block"))
     }
 
-    /// What the rows of the block that was decoded last leave of its content limit: what its groups may take.
+    /// What is left of the content limit after the rows of the block that was decoded last: what its groups may take.
     pub fn left(&self) -> usize {
         self.left
     }
@@ -154,7 +154,8 @@ impl Decoder {
         input.padding(plaintext.len()).map_err(|fault| fault.within("block"))
     }
 
-    /// Reads a column: of the rows without a group where it is in `ungrouped`, otherwise of all.
+    /// Reads the column of a field. Where the field is among those in `ungrouped`, it is a column of the rows in no group,
+    /// otherwise of all rows.
     fn column(
         &mut self,
         index: usize,
@@ -163,7 +164,7 @@ impl Decoder {
         budget: &mut Budget,
     ) -> Result<(), Fault> {
         let present = self.presence(index, ungrouped, input)?;
-        // A value, a string's length and a list's count are each a byte of the row or more.
+        // A number, a string's length and a list's count each take at least one byte of the row.
         budget.take_values(present)?;
         let Decoder { columns, strings, .. } = self;
         let Columns { numbers, strings: spans, pool, .. } = columns;
@@ -189,7 +190,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads which rows have the field: how many do.
+    /// Reads which rows have the field, and returns how many do.
     fn presence(&mut self, index: usize, ungrouped: u16, input: &mut Input<'_>) -> Result<usize, Fault> {
         let bit = FIELDS[index].0.bit();
         let Columns { presence, ungrouped: others, .. } = &mut self.columns;
@@ -219,7 +220,8 @@ impl Decoder {
     }
 }
 
-/// What is left of a limit once the exact length of rows is taken: a string in a dictionary was paid for once only.
+/// What is left of a limit after rows of exactly this length. While columns were read, a string in a dictionary was paid for only
+/// once, however many rows have it.
 fn pay(content: u64, limit: usize) -> Result<usize, Fault> {
     let content = usize::try_from(content).map_err(|_| Fault::TooLarge)?;
     limit.checked_sub(content).ok_or(Fault::TooLarge)
@@ -236,7 +238,7 @@ fn read_head(input: &mut Input<'_>, entries: usize, budget: &mut Budget) -> Resu
 }
 
 impl Columns {
-    /// Nothing of so many rows.
+    /// Makes ready for the columns of `entries` rows.
     fn clear(&mut self, entries: usize) {
         self.pool.clear();
         self.presence.clear();
@@ -248,7 +250,7 @@ impl Columns {
         self.strings.iter_mut().for_each(Vec::clear);
     }
 
-    /// Gives the rows without a group their presence bits of personal fields.
+    /// Adds the presence bits of personal fields, which were read for the rows in no group, to those rows among all.
     fn scatter(&mut self, groups: &Groups) {
         let mut ungrouped = self.ungrouped.iter();
         if !groups.is_empty() {
@@ -274,7 +276,8 @@ impl Columns {
         length
     }
 
-    /// Writes the rows, whose length is known: with time and operation, where there are such columns.
+    /// Writes the rows, which come to `length`. They begin with time and operation in a block, but not in a group, which has no
+    /// such columns.
     fn write(&mut self, length: u64, rows: &mut Rows) -> Result<(), Fault> {
         let length = usize::try_from(length).map_err(|_| Fault::TooLarge)?;
         self.pool.resize(self.pool.len() + STRIDE, 0);

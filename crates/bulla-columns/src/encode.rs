@@ -23,9 +23,10 @@ pub struct Encoder {
 /// The fields of the rows, each field's values together.
 #[derive(Default)]
 struct Columns<'a> {
-    /// Of every row, the fields that it has here.
+    /// Of every row, which of its fields are in these columns, as presence bits.
     presence: Vec<u16>,
-    /// The same of the rows that are in no group, where there are groups: their columns of personal fields.
+    /// The presence bits of the rows that are in no group, where there are groups: columns of personal fields have these rows
+    /// alone.
     ungrouped: Vec<u16>,
     times: Vec<u64>,
     operations: Vec<&'a [u8]>,
@@ -36,7 +37,7 @@ struct Columns<'a> {
 }
 
 impl Encoder {
-    /// An encoder that compresses that hard.
+    /// An encoder with this compression.
     pub fn new(compression: Compression) -> Self {
         Encoder {
             columns: Columns::default(),
@@ -47,7 +48,7 @@ impl Encoder {
         }
     }
 
-    /// What encoding took.
+    /// What encoding took so far.
     pub fn account(&mut self) -> &mut Account {
         &mut self.blobs.account
     }
@@ -55,15 +56,15 @@ impl Encoder {
     /// Appends the encoded block of `rows`, without groups and padding. Depends on the rows and the compression only.
     ///
     /// # Errors
-    /// Where bytes cannot be cut into fields, and so are no row; `out` is then as it was. That text is text and
-    /// fields are within their limits is not checked again: it is for the caller to have checked.
+    /// Where bytes cannot be cut into fields, and so are no row; `out` is then as it was. Whether text is UTF-8 and fields are
+    /// within their limits is not checked again; the caller has checked it.
     pub fn encode(&mut self, rows: &[&[u8]], out: &mut Vec<u8>) -> Result<(), EntryError> {
         self.encode_and_tell(rows, &Partition::NONE, out, |_, _| {}).map(|_| ())
     }
 
-    /// The same of rows of which some are in groups, up to where the groups follow ([`Encoder::end_groups`]); and
-    /// tells what the entries can be found by, of those in groups without their personal fields. Returns the earliest and the
-    /// latest time of the rows.
+    /// Appends the encoded block of rows of which some are in groups, up to where the groups follow, which
+    /// [`Encoder::end_groups`] appends. Calls `tell` with the values by which the block's entries can be found; those of personal
+    /// fields only of entries in no group. Returns the earliest and the latest time of the rows.
     pub fn encode_and_tell(
         &mut self,
         rows: &[&[u8]],
@@ -114,7 +115,8 @@ impl Encoder {
         result
     }
 
-    /// Tells values of what entries can be found by, as many as they are or fewer; `None` where some row has none.
+    /// Calls `tell` with each value by which entries can be found, at least once, and with `None` where some row has no such
+    /// value.
     fn write_block(
         &mut self,
         columns: &Columns<'_>,
@@ -135,7 +137,7 @@ impl Encoder {
         }
     }
 
-    /// One column, of the rows that `presence` is of.
+    /// Appends one column, of the rows that `presence` describes.
     fn write_field(
         &mut self,
         columns: &Columns<'_>,

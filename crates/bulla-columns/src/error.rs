@@ -20,7 +20,7 @@ pub enum Fault {
     Version,
     /// The number of entries is not the one that the frame's commitment declares.
     Entries,
-    /// The bytes end inside something.
+    /// The bytes end before what was begun is complete.
     Truncated,
     /// An integer is not in its shortest form.
     NotMinimal,

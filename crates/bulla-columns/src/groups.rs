@@ -33,7 +33,8 @@ const TAG: usize = 16;
 /// Which rows of a block are in which group.
 #[derive(Clone, Copy, Debug)]
 pub struct Partition<'a> {
-    /// Of each row its group, from 1 on in the order of their first rows; 0 where it is in none. Empty without groups.
+    /// The group of each row, or 0 where it is in none. Groups are numbered from 1 in the order of their first rows. Empty
+    /// without groups.
     pub member: &'a [u64],
     /// How many groups there are.
     pub groups: usize,
@@ -53,7 +54,7 @@ impl Partition<'_> {
         self.groups > 0 && self.member[row] > 0
     }
 
-    /// The fields whose columns are of rows without a group alone.
+    /// The fields of which there is a column of the rows in no group, and none of all rows.
     pub(super) fn personal(&self) -> u16 {
         if self.is_empty() { 0 } else { self.personal }
     }
@@ -68,7 +69,7 @@ impl Partition<'_> {
     }
 }
 
-/// The groups of one block: what can be said of them without a key. Used again, it keeps its memory.
+/// The groups of one block, as far as they can be read without a key. Used again, it keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     pub(super) personal: u16,
@@ -84,7 +85,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// No groups, of entries whose `personal` fields would be in them.
+    /// Forgets the groups of the last block, and begins those of one whose entries have the `personal` fields in their group.
     pub fn begin(&mut self, personal: u16) {
         self.clear();
         self.personal = personal;
@@ -99,7 +100,7 @@ impl Groups {
         ends.clear();
     }
 
-    /// Adds a group, of which `encrypt` appends the ciphertext.
+    /// Adds a group; `encrypt` appends its ciphertext.
     ///
     /// # Errors
     /// What `encrypt` fails with.
@@ -129,7 +130,7 @@ impl Groups {
         self.ends.is_empty()
     }
 
-    /// The fields that the groups' entries have in their groups.
+    /// The fields that entries in a group have in the group's ciphertext.
     pub fn personal(&self) -> u16 {
         self.personal
     }
@@ -192,7 +193,7 @@ impl Groups {
             }
             met = met.max(group);
         }
-        // Their ends are filled in once they are known.
+        // Says how many groups there are; `read_contents` fills in where each ends.
         self.ends.resize(count, (0, 0));
         if met == count as u64 { Ok(()) } else { Err(Fault::Groups) }
     }
@@ -229,7 +230,7 @@ impl Groups {
         let (mut subjects, mut ciphertext) = (0, 0);
         for (end, (&count, &length)) in self.ends.iter_mut().zip(self.counts.iter().zip(&self.lengths)) {
             let first = subjects;
-            // Both sums were taken above.
+            // `total` has shown that both sums fit.
             subjects += usize::try_from(count).map_err(|_| Fault::TooLarge)?;
             ciphertext += usize::try_from(length).map_err(|_| Fault::TooLarge)?;
             if !self.subjects[first..subjects].is_sorted_by(|one, next| one < next) {

@@ -42,14 +42,15 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The most bytes of a block's rows that are no strings' bytes. A writer's block is full at 16 MiB and a buffer, or is one
-/// row.
+/// The most bytes that a block's rows may have besides the bytes of strings. A writer's block is at most 16 MiB and a buffer, or
+/// a single row, so that no honest block comes near it.
 const MOST_VALUES: usize = 17 << 20;
 
 /// Bytes of content that may still come: each part of a row is paid for before memory is taken for it.
 pub(super) struct Budget {
     pub(super) left: usize,
-    /// Of those, the bytes that need not be of strings: a value takes far more memory than it may take of a row.
+    /// How many of those bytes may be other values than strings. There is a limit of their own because a value takes eight bytes
+    /// of memory, and as little as one byte of a row.
     values: usize,
 }
 
@@ -70,7 +71,8 @@ impl Budget {
         self.take(bytes)
     }
 
-    /// Counts values that strings are made of, at least two bytes of them for each: those pay for them when they are made.
+    /// Takes values that strings are made of from the limit of values. Each makes at least two bytes of a string, and the string
+    /// pays for those itself, once its length is known.
     pub(super) fn hold(&mut self, values: u64) -> Result<(), Fault> {
         let bytes = usize::try_from(values).ok().and_then(|values| values.checked_mul(2));
         let bytes = bytes.filter(|&bytes| bytes <= self.left).ok_or(Fault::TooLarge)?;

@@ -1,4 +1,4 @@
-//! Columns of integers by themselves, for what is no block and is stored as compactly.
+//! Columns of integers outside of blocks: the index stores its numbers as compactly as a block does.
 
 use super::Compression;
 use super::blob::{BlobDecoder, BlobEncoder};
@@ -67,7 +67,7 @@ impl<'a> IntegerReader<'a> {
         Ok(values)
     }
 
-    /// What is left has to be the padding.
+    /// Checks that nothing is left but the padding.
     pub fn finish(self) -> Result<(), Fault> {
         self.input.padding(self.length)
     }

@@ -28,7 +28,7 @@ impl Rows {
         self.ends.clear();
     }
 
-    /// Adds a row, which `write` appends; what that returns.
+    /// Adds the row that `write` appends, and returns what `write` does.
     pub fn push<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let value = write(&mut self.bytes);
         self.ends.push(self.bytes.len());

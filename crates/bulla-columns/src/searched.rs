@@ -1,8 +1,8 @@
-//! What entries are found by.
+//! The values by which a block's index finds entries.
 
 use bulla_proof::entry::Field;
 
-/// What entries are found by.
+/// A kind of value by which entries are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Searched {
@@ -21,7 +21,7 @@ pub enum Searched {
 }
 
 impl Searched {
-    /// What an optional field of an entry is found by.
+    /// The kind that an optional field's values are of, if entries are found by them.
     pub fn of(field: Field) -> Option<Self> {
         match field {
             Field::Processor => Some(Searched::Processor),

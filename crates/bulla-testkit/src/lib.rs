@@ -1,10 +1,12 @@
 //! What tests put in the place of a disk: [`Memory`], which keeps files in memory, and [`fault::Faults`], a simulated
 //! machine that loses at a crash what was not synced and fails on request.
 //!
-//! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory.
+//! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory,
+//! and [`alone`] runs a test in a process of its own.
 //! Nothing here is part of a released library.
 
 pub mod allocator;
+mod alone;
 mod content;
 pub mod corpus;
 pub mod fault;
@@ -14,5 +16,6 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use alone::{ALONE, alone, is_alone};
 pub use memory::Memory;
 pub use rng::Rng;

@@ -153,22 +153,6 @@ impl Vault {
         self.shared.change(|change| Follows(frames).write(change.txn))
     }
 
-    /// All steps at once, but the last.
-    ///
-    /// # Errors
-    /// As the steps.
-    pub fn erase(&self, subjects: &[&str]) -> Result<Option<Erased>> {
-        self.begin_erasure(subjects)?.map(|erasure| erasure.commit()?.destroy()).transpose()
-    }
-
-    /// The same by numbers.
-    ///
-    /// # Errors
-    /// As the steps.
-    pub fn erase_numbers(&self, numbers: &[u64]) -> Result<Option<Erased>> {
-        self.begin_erasure_of(numbers)?.map(|erasure| erasure.commit()?.destroy()).transpose()
-    }
-
     /// Says that the log has recorded that these numbers were erased: the vault forgets about it.
     ///
     /// # Errors

@@ -8,7 +8,11 @@
 //! - A replica is never ahead of the vault. While one is left out, because it failed, nobody is erased.
 //! - In the memory of a process a subject that is being erased is neither cached nor given out.
 //!
-//! One process writes, the one that holds the lock on the key directory; others may read meanwhile.
+//! One process writes, the one that holds the lock on the key directory; others may read meanwhile ([`VaultReader`]).
+//!
+//! This is a part of the engine, and by itself it promises nothing: that an erasure was ordered, that the log tells of it, and
+//! that no key is in use any more while it is destroyed, is for the engine to see to. It alone takes the steps below; the
+//! `bulla` crate passes on the reading side.
 //!
 //! ```
 //! # fn main() -> bulla_store::Result<()> {
@@ -45,6 +49,7 @@ mod keys;
 mod lmdb;
 mod open;
 mod pseudonym;
+mod reader;
 mod record;
 mod registry;
 mod replica;
@@ -64,6 +69,7 @@ pub use bulla_crypto::subject::{Subject, SubjectKey};
 pub use check::{Checked, Damage};
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::{MAX_REPLICAS, Settings};
+pub use reader::VaultReader;
 pub use record::MAX_ERASED;
 pub use replica::ReplicaLocation;
 pub use replicas::ReplicaState;

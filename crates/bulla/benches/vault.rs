@@ -6,8 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 
-use bulla::vault::{Access, Settings, Vault};
 use bulla_proof::commitment::LogId;
+use bulla_vault::{Access, Settings, Vault};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -36,7 +36,6 @@ pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
-pub use bulla_vault as vault;
 pub use erase::{Erasure, ErasureOrder, Hold, holds};
 pub use format::event::ExportRecord;
 pub use format::options::{Durability, Options, Profile, Setting, SettingSource, parse_plugin_timeout};
@@ -64,3 +63,11 @@ pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
 pub use write::recover::Recovery;
 pub use write::telemetry::{Queues, Stages, Telemetry, Waits};
+
+/// The vault of a log, for whoever reads the log. What writes to it and erases from it is [`Log`], which has every erasure
+/// ordered and recorded; no other way leads there from this crate.
+pub mod vault {
+    pub use bulla_vault::{
+        AgeRoot, ReplicaState, Root, RootFile, RootKey, Settings, Subject, SubjectKey, VaultReader,
+    };
+}

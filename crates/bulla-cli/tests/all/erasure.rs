@@ -4,8 +4,8 @@ use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{ErasureOrder, Log, Options};
+use bulla_vault::{Access, Settings, Vault};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
     let place = filled();
     let vault = vault(&place);
     let number = vault.find("s3").unwrap().unwrap().number;
-    let erased = vault.erase(&["s3"]).unwrap().unwrap();
+    let erased = vault.begin_erasure(&["s3"]).unwrap().unwrap().commit().unwrap().destroy().unwrap();
     let ran = place.run("export", &[]).exits(exit::REFUSED);
     assert!(ran.err.contains("try again in a moment") && ran.out.is_empty(), "{ran:?}");
 

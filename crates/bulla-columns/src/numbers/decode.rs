@@ -1,6 +1,6 @@
-//! Reads columns of integers. No more values are made, at any depth, than the column has, and of runs and
-//! dictionaries no more than half as many: all that nests in a column takes room for one more of it at most, and no
-//! room is made beyond what is asked for.
+//! Reads columns of integers within bounded memory. A nested column has at most as many values as the one around it; those that
+//! hold runs or distinct values have at most half as many. All nested columns together therefore take at most as much memory
+//! as the outermost one, and vectors are made for exactly the values that the caller has paid for.
 
 use super::super::bitpack::unpack;
 use super::super::blob::BlobDecoder;
@@ -13,11 +13,11 @@ use super::{BYTES, CHUNK, CONSTANT, DELTA, DEPTH, DICTIONARY, PACKED, RUNS, unzi
 pub(crate) struct NumberDecoder {
     spare: Vec<Vec<u64>>,
     planes: Vec<u8>,
-    /// The most bytes that the form of bytes may have of each value.
+    /// How many bytes of each value form 5 may have.
     widest: usize,
 }
 
-/// How wide what is [narrow](NumberDecoder::decode_narrow) may be, in bytes.
+/// The most bytes of a value that is [narrow](NumberDecoder::decode_narrow).
 const NARROW: usize = 4;
 
 impl NumberDecoder {
@@ -33,8 +33,8 @@ impl NumberDecoder {
         self.column(input, count, 0, blobs, out)
     }
 
-    /// The same of lengths and indexes of strings: there may be many more of them than there are rows, and they, and the
-    /// differences between them, are never as wide as other integers can be.
+    /// Reads a column of lengths or of indexes of strings, replacing `out`. There can be many more of these than rows; but they,
+    /// and the differences between them, take fewer bytes than other integers can, and a column that claims more is refused.
     pub(crate) fn decode_narrow(
         &mut self,
         input: &mut Input<'_>,
@@ -137,7 +137,8 @@ fn read_packed(input: &mut Input<'_>, count: usize, out: &mut Vec<u64>) -> Resul
     Ok(())
 }
 
-/// Makes `count` values of the values of runs, in place: a run begins at or behind the place of its value.
+/// Spreads the values of runs, which stand at the start of `out`, to `count` values in the same memory. It goes from the last run
+/// to the first: a run begins at or behind the place of its value, so no value is overwritten before it is read.
 fn spread_runs(lengths: &[u64], count: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
     let mut left = (count - lengths.len()) as u64;
     for &length in lengths {
@@ -149,7 +150,7 @@ fn spread_runs(lengths: &[u64], count: usize, out: &mut Vec<u64>) -> Result<(), 
     out.resize(count, 0);
     let mut end = count;
     for (run, &length) in lengths.iter().enumerate().rev() {
-        // Their sum is that of a vector.
+        // The lengths were checked above to add up to `count`, the length of a vector.
         let start = end - usize::try_from(length).map_err(|_| Fault::Range)? - 1;
         let value = out[run];
         out[start..end].fill(value);

@@ -20,7 +20,7 @@ pub(crate) struct NumberEncoder {
     planes: Vec<u8>,
 }
 
-/// What may be tried: nothing that nests below [`DEPTH`], and no dictionary of indexes.
+/// Which forms may be tried: none that nests columns below [`DEPTH`], and no dictionary for the indexes of a dictionary.
 #[derive(Clone, Copy)]
 struct Allowed {
     depth: u32,
@@ -33,7 +33,7 @@ impl NumberEncoder {
         self.column(values, Allowed { depth: 0, dictionary: true }, blobs, out);
     }
 
-    /// Appends a column of numbers of distinct values, each number below their count occurring.
+    /// Appends a column of indexes of distinct values, in which every index below their count occurs.
     pub(crate) fn encode_indexes(&mut self, indexes: &[u64], blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
         self.column(indexes, Allowed { depth: 0, dictionary: false }, blobs, out);
     }
@@ -81,8 +81,8 @@ impl NumberEncoder {
         self.spare.push(first);
     }
 
-    /// The cheapest form, but for the compressed one. Leaves the differences in `first` for a delta, the distinct
-    /// values and their indexes in `first` and `second` for a dictionary.
+    /// The cheapest form, without trying a compressor. For a delta it leaves the differences in `first`; for a dictionary the
+    /// distinct values in `first` and their indexes in `second`.
     fn choose(
         &mut self,
         values: &[u64],

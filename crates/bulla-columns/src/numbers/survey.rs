@@ -5,13 +5,13 @@ use super::CHUNK;
 use bulla_proof::varint;
 use smallvec::SmallVec;
 
-/// A divisor of every difference to the least value: a power of two times an odd number.
+/// A number that divides the difference of every value to the least one: a power of two times an odd number.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     shift: u32,
     odd: u64,
-    /// The inverse of `odd` modulo 2^64: what is a multiple of `odd` is divided by multiplying with it, and only
-    /// what is a multiple gives a product of at most 2^64 / `odd`.
+    /// The inverse of `odd` modulo 2^64. Multiplying by it divides a multiple of `odd`; the product is at most 2^64 / `odd` for
+    /// multiples alone, which tells them from other numbers.
     inverse: u64,
 }
 
@@ -106,7 +106,7 @@ impl Survey {
         16 + packed_length(distinct, self.width()) + packed_length(count, index) + count / 256
     }
 
-    /// About how long the best form is that needs no closer look.
+    /// About how long the best of the forms is whose length is known without trying them.
     pub(super) fn cost(&self, count: usize) -> usize {
         if self.least == self.most {
             1 + varint::length(self.least)
@@ -118,7 +118,7 @@ impl Survey {
 
 /// The least and the most of some values.
 fn bounds(values: &[u64]) -> (u64, u64) {
-    // In lanes, so that no comparison waits for the one before.
+    // In several lanes, so that no comparison waits for the result of the one before it.
     const LANES: usize = 4;
     let (quads, rest) = values.as_chunks::<LANES>();
     let (mut least, mut most) = ([u64::MAX; LANES], [0; LANES]);
@@ -144,8 +144,8 @@ pub(super) fn delta_looks_smaller(values: &[u64], least: u64) -> bool {
     delta * 10 < plain * 9
 }
 
-/// Whether a general compressor would do better than `bits` a value, on a sample of the values, each of `width`
-/// bytes: the bytes are unevenly distributed, or foretold by those before them.
+/// Whether a general compressor would probably take fewer than `bits` for each value, which has `width` bytes. It is estimated
+/// on a sample: a compressor gains where the bytes are unevenly distributed, or follow from those before them.
 pub(super) fn compresses(values: impl Iterator<Item = u64>, width: usize, bits: u64) -> bool {
     let mut counts = [[0_u32; 256]; 8];
     let mut follows = [[0_u8; 256]; 8];
@@ -170,7 +170,7 @@ pub(super) fn compresses(values: impl Iterator<Item = u64>, width: usize, bits: 
         || u64::from(foretold) * 2 > u64::from(total) * width as u64
 }
 
-/// log2 in sixteenths, the same on every machine; at most 9 % of a bit too low.
+/// The binary logarithm in sixteenths, in integers so that it is the same on every machine. It is at most 9 % of a bit too low.
 pub(crate) fn log2_sixteenths(value: u32) -> u64 {
     if value < 2 {
         return 0;

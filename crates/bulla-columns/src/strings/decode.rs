@@ -1,5 +1,5 @@
-//! Reads columns of strings into a pool of bytes. Every byte is paid for from the content budget first; a
-//! dictionary's strings once, since each of them occurs.
+//! Reads columns of strings into a pool of bytes. Every byte is paid for from the content budget before memory is taken for it.
+//! A dictionary's strings are paid for once, which they are worth, since each of them occurs.
 
 use super::super::bitpack::packed_length;
 use super::super::blob::BlobDecoder;
@@ -24,17 +24,17 @@ pub(crate) struct StringDecoder {
     templates: TemplateDecoder,
 }
 
-/// How many bytes a short word is copied as.
+/// How many bytes are copied for a short word, however short it is: a copy of a fixed length is quicker.
 const STRIDE: usize = 8;
 
-/// How a word begins, all of it if it is short.
+/// The first bytes of a word; all of it, if it is short.
 #[derive(Clone, Copy, Default)]
 struct Head {
     bytes: [u8; STRIDE],
     length: u32,
 }
 
-/// By number; those of no word are empty.
+/// The heads of all words by number. A number that no word has, has an empty one.
 type Heads = [Head; MOST_WORDS];
 
 /// The parts of a column of words.
@@ -49,8 +49,8 @@ struct WordDecoder {
 }
 
 impl StringDecoder {
-    /// Reads a column of `count` strings: their bytes go to the end of `pool`, where they lie,
-    /// [packed](Span::pack), replaces `spans`.
+    /// Reads a column of `count` strings. Their bytes are appended to `pool`; where each lies there, [packed](Span::pack),
+    /// replaces `spans`.
     pub(crate) fn decode(
         &mut self,
         input: &mut Input<'_>,
@@ -133,8 +133,8 @@ impl StringDecoder {
         place(spans, begin, text)
     }
 
-    /// Texts of few words. The budget pays for the texts; the words, their numbers and the tails by themselves are no
-    /// longer than those.
+    /// Reads texts of few words. The budget pays for the texts; the words, their numbers and the tails are each no
+    /// longer than the texts are.
     fn words(
         &mut self,
         input: &mut Input<'_>,
@@ -151,7 +151,7 @@ impl StringDecoder {
         let mut occurs = [false; MOST_WORDS];
         let mut numbers = &words.indexes[..];
         for (slot, &tail) in spans.iter_mut().zip(&words.tail_lengths) {
-            // They are counts yet; their sum is the number of indexes.
+            // The slots still hold how many words each text has; those add up to the number of indexes.
             let (own, rest) = numbers.split_at(usize::try_from(*slot).map_err(|_| Fault::TooLarge)?);
             numbers = rest;
             let mut length = tail;
@@ -164,7 +164,7 @@ impl StringDecoder {
             }
             *slot = length;
         }
-        // What does not occur nobody pays for.
+        // A word that no text has would not have been paid for.
         if occurs[..distinct].contains(&false) || occurs[distinct..].contains(&true) {
             return Err(Fault::Range);
         }
@@ -175,7 +175,7 @@ impl StringDecoder {
         place(spans, begin, text)
     }
 
-    /// Reads the parts of texts: how many words each has, into `counts`.
+    /// Reads the parts that texts are made of; how many words each text has replaces `counts`.
     fn read_words(
         &mut self,
         input: &mut Input<'_>,
@@ -227,14 +227,14 @@ impl WordDecoder {
         heads
     }
 
-    /// Writes texts of these lengths, for which there is just the room from `end` on.
+    /// Writes texts of these lengths to `pool`, which has exactly the room for them from `end` on.
     fn write(&self, heads: &Heads, lengths: &[u64], mut end: usize, pool: &mut Vec<u8>) {
         let length = pool.len();
-        // A head is copied whole, and what is too much overwritten by what follows.
+        // A head is copied whole; what is beyond the word's end is overwritten by what follows, or cut off at the end.
         pool.resize(length + STRIDE, 0);
         let (mut numbers, mut tails) = (self.indexes.iter(), &self.tails[..]);
         for (&length, &tail) in lengths.iter().zip(&self.tail_lengths) {
-            // No word is empty.
+            // This ends, because no word is empty.
             let words_end = end + usize::try_from(length - tail).unwrap_or(0);
             while end < words_end {
                 let Some(&index) = numbers.next() else { break };

@@ -12,9 +12,9 @@ use bulla_proof::varint;
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
-/// So few strings are compared with each other, not hashed.
+/// Up to so many distinct strings are found by comparing, and not by their hashes.
 const FEW: usize = 8;
-/// When so many strings are all different, and longer than this, no dictionary is made of them.
+/// When the first so many strings are all different, and longer than this, no dictionary is tried.
 const HOPELESS: usize = 64;
 const LONG: usize = 256;
 
@@ -80,7 +80,8 @@ impl StringEncoder {
         }
     }
 
-    /// Tells the strings of the column that was encoded last: each once, where that is known, else all.
+    /// Calls `tell` with the strings of the column that was encoded last: with each distinct one once where they are known, and
+    /// otherwise with all of them.
     pub(crate) fn tell(&self, strings: &[&[u8]], mut tell: impl FnMut(&[u8])) {
         match self.met {
             Met::One => strings.iter().take(1).for_each(|string| tell(string)),
@@ -147,7 +148,7 @@ impl StringEncoder {
             }
             self.indexes.push(index as u64);
             let met = place + 1;
-            // Long strings cost much to look at, and a dictionary of them is worth little.
+            // Long strings take long to hash: where the first ones are all new, the others are not looked at.
             let all_new = met == HOPELESS && self.firsts.len() == met && long;
             if all_new || is_hopeless(met, self.firsts.len()) {
                 return false;
@@ -167,13 +168,13 @@ impl StringEncoder {
         }
         let mut hasher = HASH.build_hasher();
         hasher.write(string);
-        // The table wants its high bits as good as its low ones.
+        // The table takes a slot from the high bits and compares the low half, so all of them have to be well mixed.
         let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.table.number(hash, |index| strings[firsts[index]] == string)
     }
 
-    /// Whether the distinct strings and the indexes are well below all strings, before compression. Repeats cost a
-    /// compressor little too, so what is left must be worth it.
+    /// Whether the distinct strings and their indexes take much less than all strings do, before compression. A little less is
+    /// not enough, since a compressor gains from strings that repeat, too.
     fn dictionary_is_smaller(&self, strings: &[&[u8]]) -> bool {
         let all: usize = strings.iter().map(|string| string.len() + 1).sum();
         let distinct: usize = self.firsts.iter().map(|&index| strings[index].len() + 1).sum();

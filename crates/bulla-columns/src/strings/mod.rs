@@ -37,5 +37,5 @@ pub(super) const PLAIN: u8 = 2;
 pub(super) const WORDS: u8 = 3;
 pub(super) const TEMPLATES: u8 = 4;
 
-/// In place of a width: the numbers of words are a blob of a byte each.
+/// Stands where a width would, and says that the numbers of words are a blob with a byte for each.
 const BYTES: u8 = 9;

@@ -1,4 +1,4 @@
-//! Numbers of words, packed: as a chunk of integers is, eight at a time.
+//! Packs the numbers of words as [`bitpack`](super::super::bitpack) packs integers, eight numbers at a time.
 
 /// Appends numbers of `width` bits each, of which eight take `width` bytes.
 pub(super) fn pack(indexes: &[u8], width: u32, out: &mut Vec<u8>) {
@@ -15,7 +15,8 @@ pub(super) fn pack(indexes: &[u8], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Halves the space between numbers three times: of eight in bytes, to pairs, to quads, to all side by side.
+/// Eight numbers stand in the eight bytes of a word, with gaps between them. Three steps close the gaps: first within pairs, then
+/// within quads, then between the two quads.
 fn pack_in<const WIDTH: usize>(indexes: &[u8], out: &mut Vec<u8>) {
     let closer = |word: u64, lower: u64, gap: usize| word & lower | (word & !lower) >> gap;
     let side_by_side = |word: u64| {
@@ -26,7 +27,7 @@ fn pack_in<const WIDTH: usize>(indexes: &[u8], out: &mut Vec<u8>) {
     let (eights, rest) = indexes.as_chunks::<8>();
     let start = out.len();
     let length = (indexes.len() * WIDTH).div_ceil(8);
-    // Each word is written whole, and what is too much of it overwritten by the next.
+    // Eight bytes are written each time, of which `WIDTH` count; the others are overwritten by the next, or cut off.
     out.resize(start + length + 8, 0);
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
@@ -36,7 +37,7 @@ fn pack_in<const WIDTH: usize>(indexes: &[u8], out: &mut Vec<u8>) {
     out.truncate(start + length);
 }
 
-/// Reads what [`pack`] wrote. None where there are other bytes than it would write.
+/// Reads what [`pack`] wrote; `None` where it would not have written these bytes.
 pub(super) fn unpack(packed: &[u8], width: u32, indexes: &mut [u8]) -> Option<()> {
     match width {
         0 => {
@@ -54,7 +55,7 @@ pub(super) fn unpack(packed: &[u8], width: u32, indexes: &mut [u8]) -> Option<()
     }
 }
 
-/// Doubles the space between numbers three times, where [`pack_in`] halved it.
+/// Opens the gaps again that [`pack_in`] closed, in the opposite order.
 fn unpack_in<const WIDTH: usize>(packed: &[u8], indexes: &mut [u8]) -> Option<()> {
     let apart = |word: u64, lower: u64, gap: usize| word & lower | (word & !lower) << gap;
     let low = |bits: usize| u64::MAX >> (64 - bits);
@@ -77,7 +78,7 @@ fn unpack_in<const WIDTH: usize>(packed: &[u8], indexes: &mut [u8]) -> Option<()
     (word >> (rest.len() * WIDTH) == 0).then_some(())
 }
 
-/// Up to eight bytes, and zeros.
+/// Up to eight bytes as an integer, filled up with zeros.
 #[inline]
 fn filled_up(bytes: &[u8]) -> u64 {
     let mut eight = [0; 8];

@@ -1,4 +1,4 @@
-//! Plain strings: what form 2 is, and what others have inside.
+//! Writes plain strings: the body of form 2, which other forms have inside.
 
 use super::super::blob::BlobEncoder;
 use super::super::numbers::NumberEncoder;
@@ -21,7 +21,7 @@ impl Texts {
         self.lengths.push(string.len() as u64);
     }
 
-    /// Appends them.
+    /// Appends them to `out`.
     pub(super) fn write(&self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) {
         numbers.encode(&self.lengths, blobs, out);
         blobs.encode(&self.text, out);

@@ -11,13 +11,13 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// In one integer: spans take the place of lengths and indexes.
+    /// The span as one integer: it replaces the length or index that was read, in the same vector.
     #[inline]
     pub(super) fn pack(self) -> u64 {
         u64::from(self.start) << 32 | u64::from(self.length)
     }
 
-    /// What [`Span::pack`] made.
+    /// The span that [`Span::pack`] packed.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "it is the lower half")]
     pub(crate) fn unpack(packed: u64) -> Self {
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// What a column's strings must be.
+/// What a column's strings must be: how long, and whether UTF-8.
 #[derive(Clone, Copy)]
 pub(crate) struct StringLimits {
     pub(crate) shortest: usize,
@@ -33,12 +33,13 @@ pub(crate) struct StringLimits {
     pub(crate) text: bool,
 }
 
-/// The sum of lengths, if it is one.
+/// The sum of lengths; `None` where it overflows.
 pub(super) fn sum(lengths: &[u64]) -> Option<usize> {
     usize::try_from(lengths.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length))?).ok()
 }
 
-/// Makes of lengths the places of strings, one after the other from `begin` on. Where they are `text`, each is by itself.
+/// Replaces the lengths of strings by their places in the pool, one after the other from `begin` on. Where the strings together
+/// are `text`, each of them has to be text, too.
 pub(super) fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Result<(), Fault> {
     let mut start = begin;
     for slot in lengths {
@@ -52,7 +53,7 @@ pub(super) fn place(lengths: &mut [u64], begin: u32, text: Option<&str>) -> Resu
     Ok(())
 }
 
-/// Adds `length` zeros to the pool: where they begin.
+/// Appends `length` zeros to the pool, and returns where they begin.
 pub(super) fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Result<u32, Fault> {
     budget.take(length)?;
     let start = u32::try_from(pool.len()).map_err(|_| Fault::TooLarge)?;
@@ -61,7 +62,7 @@ pub(super) fn grow(pool: &mut Vec<u8>, length: usize, budget: &mut Budget) -> Re
     Ok(start)
 }
 
-/// The bytes as text, where they have to be text that is not ASCII.
+/// Checks that bytes are text where they have to be. Returns the text, unless it is ASCII: that can be cut anywhere.
 pub(super) fn check_text(bytes: &[u8], limits: StringLimits) -> Result<Option<&str>, Fault> {
     if !limits.text || bytes.is_ascii() {
         return Ok(None);

@@ -8,26 +8,27 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The most words of a vocabulary.
 pub(super) const MOST_WORDS: usize = 256;
-/// Slots of the table: eight times the words, so that hardly any is away from home.
+/// Slots of the table: eight times the words, so that nearly every word is in the slot that its key says.
 pub(super) const SLOTS: usize = 1 << SLOTS_LOG2;
 const SLOTS_LOG2: u32 = MOST_WORDS.ilog2() + 3;
-/// The most steps of a look-up: hostile words cost a vocabulary, not time.
+/// The most steps of a look-up. Words that were chosen to collide cost the column its vocabulary, and no time.
 const MAX_PROBES: usize = 64;
-/// The bits of a slot that are a key; its word's number is above them.
+/// The bits of a slot that hold a word's key; the word's number is in the highest byte.
 pub(super) const KEY: u64 = u64::MAX >> 8;
-/// In a slot without a word. No key of a short word has a lowest byte and a zero above it.
+/// What a slot without a word holds. No short word's key has a lowest byte that is not zero and a zero above it, since a separator
+/// stands at a word's end alone.
 const EMPTY: u64 = 1;
 const SEPARATORS: u64 = 0x0101_0101_0101_0101 * SEPARATOR as u64;
-/// A key's home are the highest bits of its product with this.
+/// The highest bits of a key's product with this say in which slot the key is looked for first: its home.
 pub(super) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) const HOME_SHIFT: u32 = u64::BITS - SLOTS_LOG2;
 
-/// Numbers words. Open addressing, from the home of a word's key on.
+/// Numbers words, by open addressing from the home of a word's key on.
 pub(super) struct Vocabulary {
     pub(super) slots: [u64; SLOTS],
-    /// Which slots have words.
+    /// Which slots have words, so that these alone need be emptied.
     places: Vec<usize>,
-    /// The most that the text may take.
+    /// The most bytes that the text of all words may take.
     affordable: usize,
     /// The words one after the other, and the length of each.
     pub(super) text: Vec<u8>,
@@ -50,7 +51,7 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// No words, and room for so many bytes of them.
+    /// Forgets all words. From now on so many bytes of them are taken.
     pub(super) fn begin(&mut self, affordable: usize) {
         self.places.drain(..).for_each(|place| self.slots[place] = EMPTY);
         self.affordable = affordable;
@@ -59,7 +60,8 @@ impl Vocabulary {
         self.ends.clear();
     }
 
-    /// The number of a word of `length` bytes, if it is at home. `last` are the eight bytes up to its end.
+    /// The number of a word of `length` bytes whose last eight bytes, or those up to its end, are `last`; `None` where it is not in
+    /// its home slot, be it elsewhere or new.
     #[inline]
     pub(super) fn at_home(&self, last: [u8; 8], length: usize) -> Option<u8> {
         let key = key(last, length)?;
@@ -67,8 +69,8 @@ impl Vocabulary {
         (slot & KEY == key).then(|| number_in(slot))
     }
 
-    /// The number of the word of so many bytes up to the end of `text`, which is added if it is new; `None` where that
-    /// takes too long, or there is no room.
+    /// The number of the word that is the last `length` bytes of `text`, which is added if it is new. `None` where the look-up
+    /// takes too many steps, or there is no room for another word.
     #[inline(never)]
     pub(super) fn number(&mut self, text: &[u8], length: usize) -> Option<u8> {
         let word = &text[text.len() - length..];
@@ -108,8 +110,9 @@ impl Vocabulary {
     }
 }
 
-/// The key of a word of up to eight bytes: itself, filled up with separators in front. Their bits are turned, so that its
-/// highest byte is zero.
+/// The key of a word of up to eight bytes, of which `last` are the last ones: the word itself, with separators in front of it, and
+/// all of it XORed with separators. The word's own separator at its end makes the highest byte zero, which leaves that for the
+/// number.
 #[inline]
 fn key(last: [u8; 8], length: usize) -> Option<u64> {
     const OWN: [u64; 9] = {
@@ -124,14 +127,15 @@ fn key(last: [u8; 8], length: usize) -> Option<u64> {
     Some((u64::from_le_bytes(last) ^ SEPARATORS) & OWN.get(length)?)
 }
 
-/// A word of fewer than eight bytes, and zeros in front.
+/// A word of fewer than eight bytes with zeros in front.
 fn filled_up(word: &[u8]) -> [u8; 8] {
     let mut last = [0; 8];
     last[8 - word.len()..].copy_from_slice(word);
     last
 }
 
-/// The key of a longer word: its lowest bytes are no shorter one's, nor those of [`EMPTY`].
+/// The key of a longer word, from its hash. Its lowest bytes are 2 and 0, which neither a short word's key nor [`EMPTY`] begins
+/// with.
 fn long_key(word: &[u8]) -> u64 {
     const HASH: FixedState = FixedState::with_seed(0x776f_7264);
     let mut hasher = HASH.build_hasher();
@@ -139,7 +143,7 @@ fn long_key(word: &[u8]) -> u64 {
     hasher.finish() << 16 & KEY | 2
 }
 
-/// Where a key is looked for first.
+/// The slot in which a key is looked for first.
 #[inline]
 fn home(key: u64) -> usize {
     usize::try_from(key.wrapping_mul(SPREAD) >> HOME_SHIFT).unwrap_or(0)

@@ -1,6 +1,7 @@
-//! Texts of few different words: each string is so many words of a vocabulary, one after the other, then a tail.
+//! Texts of few different words: each string is a number of words of a vocabulary, one after the other, and then a tail.
 //!
-//! A word ends with a space, its only one. The format asks for less: words are strings of at least one byte.
+//! The writer cuts words so that each ends with a space and has no other. A reader does not rely on that: to the format a word is
+//! any string of at least one byte.
 
 use super::super::bitpack::{packed_length, width_of};
 use super::super::numbers::log2_sixteenths;
@@ -11,17 +12,18 @@ use super::vocabulary::{MOST_WORDS, Vocabulary};
 
 /// Texts together shorter than this are not worth a vocabulary.
 const SHORTEST: usize = 256;
-/// The most that a vocabulary takes; and what it and tails may take, before they are a quarter of what was met.
+/// The most bytes of a vocabulary. So many bytes of words and tails are allowed in any case; beyond that they may be a quarter of
+/// the text met so far.
 const FREE: usize = 4 * 1024;
-/// With fewer numbers of words no compressor is asked.
+/// Below so many numbers of words a compressor is not considered.
 const COMPRESSIBLE: usize = 64;
-/// Of how many numbers one stands for all when a compressor's gain is estimated, up to how many of these.
+/// A compressor's gain is estimated on one of so many numbers, and on this many at most.
 const SAMPLED: usize = 8;
 const SAMPLE: usize = 512;
 
 /// Splits texts into words. Holds only memory to be used again.
 pub(super) struct Words {
-    /// `None` where the processor cannot, or nobody should know.
+    /// Looks words up side by side; `None` where the processor cannot, or a test has them looked up one by one.
     parallel: Option<Parallel>,
     pub(super) vocabulary: Vocabulary,
     /// The numbers of all strings' words.
@@ -50,7 +52,8 @@ impl Words {
         }
     }
 
-    /// Whether `strings` are texts of few words: these were split, and take less than a quarter so.
+    /// Whether `strings` are texts of few words. Then they have been split, and take less than a quarter of their length that
+    /// way.
     pub(super) fn split_all(&mut self, strings: &[&[u8]]) -> bool {
         let total: usize = strings.iter().map(|string| string.len()).sum();
         total >= SHORTEST && self.split(strings, total) && self.length() < total / 4
@@ -61,18 +64,18 @@ impl Words {
         self.packed_length() + self.vocabulary.text.len() + self.tails.len()
     }
 
-    /// The bits of a number, packed.
+    /// How many bits a packed number takes.
     pub(super) fn width(&self) -> u32 {
         width_of(self.vocabulary.lengths.len().saturating_sub(1) as u64)
     }
 
-    /// Bytes of all numbers, packed.
+    /// How many bytes all packed numbers take.
     pub(super) fn packed_length(&self) -> usize {
         packed_length(self.indexes.len(), self.width())
     }
 
-    /// Whether a general compressor is likely to do better than packing: to save a third, and so be worth its time, or a
-    /// sixteenth where time is no matter.
+    /// Whether a general compressor is likely to do better than packing. It has to save a third to be worth its time, or a
+    /// sixteenth where time does not count.
     pub(super) fn are_compressible(&self, patient: bool) -> bool {
         if self.width() <= 2 || self.indexes.len() < COMPRESSIBLE {
             return false;
@@ -85,7 +88,7 @@ impl Words {
         uneven || foretold(sample) > sample.len() / 2
     }
 
-    /// Splits strings of `total` bytes; false where there are too many words, or too much that is none.
+    /// Splits strings of `total` bytes; false where there are too many different words, or too much text outside of words.
     fn split(&mut self, strings: &[&[u8]], total: usize) -> bool {
         let free = FREE.min(total / 4);
         self.vocabulary.begin(free);
@@ -113,8 +116,8 @@ impl Words {
     }
 }
 
-/// Appends the numbers of a string's words; where the last one ends. `None` where there is no number for one, or no
-/// separator for long.
+/// Appends the numbers of a string's words, and returns where the last one ends. `None` where the vocabulary takes a word no
+/// more, or there is no separator for long.
 fn number_words(string: &[u8], vocabulary: &mut Vocabulary, indexes: &mut Vec<u8>) -> Option<usize> {
     let (mut start, mut filled) = (0, indexes.len());
     let mut edge = [0; BEFORE + CHUNK];
@@ -143,7 +146,7 @@ fn number_words(string: &[u8], vocabulary: &mut Vocabulary, indexes: &mut Vec<u8
     Some(start)
 }
 
-/// The chunk of a string that begins `at`, and what is before it; at an edge of the string, with zeros around.
+/// The chunk of a string that begins at `at`, with the bytes before it. Beyond the string's edges there are zeros.
 #[inline]
 fn window<'a>(string: &'a [u8], at: usize, edge: &'a mut [u8; BEFORE + CHUNK]) -> &'a [u8; BEFORE + CHUNK] {
     if let Some(window) = at.checked_sub(BEFORE).and_then(|from| string[from..].first_chunk()) {
@@ -155,7 +158,7 @@ fn window<'a>(string: &'a [u8], at: usize, edge: &'a mut [u8; BEFORE + CHUNK]) -
     edge
 }
 
-/// The order-0 entropy of all together, in sixteenths of a bit.
+/// The order-0 entropy of all numbers together, in sixteenths of a bit.
 fn entropy(indexes: &[u8]) -> u64 {
     let mut counts = [0_u32; MOST_WORDS];
     indexes.iter().for_each(|&index| counts[usize::from(index)] += 1);
@@ -164,14 +167,15 @@ fn entropy(indexes: &[u8]) -> u64 {
     (u64::from(total) * log2_sixteenths(total)).saturating_sub(own)
 }
 
-/// How many follow the same as when it was met last.
+/// How many numbers follow their predecessor as they did when it was met last: what an LZ compressor would predict.
 fn foretold(indexes: &[u8]) -> usize {
     let mut follows = [0; MOST_WORDS];
     let pairs = indexes.windows(2);
     pairs.filter(|pair| std::mem::replace(&mut follows[usize::from(pair[0])], pair[1]) == pair[1]).count()
 }
 
-/// Which bytes of a window's chunk are separators, the first in the lowest bit: eight bytes at a time.
+/// Which bytes of a window's chunk are separators, as a mask with the first byte in the lowest bit. Looks at eight bytes at a
+/// time.
 #[inline]
 fn separators(window: &[u8; BEFORE + CHUNK]) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -179,7 +183,7 @@ fn separators(window: &[u8; BEFORE + CHUNK]) -> u64 {
     let (eights, _) = window[BEFORE..].as_chunks::<8>();
     eights.iter().rev().fold(0, |mask, eight| {
         let other = u64::from_le_bytes(*eight) ^ SEPARATORS;
-        // The highest bit of each byte that is zero, then those bits side by side.
+        // Sets the highest bit of each byte that is zero, then gathers these bits into one byte by a multiplication.
         let equal = !(((other & LOW) + LOW) | other | LOW);
         mask << 8 | (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
     })

@@ -52,7 +52,7 @@ fn what_was_found_before_an_erasure_is_not_cached_after_it() {
     let found = vault.resolve(&["alice", "bob"]).unwrap();
     let tags = ["alice", "bob"].map(|subject| vault.shared.cache.tag(subject));
     let tagged = tags.into_iter().zip(found).collect::<Vec<_>>();
-    vault.erase(&["alice"]).unwrap().unwrap();
+    erase(&vault, &["alice"]).unwrap().unwrap();
     vault.shared.cache.clear();
     assert!(!vault.shared.admit(0, &tagged).unwrap());
     assert_eq!(vault.shared.cache.len(), 0);
@@ -78,8 +78,8 @@ fn nobody_is_erased_where_nobody_is_known() {
     let vault = world.open();
     number(&vault, "alice");
     assert!(vault.begin_erasure(&["bob"]).unwrap().is_none());
-    assert!(vault.erase(&[]).unwrap().is_none());
-    assert!(vault.erase_numbers(&[1, 1 << 60]).unwrap().is_none());
+    assert!(erase(&vault, &[]).unwrap().is_none());
+    assert!(erase_numbers(&vault, &[1, 1 << 60]).unwrap().is_none());
     assert_eq!(vault.generation().unwrap(), 0);
     assert!(vault.unconfirmed().unwrap().is_none());
 }
@@ -110,7 +110,7 @@ fn many_are_erased_in_one_generation() {
     let people = fill(&vault, "s", 20_000);
     let gone = (0..20_000).step_by(61).map(|index| people[index].number).collect::<Vec<_>>();
     let twice = [&gone[..], &gone[..40], &[1 << 50]].concat();
-    let erased = vault.erase_numbers(&twice).unwrap().unwrap();
+    let erased = erase_numbers(&vault, &twice).unwrap().unwrap();
     assert_eq!(erased.numbers(), gone);
     assert_eq!(vault.generation().unwrap(), 1);
     assert_sound(&vault);
@@ -135,7 +135,7 @@ fn what_a_backup_brings_back_is_erased_again_by_number() {
     copy(world.path(), backup.path());
 
     let vault = world.open();
-    let erased = vault.erase(&["s3", "s5"]).unwrap().unwrap();
+    let erased = erase(&vault, &["s3", "s5"]).unwrap().unwrap();
     vault.confirm(erased.numbers()).unwrap();
     let next = vault.next_number().unwrap();
     drop(vault);
@@ -143,10 +143,10 @@ fn what_a_backup_brings_back_is_erased_again_by_number() {
     let restored = backup.open();
     restored.require_at_least(next).unwrap();
     assert_eq!(key(&restored, "s3"), *people[3].key.bytes());
-    let again = restored.erase_numbers(erased.numbers()).unwrap().unwrap();
+    let again = erase_numbers(&restored, erased.numbers()).unwrap().unwrap();
     assert_eq!(again.numbers(), erased.numbers());
     restored.confirm(again.numbers()).unwrap();
-    assert!(restored.erase_numbers(erased.numbers()).unwrap().is_none(), "once is enough");
+    assert!(erase_numbers(&restored, erased.numbers()).unwrap().is_none(), "once is enough");
     assert!(restored.find("s3").unwrap().is_none() && restored.find("s5").unwrap().is_none());
     assert_sound(&restored);
 }
@@ -185,7 +185,7 @@ fn nobody_gets_what_is_erased() {
         let readers = readers.collect::<Vec<_>>();
         for number in 0..40 {
             // Each number that was ever given, in its order, so that everybody below is gone.
-            if let Some(erased) = vault.erase_numbers(&[number]).unwrap() {
+            if let Some(erased) = erase_numbers(&vault, &[number]).unwrap() {
                 vault.confirm(erased.numbers()).unwrap();
             }
             gone.store(number + 1, Ordering::SeqCst);

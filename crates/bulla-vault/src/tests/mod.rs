@@ -130,6 +130,16 @@ fn kept(directory: &Path, roots: &dyn Store) -> Kept {
     (read.map_err(|error| error.into_error("kept")).unwrap(), items.map(|item| file(item.name)).collect())
 }
 
+/// All steps of an erasure but the last, as the engine takes them.
+fn erase(vault: &Vault, subjects: &[&str]) -> Result<Option<Erased>> {
+    vault.begin_erasure(subjects)?.map(|erasure| erasure.commit()?.destroy()).transpose()
+}
+
+/// The same by numbers.
+fn erase_numbers(vault: &Vault, numbers: &[u64]) -> Result<Option<Erased>> {
+    vault.begin_erasure_of(numbers)?.map(|erasure| erasure.commit()?.destroy()).transpose()
+}
+
 fn assert_sound(vault: &Vault) {
     let checked = vault.check(&|_| ()).unwrap();
     assert_eq!((checked.damage, checked.more), (Vec::new(), 0));

@@ -56,7 +56,7 @@ fn a_replica_has_what_the_vault_has() {
     let made = pair.database();
     fill(&vault, "s", 100);
     pair.assert_same();
-    vault.confirm(vault.erase(&["s7", "s42"]).unwrap().unwrap().numbers()).unwrap();
+    vault.confirm(erase(&vault, &["s7", "s42"]).unwrap().unwrap().numbers()).unwrap();
     pair.assert_same();
     vault.begin_erasure(&["s3"]).unwrap().unwrap().withdraw().unwrap();
     vault.follow(12).unwrap();
@@ -96,7 +96,7 @@ fn a_lost_vault_is_taken_up_from_its_replica() {
     let pair = Pair::new();
     let vault = pair.world.open();
     let subjects = fill(&vault, "s", 300);
-    vault.confirm(vault.erase(&["s7"]).unwrap().unwrap().numbers()).unwrap();
+    vault.confirm(erase(&vault, &["s7"]).unwrap().unwrap().numbers()).unwrap();
     let late = vault.resolve(&["late"]).unwrap().remove(0);
     // As it is this moment: whoever was given out is there.
     let world = pair.taken_up();
@@ -147,7 +147,7 @@ fn a_replica_that_is_behind_is_made_anew() {
     pair.assert_same();
 
     let vault = Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap();
-    vault.confirm(vault.erase(&["s7"]).unwrap().unwrap().numbers()).unwrap();
+    vault.confirm(erase(&vault, &["s7"]).unwrap().unwrap().numbers()).unwrap();
     drop(vault);
     let root = pair.replica.path().join("roots/0.root");
     let was = fs::read(&root).unwrap();
@@ -278,7 +278,7 @@ fn roots_of_another_log_are_refused_and_left_alone() {
 fn a_replica_that_is_newer_is_refused_and_left_alone() {
     let changes: [fn(&Vault); 3] = [
         |vault| drop(vault.resolve(&["new"]).unwrap()),
-        |vault| vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap(),
+        |vault| vault.confirm(erase(vault, &["s3"]).unwrap().unwrap().numbers()).unwrap(),
         |vault| vault.follow(7).unwrap(),
     ];
     for change in changes {
@@ -310,7 +310,7 @@ fn a_replica_that_is_newer_is_refused_and_left_alone() {
 fn a_replica_that_alone_knows_somebody_is_refused() {
     let changes: [fn(&Vault); 2] = [
         |vault| drop(fill(vault, "new", 5)),
-        |vault| vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap(),
+        |vault| vault.confirm(erase(vault, &["s3"]).unwrap().unwrap().numbers()).unwrap(),
     ];
     for change in changes {
         let pair = Pair::new();
@@ -364,7 +364,7 @@ fn a_replica_that_fails_is_left_out_until_the_vault_is_opened_again() {
     drop(vault);
     let vault = pair.world.open();
     pair.assert_same();
-    vault.confirm(vault.erase(&["s3"]).unwrap().unwrap().numbers()).unwrap();
+    vault.confirm(erase(&vault, &["s3"]).unwrap().unwrap().numbers()).unwrap();
     pair.assert_same();
 }
 

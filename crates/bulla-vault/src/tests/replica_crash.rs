@@ -118,7 +118,7 @@ fn who_was_given_out_is_in_the_replica_after_a_crash() {
 fn an_erasure_that_a_crash_cut_short_is_finished_in_the_replica() {
     let erase = |world: &Machine| {
         let vault = world.open()?;
-        let erased = vault.erase(&["s2", "s4"])?.unwrap();
+        let erased = super::erase(&vault, &["s2", "s4"])?.unwrap();
         vault.confirm(erased.numbers())?;
         vault.shared.replicas().require_all()
     };
@@ -133,7 +133,9 @@ fn an_erasure_that_a_crash_cut_short_is_finished_in_the_replica() {
         world.assert_same();
         match vault.resume_erasure().unwrap() {
             Some(erasure) => drop(erasure.commit().unwrap().destroy().unwrap()),
-            None if vault.generation().unwrap() == 0 => drop(vault.erase(&["s2", "s4"]).unwrap().unwrap()),
+            None if vault.generation().unwrap() == 0 => {
+                drop(super::erase(&vault, &["s2", "s4"]).unwrap().unwrap())
+            }
             None => {}
         }
         vault.confirm(&[2, 4]).unwrap();
@@ -179,7 +181,7 @@ fn a_fault_of_the_replica_s_medium_is_the_replica_s() {
             if let Some(erasure) = vault.resume_erasure().unwrap() {
                 erasure.withdraw().unwrap();
             }
-            vault.confirm(vault.erase(&["s2"]).unwrap().unwrap().numbers()).unwrap();
+            vault.confirm(super::erase(&vault, &["s2"]).unwrap().unwrap().numbers()).unwrap();
             world.assert_same();
         }
     }

@@ -2,9 +2,10 @@
 //! the log has a rule for every field, and where data subjects have keys.
 
 use crate::helpers::in_full;
-use crate::workshop::{Workshop, alone, is_alone};
+use crate::workshop::Workshop;
 use bulla::{Entry, Options, Producer};
 use bulla_testkit::allocator::allocations;
+use bulla_testkit::{alone, is_alone};
 use std::process::Command;
 use std::time::Duration;
 

@@ -6,9 +6,9 @@ use crate::damage::world::{Mask, RECIPIENT};
 use crate::register::ByName;
 use bulla::environment::Environment;
 use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{Entry, ErrorKind, Init, Log, Options, Query, Reader, Step, Verify, default_keys};
 use bulla_testkit::Memory;
+use bulla_vault::{Access, Settings, Vault};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! A forked child has its parent's handles, and must not use them.
 #![allow(unsafe_code)]
 
-use crate::workshop::{alone, is_alone};
 use bulla::control::Client;
 use bulla::store::{FileSystem, Store};
 use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Producer, Receipt, Result, Step};
+use bulla_testkit::{alone, is_alone};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! A log on a real file system: append, close, open again, verify, export.
 
 use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{Durability, Entry, ErrorKind, Export, Init, Log, Options, Recovery, Step, Verify};
+use bulla_vault::{Access, Settings, Vault};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -29,7 +29,6 @@ mod register;
 mod second_reader;
 mod staging_model;
 mod telemetry;
-mod vault;
 mod vectors;
 mod workshop;
 

@@ -2,8 +2,8 @@
 
 use bulla::Result;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
-use bulla::vault::{Subject, SubjectKey};
 use bulla_proof::hash::sha256;
+use bulla_vault::{Subject, SubjectKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -17,7 +17,6 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::tile::{entries_path, parse_bundle};
 use bulla_testkit::Memory;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 /// A log in memory.
@@ -155,18 +154,4 @@ impl Cipher for Recorder {
     fn open(&self, key: &[u8; 32], frame: u64, additional: &[u8], text: &mut Vec<u8>) -> Result<()> {
         AesGcm.open(key, frame, additional, text)
     }
-}
-
-/// Tells a test that it runs in a process of its own.
-pub(crate) const ALONE: &str = "BULLA_TEST_ALONE";
-
-pub(crate) fn is_alone() -> bool {
-    std::env::var_os(ALONE).is_some()
-}
-
-/// The command that runs one test of this binary, as the last words of `command`, in a process of its own.
-pub(crate) fn alone(mut command: Command, test: &str) -> Command {
-    command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ALONE, "1");
-    command
 }

@@ -1,5 +1,5 @@
-//! Reads strings in templates. The strings' bytes are paid for once their length is known. Before that shapes and words must
-//! be no longer than those can be, and values no more than half of them.
+//! Reads strings in templates. Their bytes are paid for from the content budget once their length is known. Until then, shapes and
+//! words may be no longer than the budget allows strings to be, and there may be no more values than half as many bytes.
 
 use super::super::super::blob::BlobDecoder;
 use super::super::super::error::Fault;
@@ -11,7 +11,7 @@ use super::kind::{Kind, decimal_length, write_decimal, write_hexadecimal};
 use super::{MOST, MOST_TEXT, SLOT};
 use std::ops::Range;
 
-/// Where a column comes from.
+/// What a column is read from, and with.
 pub(crate) struct Source<'a, 'b> {
     pub(crate) input: &'a mut Input<'b>,
     pub(crate) numbers: &'a mut NumberDecoder,
@@ -27,7 +27,7 @@ pub(crate) struct TemplateDecoder {
     shape_text: Vec<u8>,
     /// The words of the dictionary, then those that are spelled.
     text: Vec<u8>,
-    /// Where each shape is in its text, then each word of the dictionary; packed.
+    /// Where each shape is in the shapes' text, and later where each word of the dictionary is in the words'; packed.
     places: Vec<u64>,
     /// Where each spelled word is in the text, packed.
     spelled: Vec<u64>,
@@ -37,12 +37,12 @@ pub(crate) struct TemplateDecoder {
 struct Shape {
     /// How many parts there are up to its last.
     parts_end: usize,
-    /// How many bytes stand for themselves.
+    /// How many bytes of it stand for themselves.
     literal: u64,
     strings: u64,
 }
 
-/// What stands for itself, and the column of the slot behind it.
+/// A stretch of a shape that stands for itself, and the column of the slot behind it, if there is one.
 struct Part {
     literal: Range<u32>,
     column: Option<u8>,
@@ -52,7 +52,7 @@ struct Column {
     kind: Kind,
     /// How many values the strings take.
     count: u64,
-    /// Of words, places in the text, once that is there.
+    /// The values; those of words are replaced by the words' places in the text once that was read.
     values: Vec<u64>,
 }
 
@@ -108,7 +108,7 @@ impl TemplateDecoder {
         shape_text.clear();
         shapes.clear();
         parts.clear();
-        // A slot takes two bytes, and makes one at least.
+        // A slot takes two bytes of its shape, and makes at least one byte of a string.
         let most = budget.left.saturating_mul(2).min(MOST_TEXT);
         read_texts(source, count, most, places, shape_text)?;
         for &place in places.iter() {
@@ -128,7 +128,7 @@ impl TemplateDecoder {
                 }
                 start = literal.end + if slot.is_some() { 2 } else { 0 };
                 shape.literal += literal.len() as u64;
-                // Each slot is filled once at least, with half of what it costs.
+                // Every shape occurs, so each slot is filled at least once. That makes one byte, half of what the slot takes here.
                 if parts.len() > budget.left / 2 + MOST {
                     return Err(Fault::TooLarge);
                 }
@@ -198,7 +198,7 @@ impl TemplateDecoder {
         Ok(())
     }
 
-    /// The length of all strings.
+    /// The length of all strings together.
     fn length(&self) -> u64 {
         let literals: u64 = self.shapes.iter().map(|shape| shape.literal * shape.strings).sum();
         let slots = self.columns.iter().map(|Column { kind, count, values }| match kind {
@@ -209,7 +209,8 @@ impl TemplateDecoder {
         literals + slots.sum::<u64>()
     }
 
-    /// Writes the strings of these shapes, for which there is just the room: their lengths take the shapes' place.
+    /// Writes the strings of these shapes to memory that is exactly as long as they are. The strings' lengths replace the
+    /// numbers of their shapes.
     fn write(&self, shapes: &mut [u64], limits: StringLimits, room: &mut [u8]) -> Result<(), Fault> {
         let mut next = [0; MOST];
         let mut end = 0;
@@ -236,7 +237,7 @@ impl TemplateDecoder {
         Ok(())
     }
 
-    /// Writes what fills a slot: how long it is.
+    /// Writes what fills a slot, and returns how long that is.
     #[inline]
     fn fill(&self, kind: Kind, value: u64, room: &mut [u8]) -> usize {
         match kind {
@@ -260,7 +261,7 @@ impl TemplateDecoder {
     }
 }
 
-/// Reads a column's values: as many as were counted.
+/// Reads as many values of a column as its slots take.
 fn read_values(source: &mut Source<'_, '_>, column: &mut Column) -> Result<(), Fault> {
     let Source { input, numbers, blobs } = source;
     let count = usize::try_from(column.count).map_err(|_| Fault::TooLarge)?;
@@ -270,7 +271,7 @@ fn read_values(source: &mut Source<'_, '_>, column: &mut Column) -> Result<(), F
     }
 }
 
-/// Reads words, of which none is empty, and which come to no more than what is left to be paid with.
+/// Reads words. None may be empty, and together they may be no longer than what is left of the budget.
 fn read_words(
     source: &mut Source<'_, '_>,
     count: usize,
@@ -282,7 +283,7 @@ fn read_words(
     if words.iter().any(|&word| Span::unpack(word).length == 0) { Err(Fault::Range) } else { Ok(()) }
 }
 
-/// Reads plain strings of at most so many bytes to the end of `text`: their places, packed.
+/// Appends plain strings of at most so many bytes together to `text`; their packed places replace `places`.
 fn read_texts(
     source: &mut Source<'_, '_>,
     count: usize,

@@ -23,7 +23,7 @@ impl Strings {
         &self.text[start..self.ends[number]]
     }
 
-    /// Adds a string: its number.
+    /// Adds a string, and returns its number.
     #[inline]
     pub(super) fn add(&mut self, string: &[u8]) -> usize {
         self.text.extend_from_slice(string);
@@ -32,7 +32,7 @@ impl Strings {
     }
 }
 
-/// Holds only memory to be used again.
+/// Strings that are looked up by their hash. Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Distinct {
     table: Table,
@@ -50,19 +50,19 @@ impl Distinct {
         self.strings.get(number)
     }
 
-    /// Whether that is the number of a string.
+    /// Whether a string has that number.
     #[inline]
     pub(super) fn is(&self, number: usize, string: &[u8]) -> bool {
         is_same(self.get(number), string)
     }
 
-    /// The number of a string, the next one where it is new; `None` where the table will not take it.
+    /// The number of a string, which is the next one where it is new; `None` where the table does not take it.
     #[inline]
     pub(super) fn number(&mut self, string: &[u8]) -> Option<usize> {
         const HASH: FixedState = FixedState::with_seed(0x7368_6170_6573);
         let mut hasher = HASH.build_hasher();
         hasher.write(string);
-        // The table wants its high bits as good as its low ones.
+        // The table takes a slot from the high bits and compares the low half, so all of them have to be well mixed.
         let hash = hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Distinct { table, strings } = self;
         let number = table.number(hash, |number| is_same(strings.get(number), string))?;
@@ -73,7 +73,7 @@ impl Distinct {
     }
 }
 
-/// Whether two strings are the same. Most are short, and then this calls nothing.
+/// Whether two strings are the same. Most are short, and for those it is done inline, without a call to `memcmp`.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {

@@ -9,19 +9,21 @@ pub(super) const MOST_HEXADECIMAL: usize = 16;
 pub(super) enum Kind {
     /// 0 for the next spelled word, otherwise one more than a word's number.
     Word,
-    /// A run of 1 to [`MOST_DECIMAL`] digits: as many as there are shorter ones, and its value.
+    /// A run of 1 to [`MOST_DECIMAL`] decimal digits, which may begin with zeros. The column's value is the run's own value plus the
+    /// number of all runs that are shorter.
     Decimal,
-    /// So many digits, from 1 to [`MOST_HEXADECIMAL`], of which those above 9 are lower-case letters or upper-case ones.
+    /// A fixed number of hexadecimal digits, from 1 to [`MOST_HEXADECIMAL`]; those above 9 are all lower-case letters, or all
+    /// upper-case ones.
     Hexadecimal { digits: u8, upper: bool },
 }
 
-/// The byte of a kind; of hexadecimal without any digits.
+/// The byte that stands for a kind; for hexadecimal, the number of digits is added to it.
 const WORD: u8 = 0;
 const DECIMAL: u8 = 1;
 const LOWER: u8 = 1;
 const UPPER: u8 = 17;
 
-/// By a number of digits, how many runs there are that are shorter: 0, 0, 10, 110, and so on.
+/// For each number of digits, how many shorter runs there are: 0, 0, 10, 110, and so on.
 const SHORTER: [u64; MOST_DECIMAL + 2] = {
     let mut shorter = [0; MOST_DECIMAL + 2];
     let mut digits = 2;
@@ -52,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// The highest value of a number; words are as many as there are.
+    /// The highest value that a column of this kind may have. For words it depends on how many there are, and is checked later.
     pub(super) fn most(self) -> u64 {
         match self {
             Kind::Word => u64::MAX,
@@ -96,7 +98,8 @@ pub(super) fn hexadecimal(run: &[u8]) -> u64 {
     let mut digits = [b'0'; MOST_HEXADECIMAL];
     digits[MOST_HEXADECIMAL - run.len()..].copy_from_slice(run);
     let digits = u128::from_be_bytes(digits);
-    // A letter's low half is 1 for A, and its bit 6 is set. Then digits side by side: two, four, eight of them, all.
+    // The low half of a digit's byte is its value; of a letter's byte it is 1 for A, and bit 6 says that it is a letter, for
+    // which 9 is added. Then the digits are brought side by side: pairs, quads, eights, all.
     let digits = (digits & (ALL * 15)) + 9 * (digits >> 6 & ALL);
     let closer = |digits: u128, gap: u32| (digits | digits >> gap) & (u128::MAX / ((1 << (2 * gap)) + 1));
     let digits = closer(closer(closer(digits, 4), 8), 16);

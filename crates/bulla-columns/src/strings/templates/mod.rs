@@ -1,9 +1,10 @@
-//! Strings of few shapes: paths, addresses, keys and records that hardly ever come twice, and whose numbers, long
-//! hexadecimal and words do not take a compressor to be short.
+//! Strings of few shapes: paths, addresses, keys and records that hardly ever come twice as a whole, but are made of numbers,
+//! hexadecimal and words, which can be stored shorter without a compressor.
 //!
-//! A shape is what strings have in common, with slots between: 0 and a column's number, other bytes stand for themselves. A
-//! string is its shape with each slot filled by the next value of the slot's column; what a column's values are, its
-//! [`Kind`](kind::Kind) says. Columns belong to all shapes, so that they are few, and long, where shapes are many.
+//! A shape is the text that strings have in common, with slots in it. A slot is a byte 0 and a column's number; other bytes stand
+//! for themselves. A string is its shape, with each slot filled by the next value of the slot's column. What a column's
+//! values are, its [`Kind`](kind::Kind) says. Shapes share columns, so that columns stay few and long where there are many
+//! shapes.
 
 mod decode;
 mod distinct;
@@ -22,5 +23,5 @@ pub(super) use write::Templates;
 const MOST: usize = 256;
 /// The most bytes of all shapes together.
 const MOST_TEXT: usize = 1 << 16;
-/// In a shape, what is followed by a column's number.
+/// The byte that begins a slot in a shape; a column's number follows it.
 const SLOT: u8 = 0;

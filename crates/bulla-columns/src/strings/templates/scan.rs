@@ -1,14 +1,18 @@
 //! Cuts a string into words, numbers and what is between them.
 //!
-//! Letters, digits and bytes above 127 make runs. A run is a number where it is of decimal digits; hexadecimal where it has
-//! both digits and letters up to F, of one case, and is [`LEAST_HEXADECIMAL`] long or more, or in a UUID; of up to [`PARTS`]
-//! parts, letters or digits, where it is short enough; and otherwise one word.
+//! Letters, digits and bytes above 127 make runs. A run is, by the first of these that fits:
+//!
+//! - a number, where it consists of decimal digits;
+//! - hexadecimal, where it has both digits and letters up to F, of one case, and has [`LEAST_HEXADECIMAL`] digits or more, or
+//!   belongs to a UUID;
+//! - up to [`PARTS`] parts, which are each all digits or have none, where it is short enough;
+//! - one word.
 
 use super::SLOT;
 use super::kind::{Kind, MOST_HEXADECIMAL, decimal, hexadecimal};
 use std::ops::Range;
 
-/// The most words and numbers of a string that is cut, and the most bytes of its shape.
+/// The most words and numbers that a string is cut into, and the most bytes of its shape. A string with more is one word.
 pub(super) const MOST_TOKENS: usize = 128;
 const MOST_SHAPE: usize = 512;
 const LEAST_HEXADECIMAL: usize = 8;
@@ -22,7 +26,7 @@ const UPPER: u8 = 4;
 const LETTER: u8 = 8;
 const HEXADECIMAL: u8 = DIGIT | LOWER | UPPER;
 
-/// What a byte may be part of; 0 is between runs.
+/// What a byte may be part of, as a set of bits; 0 for what stands between runs.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = u8::MAX;
@@ -47,15 +51,15 @@ pub(super) enum Token {
     Number(u64),
 }
 
-/// A run, up to its end.
+/// A run: where it ends, and what it is made of.
 struct Run {
     end: usize,
-    /// The classes of its bytes.
+    /// The classes of all its bytes together.
     classes: u8,
 }
 
 impl Run {
-    /// That which starts there.
+    /// The run that starts there.
     #[inline]
     fn of(string: &[u8], start: usize) -> Self {
         let mut run = Run { end: string.len(), classes: 0 };
@@ -71,12 +75,12 @@ impl Run {
     }
 }
 
-/// Whether a run of these classes has digits, and letters of one case that are digits too.
+/// Whether a run of these classes has both decimal digits and letters of one case that are hexadecimal digits.
 fn is_hexadecimal(classes: u8) -> bool {
     classes == DIGIT | LOWER || classes == DIGIT | UPPER
 }
 
-/// Where a run changes between digits and others.
+/// The places where a run changes between decimal digits and other bytes.
 fn changes(run: &[u8]) -> impl Iterator<Item = usize> {
     let pairs = run.windows(2).zip(1..);
     pairs.filter(|(pair, _)| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).map(|(_, at)| at)
@@ -85,13 +89,13 @@ fn changes(run: &[u8]) -> impl Iterator<Item = usize> {
 /// A string that was cut. Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// Its shape, with the kinds of slots' columns in place of their numbers.
+    /// Its shape, in which each slot has the kind of its column where it will have the column's number.
     pub(super) shape: Vec<u8>,
     pub(super) tokens: Vec<Token>,
 }
 
 impl Scan {
-    /// Cuts a string: where it cannot be, or is not worth it, it is one word.
+    /// Cuts a string. Where it cannot be cut, or it is not worth it, the string is one word.
     pub(super) fn cut(&mut self, string: &[u8]) {
         if self.try_cut(string).is_none() {
             self.whole(string);
@@ -131,7 +135,7 @@ impl Scan {
         Some(())
     }
 
-    /// Cuts the run that starts there: where it ends; `None` where it has too many numbers.
+    /// Cuts the run that starts there, and returns where it ends; `None` where the string has too many words and numbers.
     fn cut_run(&mut self, string: &[u8], start: usize) -> Option<usize> {
         let Run { end, classes } = Run::of(string, start);
         let run = &string[start..end];
@@ -159,7 +163,7 @@ impl Scan {
         Some(end)
     }
 
-    /// Cuts the UUID that starts there, if one does.
+    /// Cuts the UUID that starts there, if there is one.
     fn cut_uuid(&mut self, string: &[u8], start: usize) -> bool {
         let mut at = start;
         let mut all = 0;
@@ -194,7 +198,7 @@ impl Scan {
         true
     }
 
-    /// A part of a run: all decimal digits, or none.
+    /// Adds a part of a run, which is all decimal digits or has none.
     fn cut_part(&mut self, string: &[u8], part: Range<usize>) {
         let number = if string[part.start].is_ascii_digit() { decimal(&string[part.clone()]) } else { None };
         match number {

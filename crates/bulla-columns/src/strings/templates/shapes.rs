@@ -1,23 +1,24 @@
 //! The shapes that were met, and the columns of their slots.
 //!
-//! Slots share a column where they are of one kind, between the same bytes, and as many such slots are before each in its
-//! shape: so the folders of paths do, by how deep they are, and the words of titles, however many each title has.
+//! Two slots share a column where they are of one kind, stand between the same bytes, and are preceded in their shapes by equally
+//! many slots of that kind between those bytes. So paths share a column for their first folders, one for their second ones, and so
+//! on; and titles one for their first words, however many words each title has.
 
 use super::distinct::Distinct;
 use super::scan::Scan;
 use super::{MOST, MOST_TEXT, SLOT};
 
-/// The most that are told apart: those above [`MOST`] for what they are, strings that are taken whole.
+/// The most shapes that are told apart. Strings of those beyond the first [`MOST`] are taken whole.
 const MOST_MET: usize = 4096;
 
-/// After so many for which there was no room, none is tried any more.
+/// After so many shapes for which there was no room, no more are tried.
 const MOST_REFUSED: usize = 64;
 
-/// Holds only memory to be used again.
+/// The shapes of a column of strings. Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Shapes {
     met: Distinct,
-    /// By number among those met, that of the shape, or none where there was no room.
+    /// For each shape that was met, in that order, its number; none where there was no room for it.
     taken: Vec<Option<u8>>,
     /// The shapes one after the other, and the length of each.
     pub(super) text: Vec<u8>,
@@ -25,7 +26,7 @@ pub(super) struct Shapes {
     /// The columns of all slots, and where each shape's end.
     slots: Vec<u8>,
     slot_ends: Vec<usize>,
-    /// By column, its place: kind, the bytes around, how many such are before.
+    /// What identifies each column: its kind, the bytes around its slots, and how many such slots stand before.
     places: Vec<[u8; 4]>,
 }
 
@@ -67,7 +68,7 @@ impl Shapes {
         Some(self.taken[number])
     }
 
-    /// Adds a shape. For that of one word, and that of nothing, there is always room.
+    /// Adds a shape. There is always room for the shape of one word and for the empty one.
     fn take(&mut self, scan: &Scan) -> Option<u8> {
         let reserved = if scan.is_whole() || scan.shape.is_empty() { 0 } else { 2 };
         let (text, columns) = (self.text.len(), self.places.len());

@@ -5,13 +5,13 @@ use super::distinct::{Distinct, Strings};
 use super::scan::{Scan, Token};
 use super::shapes::Shapes;
 
-/// Strings taken whole may come to this, before they are more than a quarter of those met.
+/// So many bytes of strings may be taken whole in any case; beyond that, a quarter of what was met.
 const FREE: usize = 4 * 1024;
-/// A slot for less than so many bytes takes too much memory.
+/// On average a slot has to stand for at least so many bytes; with more slots than that, splitting takes too much memory.
 const MOST_SLOTS: usize = 4;
-/// For so many values room is kept.
+/// Memory for so many values is kept for the next column; what is beyond is given back.
 const KEPT: usize = 1 << 19;
-/// The value of a word that was not looked up: added to its place among those.
+/// Added to the place of a word that was not looked up: values from here on are of such words.
 const UNKNOWN: u64 = 1 << 63;
 
 /// Strings as shapes and the values of columns. Holds only memory to be used again.
@@ -28,9 +28,9 @@ pub(super) struct Split {
 /// Holds only memory to be used again.
 #[derive(Default)]
 pub(super) struct Column {
-    /// Of words, what [`Words::get`] knows them by.
+    /// The values; for words, what [`Words::get`] finds them by.
     pub(super) values: Vec<u64>,
-    /// How many words were new, of those that were looked up.
+    /// How many of the words that were looked up were new.
     new: usize,
     /// Whether words are not looked up any more, because nearly all were new.
     hopeless: bool,
@@ -44,7 +44,8 @@ impl Column {
 }
 
 impl Split {
-    /// Splits `strings` of `total` bytes; false where hardly any have a shape in common, or they are more slots than text.
+    /// Splits `strings` of `total` bytes; false where hardly any have a shape in common, or there are too many slots for so little
+    /// text.
     pub(super) fn split(&mut self, strings: &[&[u8]], total: usize) -> bool {
         self.shapes.clear();
         self.indexes.clear();
@@ -65,7 +66,7 @@ impl Split {
         self.columns.iter().map(|column| column.values.capacity()).sum::<usize>() > KEPT
     }
 
-    /// Splits one more; whether it was cut, and not taken whole.
+    /// Splits one more string, and says whether it was cut rather than taken whole.
     fn add(&mut self, string: &[u8]) -> Option<bool> {
         self.scan.cut(string);
         let shape = match self.shapes.number(&self.scan)? {
@@ -98,7 +99,7 @@ pub(super) struct Words {
     known: Distinct,
     /// By number, how often each occurs.
     pub(super) occurrences: Vec<u32>,
-    /// Those that were not looked up, or that the table did not take.
+    /// The words that were not looked up, and those that the table did not take.
     unknown: Strings,
 }
 
@@ -124,7 +125,7 @@ impl Words {
         self.known.get(number)
     }
 
-    /// A known word has occurred once more: how often that is.
+    /// Counts one more occurrence of a known word, and returns how many there are.
     #[inline]
     fn occurs(&mut self, number: usize) -> u32 {
         if number == self.occurrences.len() {
@@ -134,7 +135,8 @@ impl Words {
         self.occurrences[number]
     }
 
-    /// Adds a word to a column: often it is that of the one before. `None` where look-ups take too long.
+    /// Adds a word to a column. Often it is the word before it, which is tried first. `None` where a look-up takes too many
+    /// steps.
     #[inline]
     fn add(&mut self, word: &[u8], column: &mut Column) -> Option<()> {
         let before = column.values.last().filter(|&&value| value & UNKNOWN == 0);

@@ -8,28 +8,29 @@ use super::kind::Kind;
 use super::split::Split;
 use bulla_proof::varint;
 
-/// With fewer strings there is nothing to learn from.
+/// Fewer strings than this have too little in common to be worth templates.
 const FEWEST: usize = 64;
-/// Longer strings, on average, are for compressors.
+/// Strings that are longer than this on average are left to compressors.
 const LONGEST: usize = 1024;
-/// How many strings stand for all when templates are tried against a compressor.
+/// On a sample of so many strings templates are compared with a compressor.
 const SAMPLE: usize = 256;
-/// How many words stand for all of a column when it is asked whether they are many.
+/// On a sample of so many words of a column it is estimated whether it has many different ones.
 const DISTINCT: usize = 512;
 
 /// Writes strings in templates. Holds only memory to be used again.
 #[derive(Default)]
 pub(crate) struct Templates {
     split: Split,
-    /// By word that was met, one more than its number in the dictionary, or 0 for one that is spelled.
+    /// For each word that was met, one more than its number in the dictionary; 0 for a word that is spelled.
     numbers: Vec<u32>,
     values: Vec<u64>,
     texts: Texts,
 }
 
 impl Templates {
-    /// Appends a column of `strings`, with its form, where it is a tenth smaller than plain; says whether it did. A sample
-    /// from the middle is written both ways first, and where that is all of them, appended plain if that is better.
+    /// Appends a column of `strings`, with its form, where templates make it at least a tenth smaller than plain, and says whether it
+    /// did. A sample from the middle is written both ways first; where the sample is all of the strings, the better of the two is
+    /// what is appended.
     pub(crate) fn encode(
         &mut self,
         strings: &[&[u8]],
@@ -69,7 +70,7 @@ impl Templates {
         if self.split.is_large() {
             *self = Templates::default();
         }
-        // What is in the middle need not be so elsewhere.
+        // The sample promised this, but the other strings may be different.
         if length.is_none() || !pays(out.len() - start, plain * total as u64 / sampled.max(1) as u64) {
             out.truncate(start);
             return false;
@@ -78,8 +79,8 @@ impl Templates {
         true
     }
 
-    /// Appends a column of `strings`: how much of it are shapes and the dictionary. `None` where they are not to be split; then
-    /// nothing is appended.
+    /// Appends a column of `strings`, and returns how many bytes of it are shapes and dictionary. `None`, with nothing appended, where
+    /// the strings cannot be split well.
     pub(super) fn encode_all(
         &mut self,
         strings: &[&[u8]],
@@ -103,7 +104,7 @@ impl Templates {
         self.texts.write(numbers, blobs, out);
     }
 
-    /// Appends what was split: how much of that are shapes and the dictionary.
+    /// Appends what was split, and returns how many bytes of it are shapes and dictionary.
     fn write(&mut self, numbers: &mut NumberEncoder, blobs: &mut BlobEncoder, out: &mut Vec<u8>) -> usize {
         let start = out.len();
         let shapes = &self.split.shapes;
@@ -124,7 +125,7 @@ impl Templates {
         dictionary
     }
 
-    /// Numbers the words that occur more than once: they are `texts`.
+    /// Numbers the words that occur more than once: these make the dictionary, and are collected in `texts`.
     fn number_words(&mut self) {
         let Templates { split, numbers, texts, .. } = self;
         texts.clear();
@@ -166,7 +167,7 @@ impl Templates {
     }
 }
 
-/// Whether so many words are different, of some from the middle, that a dictionary of their numbers is not worth its time.
+/// Whether so many words of a sample from the middle are different that a dictionary of their numbers is not worth trying.
 fn are_many(values: &[u64]) -> bool {
     let from = values.len().saturating_sub(DISTINCT) / 2;
     let mut met = [false; 8 * DISTINCT];

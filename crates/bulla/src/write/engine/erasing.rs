@@ -128,8 +128,8 @@ impl Engine {
             each_event(&log, follows, |_, event| erased.extend(event.erases()))?;
         }
         for numbers in erased.chunks(MAX_ERASED) {
-            if let Some(erased) = vault.erase_numbers(numbers)? {
-                vault.confirm(erased.numbers())?;
+            if let Some(erasure) = vault.begin_erasure_of(numbers)? {
+                vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
         vault.follow(published)

@@ -2,12 +2,12 @@
 
 use super::{Place, append, plain};
 use crate::helpers::not_tested;
-use crate::workshop::{ALONE, alone, is_alone};
 use bulla::control::{Client, SOCKET};
 use bulla::environment::Environment;
 use bulla::store::Store;
 use bulla::{ErrorKind, Log, Options};
 use bulla_testkit::Memory;
+use bulla_testkit::{ALONE, alone, is_alone};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;

@@ -2,9 +2,9 @@
 
 use super::{Place, append, plain};
 use bulla::keys::group::{BlockContext, GroupKeys};
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{ErrorKind, Init, Query};
 use bulla_proof::LogId;
+use bulla_vault::{Access, Settings, Vault};
 use std::sync::Arc;
 
 fn vault(place: &Place) -> Vault {

@@ -3,7 +3,6 @@
 use super::image::Image;
 use super::layout::{BLOCK, Frame, HEAD, Layout, SEAL};
 use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, small};
-use crate::workshop::{alone, is_alone};
 use bulla::environment::{AesGcm, Cipher};
 use bulla::{Entry, Export, Init, Log, Options, Result, VerifierKey, Verify};
 use bulla_columns::padme;
@@ -12,6 +11,7 @@ use bulla_proof::hash::sha256;
 use bulla_proof::varint;
 use bulla_testkit::Memory;
 use bulla_testkit::allocator::most_held;
+use bulla_testkit::{alone, is_alone};
 use std::fs::OpenOptions;
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -5,9 +5,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla::proof::{DisclosedGroup, Proof};
-use bulla::vault::{Access, SubjectKey};
 use bulla::{Log, Options, Query};
 use bulla_proof::LogId;
+use bulla_vault::{Access, SubjectKey};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 

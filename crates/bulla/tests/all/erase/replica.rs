@@ -1,8 +1,8 @@
 //! A log whose vault has a replica.
 
 use super::world::{World, copy, copy_into};
-use bulla::vault::Access;
 use bulla::{Configure, ErrorKind, Init, Log, Options, Restore};
+use bulla_vault::Access;
 use std::fs;
 
 fn open(world: &World) -> bulla::Result<Log> {

@@ -1,8 +1,8 @@
 //! What a backup brings back, the log takes away again.
 
 use super::world::{World, copy};
-use bulla::vault::Access;
 use bulla::{Durability, ErrorKind, FindingKind, Log, Options, Restore};
+use bulla_vault::Access;
 use std::path::Path;
 
 pub(super) fn put_back(from: &Path, to: &Path, names: &[&str]) {

@@ -2,8 +2,8 @@
 
 use super::world::World;
 use bulla::event::Event;
-use bulla::vault::Access;
 use bulla::{ErasureOrder, ErrorKind, Log, Options};
+use bulla_vault::Access;
 use serde_json::json;
 
 /// What the log's events say that was erased.
@@ -64,7 +64,15 @@ fn what_was_committed_is_destroyed_and_told() {
 fn what_was_destroyed_is_told() {
     let (world, order, number) = world();
     write_pending(&world, &order, number);
-    world.vault(Access::Write).erase(&["user_7"]).unwrap().unwrap();
+    world
+        .vault(Access::Write)
+        .begin_erasure(&["user_7"])
+        .unwrap()
+        .unwrap()
+        .commit()
+        .unwrap()
+        .destroy()
+        .unwrap();
     finished(&world, number);
 }
 
@@ -89,7 +97,15 @@ fn what_nobody_ordered_is_withdrawn() {
 #[test]
 fn keys_that_nobody_ordered_to_destroy_are_told_of() {
     let (world, ..) = world();
-    world.vault(Access::Write).erase(&["user_7"]).unwrap().unwrap();
+    world
+        .vault(Access::Write)
+        .begin_erasure(&["user_7"])
+        .unwrap()
+        .unwrap()
+        .commit()
+        .unwrap()
+        .destroy()
+        .unwrap();
     let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
     assert!(error.kind() == ErrorKind::Tampered && error.to_string().contains("erasure.pending"), "{error}");
 }

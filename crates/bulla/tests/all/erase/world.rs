@@ -3,12 +3,12 @@
 use bulla::environment::Environment;
 use bulla::keys::recipients::IdentityFile;
 use bulla::keys::signing::SigningKey;
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{
     Configure, Entry, ErasureOrder, Init, Log, Options, Producer, Query, Reader, Report, VerifierKey, Verify,
     default_keys,
 };
 use bulla_proof::LogId;
+use bulla_vault::{Access, Settings, Vault};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

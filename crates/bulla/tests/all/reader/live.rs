@@ -2,8 +2,8 @@
 
 use crate::helpers::Stop;
 use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Access, Settings, Vault};
 use bulla::{Durability, Entry, Init, Log, Options, Query, Reader, Verify, default_keys};
+use bulla_vault::{Access, Settings, Vault};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -2,10 +2,10 @@
 
 use super::world::{Row, World, answer};
 use crate::helpers::Rng;
-use crate::workshop::{alone, is_alone};
 use bulla::{Delivery, Matches, Options, Query, Step};
 use bulla_testkit::Memory;
 use bulla_testkit::allocator::most_held;
+use bulla_testkit::{alone, is_alone};
 use std::process::Command;
 use std::sync::Arc;
 

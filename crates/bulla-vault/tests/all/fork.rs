@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::{LOG, assert_sound, create, open, resolve, settings};
-use crate::workshop::{alone, is_alone};
-use bulla::vault::{Access, Vault};
-use bulla::{ErrorKind, Result};
+use bulla_store::{ErrorKind, Result};
+use bulla_testkit::{alone, is_alone};
+use bulla_vault::{Access, Vault};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn in_a_child_every_handle_refuses() {
         return fork_and_compare();
     }
     let command = Command::new("env");
-    let output = alone(command, "vault::fork::in_a_child_every_handle_refuses").output().unwrap();
+    let output = alone(command, "fork::in_a_child_every_handle_refuses").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
 }
@@ -45,7 +45,11 @@ fn fork_and_compare() {
     let vault = handle.unwrap();
     assert_eq!(resolve(&vault, "s", 0..10), numbers);
     assert_eq!(resolve(&vault, "t", 0..3), [10, 11, 12]);
-    vault.confirm(vault.erase(&["s1"]).unwrap().unwrap().numbers()).unwrap();
+    vault
+        .confirm(
+            vault.begin_erasure(&["s1"]).unwrap().unwrap().commit().unwrap().destroy().unwrap().numbers(),
+        )
+        .unwrap();
     assert_sound(&vault);
 }
 

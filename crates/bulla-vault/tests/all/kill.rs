@@ -1,8 +1,8 @@
 //! A process that gives numbers and erases people, killed again and again. `BULLA_TORTURE_ROUNDS` says how often.
 
 use super::{LOG, assert_sound, create, open, settings};
-use bulla::ErrorKind;
-use bulla::vault::{Access, ReplicaLocation, Settings, Vault};
+use bulla_store::ErrorKind;
+use bulla_vault::{Access, ReplicaLocation, Settings, Vault};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -127,7 +127,7 @@ impl Told {
 
 fn run(directory: &Path, round: u64, after: Duration, told: &mut Told) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "vault::kill::child", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "kill::child", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())

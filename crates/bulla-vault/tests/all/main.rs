@@ -1,13 +1,18 @@
 //! The vault as other processes see it, and what a look-up costs. What one process sees is tested beside the code.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout)]
+#![allow(clippy::disallowed_methods, reason = "tests look at disks and clocks")]
 
 mod cost;
 mod fork;
 mod kill;
 mod processes;
 
-use bulla::vault::{Access, Settings, Vault};
 use bulla_proof::commitment::LogId;
+use bulla_vault::{Access, Settings, Vault};
 use std::path::Path;
+
+#[global_allocator]
+static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator::Counting;
 
 const LOG: LogId = LogId([0x33; 16]);
 

@@ -1,8 +1,8 @@
 //! Readers in another process, beside a writer that adds, erases, and makes the database larger.
 
 use super::{assert_sound, create, open, resolve};
-use bulla::ErrorKind;
-use bulla::vault::Access;
+use bulla_store::ErrorKind;
+use bulla_vault::Access;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -34,7 +34,7 @@ fn child() {
 }
 
 /// Looks people up again and again: how often one was there, was gone, was being erased, and what else it was.
-fn hammer(vault: &bulla::vault::Vault, times: usize) -> String {
+fn hammer(vault: &bulla_vault::Vault, times: usize) -> String {
     let (mut found, mut gone, mut erasing, mut failed) = (0, 0, 0, Vec::new());
     for index in 0..times {
         match vault.find(&format!("s{}", index % 200)) {
@@ -57,7 +57,7 @@ struct Reader {
 impl Reader {
     fn start(directory: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "vault::processes::child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "processes::child", "--nocapture", "--test-threads=1"])
             .env(DIRECTORY, directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -101,7 +101,7 @@ fn a_reader_sees_what_a_writer_does() {
     assert_eq!(reader.ask("find alice"), "None");
     assert_eq!(reader.ask("resolve it"), "Refused");
 
-    let expected = |vault: &bulla::vault::Vault, name: &str| {
+    let expected = |vault: &bulla_vault::Vault, name: &str| {
         let found = vault.find(name).unwrap();
         format!("{:?}", found.map(|subject| (subject.number, *subject.key.bytes())))
     };
@@ -147,7 +147,19 @@ fn a_reader_is_not_disturbed_by_erasures() {
     let mut readers = (0..2).map(|_| Reader::start(place.path())).collect::<Vec<_>>();
     readers.iter_mut().for_each(|reader| reader.say("hammer 20000"));
     for number in 0..60 {
-        vault.confirm(vault.erase_numbers(&[number * 3]).unwrap().unwrap().numbers()).unwrap();
+        vault
+            .confirm(
+                vault
+                    .begin_erasure_of(&[number * 3])
+                    .unwrap()
+                    .unwrap()
+                    .commit()
+                    .unwrap()
+                    .destroy()
+                    .unwrap()
+                    .numbers(),
+            )
+            .unwrap();
         resolve(&vault, "t", number as usize * 50..number as usize * 50 + 50);
     }
     for mut reader in readers {

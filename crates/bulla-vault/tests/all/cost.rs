@@ -1,9 +1,9 @@
 //! Sealing asks for subjects that were just met, at every entry.
 
 use super::{create, open, resolve};
-use crate::workshop::{alone, is_alone};
-use bulla::vault::Access;
 use bulla_testkit::allocator::allocations;
+use bulla_testkit::{alone, is_alone};
+use bulla_vault::Access;
 use std::process::Command;
 
 const LOOKUPS: usize = 100_000;
@@ -51,7 +51,7 @@ fn a_cached_subject_costs_no_system_call() {
     let trace = place.path().join("trace");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-e", "trace=all", "-o"]).arg(&trace);
-    let output = alone(strace, "vault::cost::a_cached_subject_costs_no_system_call").output();
+    let output = alone(strace, "cost::a_cached_subject_costs_no_system_call").output();
     let output = output.expect("this test needs strace: `apt-get install strace`");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let trace = std::fs::read_to_string(trace).unwrap();
