@@ -17,18 +17,18 @@ SECONDS=0
 code=0
 "$@" 2>&1 | tee "$output" || code=$?
 took=$SECONDS
+[ "$code" -eq 0 ] && outcome="nothing was found" || outcome="**failed** with exit code $code"
 
 {
     # All sections but this one.
     awk -v own="## $name" '/^## / { skip = $0 == own } !skip' "$record"
+    echo
     echo "## $name"
     echo
-    [ "$code" -eq 0 ] && outcome="nothing was found" || outcome="**failed** with exit code $code"
     echo "$outcome; $day, commit $commit, $((took / 60)) min $((took % 60)) s, $(nproc) processors"
     echo
     sed -nE 's/^(test .* \.\.\. )?swept: /- /p' "$output"
-    grep -Eo '^test result: .* [0-9]+ passed; [0-9]+ failed' "$output" | sed 's/^/- /' || true
-    echo
+    awk '/^test result: / { passed += $4; failed += $6 } END { if (passed + failed) print "- " passed " tests passed, " failed " failed" }' "$output"
 } > "$output.md"
 cat -s "$output.md" > "$record"
 echo "recorded in $record: $outcome"
