@@ -90,7 +90,28 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
+    /// What lies beneath the operating system's error, which is part of the message already: whoever prints a chain of
+    /// sources prints nothing twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.source.as_ref().and_then(std::error::Error::source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_chain_of_sources_tells_everything_once() {
+        let error = Error::io("reading x", io::Error::other("the disk is gone"));
+        let mut chain = vec![error.to_string()];
+        let mut next = error.source();
+        while let Some(source) = next {
+            chain.push(source.to_string());
+            next = source.source();
+        }
+        assert_eq!(chain, ["reading x: the disk is gone"]);
+        assert_eq!(error.io_error().map(ToString::to_string).as_deref(), Some("the disk is gone"));
     }
 }

@@ -30,12 +30,8 @@ const HELD: u64 = 16 << 20;
 /// # producer.append(&bulla::Entry::new("read", "user_42/email").subject("user_42"))?;
 /// # drop(producer);
 /// # log.close()?;
-/// # let identity = std::fs::read_to_string(bulla::default_keys(&directory).join("identity.age")).unwrap();
-/// # let identity = std::sync::Arc::new(bulla::keys::recipients::IdentityFile::parse(&identity)?);
-/// use bulla::vault::{Settings, VaultReader};
-/// use bulla::{Query, Reader};
-/// let vault = VaultReader::open(&bulla::default_keys(&directory), created.id, &Settings::default())?;
-/// let reader = Reader::open(&directory)?.key(created.verifier_key).identity(identity).group_keys(std::sync::Arc::new(vault));
+/// use bulla::{Query, Reader, default_keys};
+/// let reader = Reader::open_with_keys(&directory, default_keys(&directory))?.key(created.verifier_key);
 /// let read = reader.for_each(&Query::new().subject("user_42"), |number, entry| {
 ///     println!("{number}: {} {}", entry.operation, String::from_utf8_lossy(entry.location.unwrap_or_default()));
 ///     Ok(())
