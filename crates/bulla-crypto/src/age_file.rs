@@ -1,7 +1,7 @@
-//! age files, those that hold an epoch key above all, written: <https://age-encryption.org/v1>.
+//! Writes age files, above all those that hold an epoch key: <https://age-encryption.org/v1>.
 //!
-//! The stanzas are the age library's and plugins'. Around an epoch key the rest is written here, and not by the library, because that
-//! leaves copies of what it encrypts in memory: a host must not be able to read an epoch that it has closed.
+//! The age library and plugins make the stanzas. The rest of a file around an epoch key is written here, because the library leaves
+//! copies in memory of what it encrypts, and a host must not be able to read an epoch that it has closed.
 
 use crate::random::{Random, SystemRandom};
 use crate::{plugin, stanza};
@@ -18,7 +18,7 @@ use std::io::Write as _;
 use zeroize::Zeroizing;
 
 const VERSION: &[u8] = b"age-encryption.org/v1\n";
-/// The nonce of a payload's first chunk, where it is the last one, too.
+/// The nonce of a payload's chunk that is both its first and its last.
 const ONLY_CHUNK: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /// `key` as a binary age file.
@@ -54,7 +54,7 @@ pub(crate) fn encrypt(recipients: &[Box<dyn age::Recipient + '_>], key: &[u8; 32
     Ok(std::mem::take(&mut *file))
 }
 
-/// Any `content` as a binary age file. Of this the age library leaves copies in memory.
+/// Any `content` as a binary age file. The age library writes it, and may leave copies of the content in memory.
 ///
 /// # Errors
 /// As [`encrypt`].
@@ -78,7 +78,8 @@ fn not_wrapped(error: age::EncryptError) -> Error {
     }
 }
 
-/// The file key, wrapped to every recipient. Those that insist on company of their own kind have to find it.
+/// The file key, wrapped to every recipient. A recipient may have labels; age refuses a file whose recipients' labels differ, by
+/// which post-quantum recipients, for instance, accept only each other.
 fn stanzas(recipients: &[Box<dyn age::Recipient + '_>], key: &FileKey) -> Result<Vec<Stanza>> {
     let (mut stanzas, mut common) = (Vec::new(), None);
     for recipient in recipients {

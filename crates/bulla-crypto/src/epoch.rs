@@ -23,7 +23,7 @@ pub struct EpochKeys {
     commitment: Hash,
 }
 
-/// Never moved: a move leaves a copy.
+/// The secret keys. They are never moved, since a move would leave a copy behind.
 #[derive(Default, Zeroize, ZeroizeOnDrop)]
 struct Secret {
     body: [u8; 32],
@@ -43,14 +43,14 @@ impl From<[u8; 32]> for EpochSecret {
 }
 
 impl EpochSecret {
-    /// From its bytes.
+    /// The key with these bytes.
     pub fn of(bytes: &[u8; 32]) -> Self {
         let mut secret = EpochSecret(Box::new([0; 32]));
         secret.0.copy_from_slice(bytes);
         secret
     }
 
-    /// Another one of it.
+    /// A copy of the key. There is no `Clone`, so that no copy is made unnoticed.
     pub fn copy(&self) -> Self {
         EpochSecret::of(&self.0)
     }
@@ -60,7 +60,7 @@ impl EpochSecret {
         &self.0
     }
 
-    /// A fresh one.
+    /// A fresh random key.
     ///
     /// # Errors
     /// Where there is no randomness.
@@ -145,7 +145,7 @@ impl EpochKeys {
         salts.resize(units * 16, 0);
         let mut counter = [0; 16];
         counter[..8].copy_from_slice(&frame.to_le_bytes());
-        // The library moves the key about on the stack.
+        // The library leaves copies of the key on the stack, which this overwrites.
         scrubbed_cipher(|| {
             let key = UnboundCipherKey::new(&AES_256, &self.secret.salt).and_then(EncryptingKey::ctr)?;
             key.less_safe_encrypt(salts, EncryptionContext::Iv128(FixedLength::from(counter)))

@@ -38,14 +38,14 @@ pub trait Subjects: Send + Sync {
     /// Where that cannot be looked up.
     fn next_number(&self) -> Result<u64>;
 
-    /// That all numbers below `next` were given out.
+    /// Checks that all numbers below `next` were given out.
     ///
     /// # Errors
     /// `Refused` where they were not: this is older than the log.
     fn require_at_least(&self, next: u64) -> Result<()>;
 
-    /// That the log is about to sign a checkpoint over `frames` frames, all of whose erasures were carried out here.
-    /// Durable when it returns.
+    /// Records that the log is about to sign a checkpoint over `frames` frames, and that all erasures in those were carried out
+    /// here. The record is durable when this returns.
     ///
     /// # Errors
     /// Where that cannot be made durable; no checkpoint may then be signed.
@@ -53,7 +53,8 @@ pub trait Subjects: Send + Sync {
         Ok(())
     }
 
-    /// That [`Subjects::signs`] was told of `frames` frames: of blocks after these no checkpoint says which numbers they took.
+    /// Checks that [`Subjects::signs`] has recorded `frames` frames or more. It is asked when a writer was cut short: no checkpoint
+    /// says which numbers were given out for the blocks after those frames.
     ///
     /// # Errors
     /// `Refused` where it was not: this is older than those blocks may be.
@@ -77,18 +78,19 @@ pub trait GroupKeys: Send + Sync {
     /// `Erased` while one of them is being erased: until the log says so. Else where that cannot be looked up.
     fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>>;
 
-    /// Whether it has the key of everybody who was not erased: a key that it has not is then lost.
+    /// Whether these are the keys of everybody who was not erased. A key that is missing is then lost for good, and not merely
+    /// elsewhere.
     fn is_complete(&self) -> bool;
 
-    /// The number of frames up to which it follows the log's erasures: whoever was erased in a later one may still have
-    /// a key here, which must not be used.
+    /// The number of frames up to which the log's erasures were carried out here. Somebody who was erased in a later frame may
+    /// still have a key here, which must not be used.
     ///
     /// # Errors
     /// Where that cannot be looked up.
     fn erased_up_to(&self) -> Result<u64>;
 }
 
-/// No keys of data subjects: what is personal is withheld.
+/// Has no key of any data subject: all personal fields are withheld.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedOnly;
 

@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 
 /// The longest identity file, in bytes.
 pub const MAX_IDENTITY_FILE: usize = 64 * 1024;
-/// The most work that is done to open a file that is under a passphrase: scrypt with N = 2^20, which takes 1 GiB
-/// and seconds. age itself asks for 2^18, rage for what takes it a second.
+/// The most work that is done to open a file that is under a passphrase: scrypt with N = 2^20, which takes 1 GiB of memory and
+/// some seconds. Files of `age` ask for 2^18; `rage` chooses what takes one second on the machine that writes the file.
 const MAX_WORK: u8 = 20;
-/// The work that a new file asks for: as age's own.
+/// The work that a new file asks for, the same as `age` does.
 const WORK: u8 = 18;
 
 /// Unwraps epoch keys.
@@ -39,7 +39,7 @@ pub struct IdentityFile {
     /// By the name of their plugin.
     plugins: BTreeMap<String, Vec<Zeroizing<String>>>,
     run: Plugins,
-    /// What plugins made of wrapped keys.
+    /// The keys that plugins have unwrapped, by their wrapped form.
     unwrapped: Mutex<HashMap<Vec<u8>, Option<EpochSecret>>>,
 }
 
@@ -112,7 +112,7 @@ impl IdentityFile {
         decrypt_key(wrapped, self.own.iter().map(|identity| identity as _))
     }
 
-    /// Asks one plugin after the other. One that fails keeps none from being asked that does not.
+    /// Asks one plugin after the other. Where one fails, the others are asked all the same.
     fn unwrap_with_plugins(&self, wrapped: &[u8]) -> Result<Option<EpochSecret>> {
         let mut unwrapped = self.unwrapped.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = unwrapped.get(wrapped) {
@@ -175,7 +175,7 @@ fn decrypt<'a>(
     let mut reader = match decryptor.decrypt(identities) {
         Ok(reader) => reader.take(limit as u64),
         Err(age::DecryptError::NoMatchingKeys) => return Ok(None),
-        // A plugin's failure, which says nothing of the file.
+        // A plugin has failed, which says nothing about the file.
         Err(age::DecryptError::Io(error)) if plugin::is_failure(&error) => {
             return Err(plugin::failure(error));
         }
@@ -242,7 +242,7 @@ pub fn decrypt_with_passphrase(file: &[u8], passphrase: &str) -> Result<Zeroizin
         }
         error => damaged(&error),
     })?;
-    // With room for all of it from the start: a buffer that grows leaves copies behind.
+    // There is room for all of it from the start, because a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(MAX_IDENTITY_FILE + 1));
     let mut reader = reader.take(MAX_IDENTITY_FILE as u64 + 1);
     reader.read_to_string(&mut text).map_err(|error| damaged(&error))?;

@@ -19,7 +19,7 @@ pub const MAX_RECIPIENTS_FILE: usize = 1 << 20;
 
 /// Wraps epoch keys to the log's recipients.
 pub trait KeyWrap: Send + Sync {
-    /// `key` as an age file that any of `recipients` opens. Whoever else is asked for it may take up to `limit`.
+    /// `key` as an age file that any of `recipients` opens. A plugin that is asked for a stanza may take up to `limit`.
     ///
     /// # Errors
     /// `Invalid` where a recipient is not one, `Unavailable` where it may be tried again.
@@ -31,7 +31,7 @@ pub trait KeyWrap: Send + Sync {
 pub struct Age(Plugins);
 
 impl Age {
-    /// Has what plugins ask answered; otherwise they are refused.
+    /// Lets `prompt` answer what plugins ask. By default they get no answer.
     pub fn with_prompt(prompt: Arc<dyn Prompt>) -> Self {
         Age(Plugins { prompt, ..Plugins::default() })
     }
@@ -52,7 +52,7 @@ impl Age {
         self.with_recipients(recipients, limit, |recipients| age_file::encrypt_content(recipients, content))
     }
 
-    /// Does `work` with those whom these recipients are.
+    /// Runs `work` with the recipients that these texts name.
     fn with_recipients<T>(
         &self,
         recipients: &[String],
@@ -79,7 +79,7 @@ impl KeyWrap for Age {
     fn wrap(&self, recipients: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
         let wrapped =
             self.with_recipients(recipients, limit, |recipients| age_file::encrypt(recipients, key))?;
-        // A longer one nobody would read again.
+        // A reader would refuse a longer one.
         if wrapped.len() > MAX_WRAPPED {
             let (count, length) = (recipients.len(), wrapped.len());
             return Err(Error::invalid(format!(
@@ -127,7 +127,7 @@ enum Recipient {
 
 impl Recipient {
     fn parse(text: &str) -> Result<Self> {
-        // Whoever gives one of these by mistake must not find it in a log of errors.
+        // An identity is a secret: one that is given by mistake must not be repeated in an error, which may be logged.
         if text.to_ascii_uppercase().starts_with("AGE-") {
             return Err(Error::invalid(
                 "what was given as a recipient is an identity, which is secret: name its recipient (age1…)",
@@ -145,7 +145,7 @@ impl Recipient {
         };
         match (native, plugin::recipient_name(text)) {
             (Ok(recipient), _) => Ok(recipient),
-            // These two have names like a plugin's, and are none.
+            // These two look like recipients of plugins `tag` and `tagpq`, but age itself defines them.
             (Err(error), Some(name)) if name == "tag" || name == "tagpq" => Err(not_a_recipient(text, error)),
             (_, Some(name)) => Ok(Recipient::Plugin(name)),
             (Err(error), None) => Err(not_a_recipient(text, error)),

@@ -1,4 +1,4 @@
-//! What a computation with keys leaves on the stack, overwritten.
+//! Overwrites what a computation with keys leaves on the stack.
 //!
 //! Ciphers and hashes keep states and round keys in their frames, and values are copied when they are moved; nothing
 //! clears that when a function returns. A host that is to forget the keys of an epoch that it closed must not find
@@ -6,7 +6,7 @@
 
 /// How much of the stack is overwritten: far more than wrapping a key takes, and microseconds of work.
 const DEEP: usize = 128 << 10;
-/// The same for a single call of a cipher.
+/// How much is overwritten after a single call of a cipher.
 const SHALLOW: usize = 16 << 10;
 
 /// Runs `work`, and then overwrites the part of the stack that it used. What it returns should own its secrets through
@@ -18,7 +18,7 @@ pub fn scrubbed<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The same for `work` that calls a cipher and does nothing else, which may be often.
+/// As [`scrubbed`], but for `work` that only calls a cipher: less is overwritten, so that it can be done often.
 #[inline(never)]
 pub fn scrubbed_cipher<T>(work: impl FnOnce() -> T) -> T {
     let result = apart(work);
@@ -26,7 +26,7 @@ pub fn scrubbed_cipher<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// In a frame of its own, so that all of it lies below the caller's.
+/// Runs `work` in a stack frame of its own, so that everything it uses lies below the caller's frame.
 #[inline(never)]
 fn apart<T>(work: impl FnOnce() -> T) -> T {
     work()
@@ -34,8 +34,8 @@ fn apart<T>(work: impl FnOnce() -> T) -> T {
 
 #[inline(never)]
 fn overwrite<const DEPTH: usize>() {
-    // That somebody looks at it keeps it from being left out; the test of a writer's memory shows that it is not.
-    // By a mutable reference: zeros that cannot change would be a constant elsewhere.
+    // `black_box` may read and write the area as far as the compiler knows, so it has to be on the stack and to be zeroed. With a
+    // shared reference the compiler could pass a constant instead. The test of a writer's memory shows that it works.
     let mut area = [0u8; DEPTH];
     std::hint::black_box(&mut area);
 }

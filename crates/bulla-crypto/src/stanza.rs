@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 /// Characters of base64 in a full line.
 const COLUMNS: usize = 64;
 
-/// Appends a stanza. `text` is grown once: where it holds a secret, no copy of it is left behind.
+/// Appends a stanza. Where `text` has to grow, the old memory is overwritten, so that no copy of a secret is left behind.
 pub(crate) fn write(text: &mut Zeroizing<Vec<u8>>, tag: &str, arguments: &[&str], body: &[u8]) {
     let mut words = format!("-> {tag}");
     for argument in arguments {
@@ -46,7 +46,7 @@ pub(crate) struct Partial {
     encoded: Zeroizing<Vec<u8>>,
 }
 
-/// What a line made of a stanza.
+/// What a stanza is after another line.
 pub(crate) enum Read {
     More(Partial),
     Whole(Stanza),
@@ -66,7 +66,7 @@ impl Partial {
         Some(Partial { tag, arguments, encoded })
     }
 
-    /// Takes a line of the body; `None` where it is none, or one too many.
+    /// Takes a line of the body; `None` where it is not one, or the body gets too long.
     pub(crate) fn take(mut self, line: &[u8]) -> Option<Read> {
         if line.len() > COLUMNS || self.encoded.len() + line.len() > self.encoded.capacity() {
             return None;

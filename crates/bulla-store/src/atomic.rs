@@ -1,7 +1,9 @@
-//! Small files, read whole, and written so that they are there whole, in their old or their new form, whatever happens.
+//! Small files, read whole, and replaced so that a crash at any moment leaves the old content or the new one, whole.
 //!
-//! The content goes to a file beside it, is synced, takes the name, and the directory is synced. Who calls sees to it
-//! that nobody else writes the same path meanwhile; the lock on the log does.
+//! The new content is written to a file beside the old one and synced; then the file is renamed, and the directory is synced. None
+//! of these steps can be left out: without the first sync the name may be durable before the content is, and without the second
+//! one the rename may be lost (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). The caller sees to it that
+//! nobody else writes the same path meanwhile, which the lock on the log does.
 
 use std::io::{self, IoSlice};
 
@@ -14,14 +16,15 @@ pub fn replace(store: &dyn Store, path: &str, content: &[u8]) -> io::Result<()> 
     let temporary = format!("{path}.tmp");
     let result = write_synced(store, &temporary, content).and_then(|()| store.rename(&temporary, path));
     if let Err(error) = result {
-        // Only to give back the space: what is left over is removed by the next attempt, too.
+        // This only gives back the space. A file that is left over is overwritten by the next attempt.
         let _ = store.remove(&temporary);
         return Err(error);
     }
     store.sync_directory(parent(path))
 }
 
-/// The same for a name that is free; `AlreadyExists` where it is taken, also where the taken name is not durable yet.
+/// Gives this content to a `path` at which there is nothing yet. `AlreadyExists` where there is something, even if its name is not
+/// durable yet.
 pub fn write_new(store: &dyn Store, path: &str, content: &[u8]) -> io::Result<()> {
     match store.open(path) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),

@@ -50,7 +50,8 @@ impl FileSystem {
             sync_parent(path)?;
         }
         match missing.is_empty() {
-            // Whoever made it may not have synced it, but may also have kept what is above it from us.
+            // It was there already, but whoever made it may not have synced the directory above. We may not be allowed to
+            // open that one; then it was made by somebody who is, and it is for them to sync it.
             true => sync_parent(&self.root).or_else(|error| match error.kind() {
                 io::ErrorKind::PermissionDenied => Ok(()),
                 _ => Err(error),
@@ -90,8 +91,8 @@ impl Store for FileSystem {
         let mut items = Vec::new();
         for entry in fs::read_dir(&path)? {
             let entry = entry?;
-            // No file of a log has a name that is not UTF-8; who sees it told with marks in it knows that it is
-            // foreign, and is not kept from the rest.
+            // No file of a log has a name that is not UTF-8. It is listed with replacement characters, by which it is
+            // recognised as foreign, and the other files can still be listed.
             let name = entry.file_name().to_string_lossy().into_owned();
             items.push(Item { name, directory: entry.file_type()?.is_dir() });
         }
@@ -119,7 +120,7 @@ impl Store for FileSystem {
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let path = self.file(path)?;
         let mut options = OpenOptions::new();
-        // A link here would have a file created wherever it points.
+        // Through a link a file would be created wherever the link points to.
         options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
         let mut file =
             options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
@@ -160,7 +161,7 @@ impl Store for FileSystem {
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// `is_locked` takes the lock for an instant; `lock` must not take that for a holder.
+/// `is_locked` takes the lock for an instant. `lock` tries again for so long, so as not to mistake that for a holder.
 const LOCK_ATTEMPTS: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
@@ -210,7 +211,8 @@ impl StoreFile for SystemFile {
     }
 }
 
-/// Opens a regular file. Somebody may have put a pipe or a device there: that neither blocks nor is read.
+/// Opens a regular file, and refuses anything else: opening a pipe that somebody put there would wait for a writer, and a device
+/// would be read.
 fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;

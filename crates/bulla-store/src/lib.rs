@@ -37,7 +37,8 @@ pub trait Store: Debug + Send + Sync {
     fn create_directory(&self, path: &str) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_directory(&self, path: &str) -> io::Result<()>;
-    /// Makes the names in a directory durable.
+    /// Makes the names in a directory durable: those of files that were created, renamed or removed in it. To sync a file does
+    /// not make its name durable (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014).
     fn sync_directory(&self, path: &str) -> io::Result<()>;
     /// Takes an exclusive lock on a file, creating it; `WouldBlock` where somebody holds it.
     /// Dropping the guard releases it, and so does the end of the process.
@@ -65,7 +66,12 @@ pub trait StoreFile: Debug + Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of `buffers`, one after the other, at `offset`. After an error any part may have been written.
     fn write_at(&self, buffers: &mut [IoSlice<'_>], offset: u64) -> io::Result<()>;
-    /// Makes the content and the length durable. After an error the content of the cache proves nothing.
+    /// Makes the content and the length durable.
+    ///
+    /// After an error nothing is known of what was written since the last sync that succeeded: Linux marks the pages that it could
+    /// not write as clean, so that reading gives them back although no medium has them, and the next sync succeeds without
+    /// writing them (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). The caller must write
+    /// them again, elsewhere.
     fn sync(&self) -> io::Result<()>;
     /// Cuts or extends the file.
     fn set_length(&self, length: u64) -> io::Result<()>;

@@ -1,6 +1,7 @@
 //! Subjects that were met lately, so that sealing need not ask the database.
 //!
-//! - It never holds more than its capacity: the clock drops what was not asked for since the hand passed it last.
+//! - It never holds more than its capacity. Where there is no room, the clock algorithm drops a subject that nobody asked for since
+//!   the clock's hand passed it last.
 //! - No text of a subject is in it, only a 128-bit tag under a key that the process has made for itself.
 //! - A look-up takes the lock of one shard for an instant, and neither allocates nor calls the system.
 
@@ -16,7 +17,7 @@ use bulla_store::Result;
 /// Stands for a subject's text in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Tag {
-    /// Which shard, and which place in it.
+    /// Says which shard the tag belongs to, and where it is looked for there.
     high: u64,
     low: u64,
 }
@@ -27,7 +28,7 @@ pub(super) struct Cache {
     shards: Box<[Mutex<Shard>]>,
 }
 
-/// The most shards: more threads than that do not seal at once.
+/// The most shards. Hardly more threads than that seal at the same time.
 const SHARDS: usize = 64;
 
 impl Cache {
@@ -103,7 +104,7 @@ struct Shard {
 struct Slot {
     tag: Tag,
     subject: Subject,
-    /// Asked for since the hand passed.
+    /// Whether somebody asked for it since the hand passed.
     used: bool,
 }
 
@@ -161,7 +162,7 @@ impl Shard {
     fn enter(&mut self, place: usize) {
         let Shard { table, slots, .. } = self;
         let rehash = |place: &u32| slots[*place as usize].tag.low;
-        // The capacity sees to it that it fits.
+        // It fits, because the capacity is limited.
         let number = u32::try_from(place).unwrap_or(u32::MAX);
         table.insert_unique(slots[place].tag.low, number, rehash);
     }

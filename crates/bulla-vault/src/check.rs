@@ -27,7 +27,7 @@ pub struct Checked {
 pub enum Damage {
     /// The row of this number does not open: the key is lost.
     Row(u64),
-    /// The row of this number is beyond the last number that was given.
+    /// There is a row of this number, although the number was not given out yet.
     Beyond(u64),
     /// Nothing leads to the row of this number: the person would get another one.
     Unindexed(u64),
@@ -59,11 +59,11 @@ impl fmt::Display for Damage {
 }
 
 const MAX_DAMAGE: usize = 1000;
-/// Progress is told this often.
+/// Progress is told after each so many rows and entries.
 const STRIDE: u64 = 65_536;
 
 impl Vault {
-    /// Checks all of it. `progress` is told now and then how many rows and entries were looked at.
+    /// Checks the whole vault. `progress` is called now and then with how many rows and entries were looked at.
     ///
     /// The database does not reuse pages meanwhile, and so grows where much is written.
     ///
@@ -98,7 +98,7 @@ impl Checking<'_> {
     fn rows(&mut self) -> Result<u64, TransactionError> {
         let Snapshot { tables, txn, keys, meta, .. } = self.snapshot;
         let mut rows = 0;
-        // Neighbours share a key.
+        // Neighbouring rows share a key, so its cipher is made once for them.
         let mut cipher = None;
         for entry in tables.rows.iter(txn)? {
             let (key, bytes) = entry?;
@@ -156,7 +156,7 @@ impl Checking<'_> {
         let Snapshot { tables, txn, keys, .. } = self.snapshot;
         match rows::get(tables, txn, keys, entry.number) {
             Ok(Some(row)) if row.pseudonym == entry.pseudonym => {}
-            // Told already, as a row that does not open.
+            // This was told already: its row does not open.
             Err(TransactionError::Stale(_)) => {}
             Err(error) => return Err(error),
             Ok(_) => self.find(Damage::Misled(entry.number)),

@@ -4,13 +4,13 @@
 //! 1. *commit*: root and keys of the next generation are written, fresh ones for the buckets concerned; then, in one
 //!    transaction, the subjects' rows and entries go, the rest of their buckets is encrypted anew, and the generation
 //!    counts. Until here the erasure can be withdrawn; from here on it is done for whoever opens the vault.
-//! 2. *destroy*: the old root and its keys are overwritten and removed, in the replicas too. From here on it is done for whoever has a copy
-//!    of the free pages, too.
+//! 2. *destroy*: the old root and its keys are overwritten and removed, in the replicas too. From here on the erasure also holds
+//!    against somebody who reads pages that the database has freed.
 //! 3. *confirm*: the record goes, once the log has its own.
 //!
-//! A crash leaves one of these states: [`Vault::unconfirmed`] says which, [`Vault::resume_erasure`] and
-//! [`Vault::resume_committed`] go on. Steps 2
-//! and 3 may come in any order with what the log writes; each may be done again.
+//! A crash leaves one of these states: [`Vault::unconfirmed`] says which, and [`Vault::resume_erasure`] or
+//! [`Vault::resume_committed`] goes on. Step 2 may come before or after the log's record of the erasure, step 3 only after it; each
+//! may be done again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -32,7 +32,7 @@ pub struct Erasure<'v> {
     numbers: Vec<u64>,
 }
 
-/// An erasure that is done, but for the old root.
+/// An erasure that is committed, and whose old root is still there.
 #[must_use = "a copy of the vault can undo it until the old root is destroyed"]
 pub struct Committed<'v> {
     vault: &'v Vault,
@@ -59,8 +59,8 @@ impl Vault {
     /// Begins to erase those of `subjects` that the vault knows; `None` where it knows nobody of them.
     ///
     /// # Errors
-    /// `Refused` where an erasure of others is not confirmed, or a replica was left out; `Invalid` where they are more than 4,096, else where the
-    /// vault cannot be written.
+    /// `Refused` where an erasure of others is not confirmed, or a replica was left out; `Invalid` where they are more than
+    /// [`MAX_ERASED`]; else where the vault cannot be written.
     pub fn begin_erasure(&self, subjects: &[&str]) -> Result<Option<Erasure<'_>>> {
         self.check_writable()?;
         let numbers = self.shared.snapshot(|snapshot| {
@@ -74,8 +74,8 @@ impl Vault {
         self.begin_erasure_of(&numbers)
     }
 
-    /// Begins to erase those of the subjects with `numbers` that the vault has: how what a log says was erased is erased
-    /// again from a vault that was restored. `None` where it has none of them.
+    /// Begins to erase those of the subjects with `numbers` that the vault has; `None` where it has none of them. A vault that was
+    /// restored from a backup follows the log in this way: it erases again whom the log says were erased.
     ///
     /// # Errors
     /// As [`Vault::begin_erasure`].
@@ -162,7 +162,7 @@ impl Vault {
         let mut numbers = numbers.to_vec();
         numbers.sort_unstable();
         let shared = &*self.shared;
-        // Who has confirmed must not find, after a crash, that the old root is still there and nobody knows why.
+        // The root goes first. If the record went first, a crash could leave an old root of which nothing says why it is there.
         shared.destroy_others(shared.generation_now()?)?;
         shared.change(|change| match &change.erasing {
             None => Ok(()),
@@ -234,7 +234,8 @@ impl Erased {
 
 impl Shared {
     fn begin(&self, numbers: &[u64]) -> Result<()> {
-        // Before the record: whoever reads the database without it, and is slow, is kept out of the cache.
+        // This comes before the record. A thread may have read the database before there was a record, and be slow; then this
+        // keeps it from putting one of them into the cache.
         self.state.write().unwrap_or_else(PoisonError::into_inner).blocked.extend(numbers);
         self.cache.forget(numbers);
         let begun = self.change(|change| match &change.erasing {
@@ -248,7 +249,7 @@ impl Shared {
         begun
     }
 
-    /// Holds back whom the database says, and nobody else.
+    /// Holds back those of whom the database says that they are being erased, and nobody else.
     pub(super) fn hold_back(&self) -> Result<()> {
         let erasing = self.snapshot(|snapshot| Ok(snapshot.erasing.clone()))?;
         let blocked = erasing.filter(|erasing| !erasing.erased).map_or(Vec::new(), |erasing| erasing.numbers);
@@ -273,7 +274,7 @@ impl Shared {
 struct Concerned {
     people: HashSet<Pseudonym>,
     rows: BTreeSet<u64>,
-    /// By their first prefix.
+    /// The index buckets, by the first prefix of each.
     index: BTreeMap<u16, Bucket>,
 }
 
@@ -281,10 +282,11 @@ impl Change<'_, '_> {
     fn erase(&mut self, numbers: &[u64]) -> Result<Arc<Keys>, TransactionError> {
         let concerned = self.concerned(numbers)?;
         let keys = self.succeed(&concerned)?;
-        // What an earlier attempt left must not be written over by name only.
+        // An earlier attempt may have left files of the next generation. They are destroyed first: writing new ones replaces
+        // their names, and their content would stay on the medium.
         self.shared.destroy_others(self.meta.generation)?;
         self.shared.write_root(&keys)?;
-        // In one that has no part in this, everybody would stay as they are.
+        // In a replica that has failed meanwhile the subjects' keys would stay.
         self.shared.replicas().require_all()?;
         for bucket in concerned.index.values() {
             let into = self.meta.next_bucket;
@@ -313,7 +315,7 @@ impl Change<'_, '_> {
         Ok(concerned)
     }
 
-    /// The keys of the next generation: those in use stay, but for the buckets that are concerned.
+    /// The keys of the next generation: fresh ones for the buckets that are concerned, the same ones for the others in use.
     fn succeed(&self, concerned: &Concerned) -> Result<Keys, TransactionError> {
         let stay = self.buckets()?.into_iter().filter(|bucket| !concerned.index.contains_key(&bucket.start));
         let stay = stay.map(|bucket| bucket.id).collect::<HashSet<_>>();

@@ -1,4 +1,4 @@
-//! The vault as where sealing gets its keys, and reading its secrets.
+//! The vault as the place that sealing takes the subjects' keys from, and reading the groups' secrets.
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
@@ -38,8 +38,8 @@ impl Subjects for Vault {
 }
 
 impl Vault {
-    /// That none of these numbers, whose keys are gone, is of an erasure that the log may not have recorded yet: whoever
-    /// reads the log would take the key for lost.
+    /// Checks that none of these numbers, whose keys are gone, belongs to an erasure that the log may not have recorded yet. Somebody
+    /// who read the log then would take the key for lost, and not for erased.
     fn refuse_unconfirmed(&self, mut gone: impl Iterator<Item = u64>) -> Result<()> {
         let Some(first) = gone.next() else { return Ok(()) };
         let erasing = self.unconfirmed()?.map_or_else(Vec::new, |erasure| erasure.numbers);

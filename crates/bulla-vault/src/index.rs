@@ -47,7 +47,7 @@ impl Bucket {
         Ok(Self::decode(start, value).ok_or_else(damaged)?)
     }
 
-    /// All of them, in their order.
+    /// All buckets in the order of their prefixes.
     pub(super) fn all(tables: &Tables, txn: &RoTxn<'_>) -> Result<Vec<Self>, TransactionError> {
         let mut all = Vec::new();
         for entry in tables.buckets.iter(txn)? {
@@ -161,7 +161,8 @@ impl IndexCipher {
     }
 }
 
-/// The number of a pseudonym, if it has one. Nothing vouches for it but the row that it leads to.
+/// The number of a pseudonym, if it has one. The entry is not authenticated; only the row that it leads to shows that the number
+/// is right.
 ///
 /// # Errors
 /// `Tampered` where the index is damaged.
@@ -251,7 +252,7 @@ fn put_in(
     let cipher = cipher(keys, id)?;
     let sealed = entries.into_iter().map(|entry| cipher.seal(entry));
     let mut sealed = sealed.collect::<Result<Vec<_>>>()?;
-    // In the order of the tree, so that its pages are filled one after the other.
+    // They are written in the order of the tree, so that its pages are filled one after the other.
     sealed.sort_unstable();
     for (key, value) in &sealed {
         txn.put(TableName::Index, key, value)?;

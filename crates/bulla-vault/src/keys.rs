@@ -1,6 +1,6 @@
 //! The keys of a generation, and the file that holds them.
 //!
-//! - A key that something lies under stays as it is for a generation: the file is replaced by one that has it, and more.
+//! - Within a generation no key changes that something is encrypted under. The file is only replaced by one that has more keys.
 //! - Keys are made ahead of their use, so that the file has them, durably, before anything is encrypted under them.
 //! - The file's own key is used once: it comes from the root and 32 random bytes that are new in every file.
 //!
@@ -55,7 +55,7 @@ pub(super) struct Keys {
     pub(super) generation: u64,
     pub(super) root: RootKey,
     pub(super) pseudonym: Secret,
-    /// Of bucket 0, 1, and so on. Filled once: a vector that grows leaves copies behind.
+    /// The keys of row buckets 0, 1, and so on. The vector is filled once, since one that grows leaves copies behind.
     pub(super) rows: Box<[Secret]>,
     /// By the bucket's id, ascending.
     pub(super) index: Box<[(u32, Secret)]>,
@@ -78,7 +78,8 @@ impl Keys {
         })
     }
 
-    /// What pseudonyms of fields are made with: it follows from the pseudonym key, and so stays as long as that does.
+    /// The key that pseudonyms of fields are made with. It is derived from the vault's pseudonym key, which is the same in every
+    /// generation.
     ///
     /// HKDF-SHA-256 with the log id as salt, the pseudonym key as key and "bulla vault field pseudonyms v1" as
     /// information.
@@ -243,7 +244,7 @@ impl Keys {
     }
 }
 
-/// What a file says of itself.
+/// The head of a file of keys.
 struct Shape {
     log: LogId,
     generation: u64,

@@ -32,13 +32,13 @@ pub(super) struct Lmdb {
     name: String,
 }
 
-/// Transactions at once, over all processes.
+/// The most transactions at the same time, of all processes together.
 const READERS: u32 = 1024;
 const NAMES: [&str; 4] = ["meta", "rows", "index", "buckets"];
 const DATABASES: u32 = 4;
 /// A multiple of every system's page size.
 const PAGES: usize = 1 << 16;
-/// How long the last user of this process may take to let go of it.
+/// How long another handle in this process may take to close the environment before it is opened again.
 const CLOSING: Duration = Duration::from_secs(10);
 
 impl Lmdb {

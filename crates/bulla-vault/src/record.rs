@@ -33,13 +33,12 @@ pub(super) struct Meta {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Follows(pub(super) u64);
 
-/// Which transaction was the last: of two copies of one vault that say the same, neither has anything that the other one
-/// lacks.
+/// Identifies the last transaction. Two copies of one vault with the same value have the same content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Changes {
-    /// How many there were.
+    /// How many transactions there were.
     pub(super) count: u64,
-    /// Drawn anew in each: copies that went on apart may have had equally many.
+    /// Random bytes, drawn anew in each transaction. They tell apart two copies that went on separately and had equally many.
     pub(super) tag: [u8; 8],
 }
 
@@ -129,7 +128,7 @@ impl Changes {
         Ok(Self::decode(bytes).ok_or_else(|| damaged("changes"))?)
     }
 
-    /// The one after it.
+    /// The value that identifies the next transaction.
     ///
     /// # Errors
     /// Where there is no randomness.
@@ -191,7 +190,7 @@ impl Erasing {
         txn.delete(TableName::Meta, ERASING)
     }
 
-    /// Whether `number` is on its way out.
+    /// Whether `number` is being erased, and therefore must not be given out.
     pub(super) fn holds_back(&self, number: u64) -> bool {
         !self.erased && self.numbers.contains(&number)
     }

@@ -6,8 +6,8 @@
 //! 2. the database is copied to a file beside, synced, renamed;
 //! 3. files of other generations are destroyed, as in the vault itself.
 //!
-//! Pages of a database that was there before need not be overwritten: they lie under roots, as those do that a database
-//! has freed.
+//! The pages of a database that is replaced need not be overwritten. As with pages that a database has freed, everything about a
+//! person in them is encrypted under keys that are destroyed with their root.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,14 +41,14 @@ impl ReplicaLocation {
     }
 }
 
-/// The vault that replicas are of, before anything is changed.
+/// The vault that is replicated, as it is when its replicas are opened.
 pub(super) struct Original<'o> {
     pub(super) lmdb: &'o Lmdb,
     pub(super) roots: &'o Roots,
     pub(super) mark: Mark,
 }
 
-/// How far a vault has come. Two of one log with the same mark are the same.
+/// How far a vault has come. Two vaults of one log with the same mark have the same content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
     pub(super) meta: Meta,
@@ -86,7 +86,7 @@ pub(super) struct Replica {
     /// `None` once it is left out.
     lmdb: Mutex<Option<Lmdb>>,
     failure: OnceLock<String>,
-    /// The generation besides which there is none.
+    /// The only generation of which there are files, where that is known.
     only: AtomicU64,
 }
 
@@ -104,7 +104,7 @@ impl Replica {
     pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
         let name = place.store.describe("");
         Self::open_named(&name, place, original, others).map_err(|error| match error.kind() {
-            // That a replica is damaged is no damage to the log.
+            // A damaged replica does not mean that the log is damaged, so this is not `Tampered`.
             ErrorKind::Tampered => Error::unavailable(format!(
                 "{name}, a replica of the vault, is damaged ({error}): remove `vault` in it, and it is made anew"
             )),
@@ -190,7 +190,7 @@ impl Replica {
     /// Copies the vault's database.
     fn copy(&self, vault: &Lmdb) -> Result<()> {
         let mut lmdb = self.lmdb();
-        // Closed before its file is another one.
+        // The database has to be closed before its file is replaced.
         *lmdb = None;
         let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
         vault.copy_to(&temporary)?;
@@ -233,7 +233,7 @@ impl Replica {
         Ok(())
     }
 
-    /// From now on it is no more than a directory in which the keys of the people of today may be.
+    /// Stops using the replica, which has failed. Its directory may still hold keys of subjects, so roots in it are still destroyed.
     pub(super) fn leave_out(&self, error: &Error) {
         let _ = self.failure.set(error.to_string());
         *self.lmdb() = None;

@@ -1,4 +1,4 @@
-//! Replicas, which have what the vault has, so that losing its disk loses nobody's key.
+//! Copies of the vault on other disks, kept up to date, so that nobody's key is lost with the vault's disk.
 //!
 //! - A replica takes a change after the vault: it is never ahead of it.
 //! - Whoever is given out is in all replicas that are in use, number and key.
@@ -33,7 +33,7 @@ pub struct ReplicaState {
 #[derive(Default)]
 pub(super) struct Replicas {
     all: Vec<Replica>,
-    /// Held from before a transaction of the vault until they have it, too.
+    /// Held from before a transaction of the vault until the replicas have it, too.
     turn: Mutex<()>,
     /// The number of changes that they have.
     reached: AtomicU64,
@@ -72,20 +72,20 @@ impl Replicas {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has them take what the vault has committed. Whose turn it is calls it.
+    /// Writes to the replicas what the vault has committed. The caller holds the turn.
     pub(super) fn follow(&self, vault: &Lmdb, journal: Option<&Journal>, changes: Changes) {
         self.each_in_use(|replica| replica.follow(vault, journal));
         self.reached.store(changes.count, Ordering::Release);
     }
 
-    /// Waits until they have what a snapshot with these changes shows.
+    /// Waits until the replicas have everything that a snapshot with these changes shows.
     pub(super) fn wait_for(&self, changes: Changes) {
         if !self.is_empty() && self.reached.load(Ordering::Acquire) < changes.count {
             drop(self.turn());
         }
     }
 
-    /// That none is left out.
+    /// Checks that no replica is left out.
     ///
     /// # Errors
     /// `Unavailable`, saying which one is, and why.

@@ -26,7 +26,7 @@ impl Vault {
         Ok(found)
     }
 
-    /// The same, put at the end of `found`: without an allocation where all of them are cached and it has the room.
+    /// As [`Vault::resolve`], but appends to `found`. Where all of them are cached and `found` has the room, nothing is allocated.
     ///
     /// # Errors
     /// As [`Vault::resolve`].
@@ -50,7 +50,7 @@ impl Vault {
     pub fn find(&self, subject: &str) -> Result<Option<Subject>> {
         self.check_owner()?;
         let shared = &*self.shared;
-        // What is cached may have been erased by another process, if that one writes.
+        // A handle that reads does not trust the cache: another process, which writes, may have erased the subject.
         let tag = shared.cache.tag(subject);
         if self.access == Access::Write
             && let Some(cached) = shared.cache.get(tag)
@@ -152,7 +152,7 @@ impl Change<'_, '_> {
         if let Some(subject) = new.get(&pseudonym) {
             return Ok(subject.clone());
         }
-        // Somebody may have been here between our snapshot and our turn.
+        // Another thread may have added the subject between our snapshot and our turn to write.
         let snapshot = Snapshot {
             tables: self.tables,
             txn: self.txn,

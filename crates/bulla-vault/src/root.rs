@@ -80,13 +80,13 @@ impl Root for RootFile {
 /// Destroying the file then leaves nothing that a thief of the key directory could open without the identity. That
 /// a root belongs to a log and a generation is shown by the keys beneath it, which open with it or do not.
 pub struct AgeRoot {
-    /// Wraps.
+    /// What wraps a root.
     pub key_wrap: Arc<dyn KeyWrap>,
-    /// To whom.
+    /// The recipients that it is wrapped to.
     pub recipients: Vec<String>,
     /// How long a plugin may take to wrap.
     pub limit: Duration,
-    /// Unwraps.
+    /// What unwraps it.
     pub identity: Arc<dyn Identity>,
 }
 

@@ -1,7 +1,7 @@
 //! The directory `roots`: for each generation a root and the keys beneath it.
 //!
-//! Which generation counts is for the database to say. Files of any other were either made for one that never came
-//! to be, or belong to one that is over: both are overwritten before they are removed.
+//! The database says which generation counts. Files of any other generation were either made for one that was never committed, or
+//! belong to one that is over. Both kinds are overwritten before they are removed.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use bulla_store::{Error, ErrorKind, Result};
 const DIRECTORY: &str = "roots";
 /// The longest root file: an age file to many recipients.
 const MAX_ROOT: u64 = 64 << 10;
-/// What is overwritten at a time.
+/// How many bytes are overwritten at a time.
 const STRETCH: usize = 64 << 10;
 
 /// The directory.
@@ -66,7 +66,8 @@ impl Roots {
         })
     }
 
-    /// A file of `generation` is not there. That of another may be: then vault and roots are not of one time.
+    /// The error for a missing file of `generation`. Where there are files of another generation, the vault and its roots were
+    /// probably restored from different backups, and the error says so.
     fn missing(&self, path: &str, generation: u64) -> Error {
         let path = self.store.describe(path);
         let others = self.files().unwrap_or_default();
@@ -130,14 +131,14 @@ impl Roots {
         })
     }
 
-    /// Whether this very file is there.
+    /// Whether a file of that name is there with exactly this content.
     pub(super) fn has(&self, Content { path, bytes }: &Content) -> bool {
         let found = read_small(&*self.store, path, bytes.len() as u64).map(Zeroizing::new);
         found.is_ok_and(|found| found == *bytes)
     }
 
-    /// That nothing here is of another log than `log`, where no database says so: what is not one of `known` has to
-    /// lie beside keys that name this log.
+    /// Checks, where no database says whose these files are, that none belongs to another log than `log`: a file that is not one of
+    /// `known` has to lie beside keys that name this log.
     ///
     /// # Errors
     /// `Refused` where it is not so, and where a file cannot be read.
@@ -186,7 +187,7 @@ impl Roots {
         let mut noise = vec![0; STRETCH];
         let mut offset = 0;
         while offset < length {
-            // Not zeros: a file system may keep those as a hole, and what was there where it was.
+            // The bytes are not zeros: a file system may store zeros as a hole, and leave the old content where it was.
             self.random.fill(&mut noise).map_err(|error| io::Error::other(error.to_string()))?;
             let left = usize::try_from(length - offset).map_or(STRETCH, |left| left.min(STRETCH));
             file.write_at(&mut [IoSlice::new(&noise[..left])], offset)?;

@@ -1,7 +1,7 @@
 //! Rows: a subject's key and pseudonym under the number.
 //!
 //! - A row opens only at its number, in its log, under the key of its bucket.
-//! - Bytes that LMDB has freed say nothing once that bucket's key is gone.
+//! - The bytes of rows in pages that LMDB has freed cannot be decrypted once their bucket's key is gone.
 //!
 //! ```text
 //! number u64, big-endian -> AES-256-GCM-SIV of: subject key (32) ‖ pseudonym (16)

@@ -12,7 +12,7 @@ use super::transaction_error::TransactionError;
 use super::write_transaction::WriteTransaction;
 use bulla_store::{Error, ErrorKind, Result};
 
-/// Other processes' erasures that one look-up follows before it gives up.
+/// How many erasures by another process a look-up tolerates, looking again after each, before it gives up.
 const ATTEMPTS: usize = 64;
 
 /// A state of the database that others do not change.
@@ -74,7 +74,7 @@ impl Shared {
                 if !replicas.is_empty() {
                     txn.keep_journal();
                 }
-                // Not those from before: somebody else may have changed something until we had our turn.
+                // The keys are taken only now: somebody else may have changed something before it was our turn.
                 let keys = self.keys();
                 let (meta, erasing) = self.records(tables, txn, &keys)?;
                 let mut change = Change { shared: self, tables, txn, meta, keys, erasing };
@@ -140,7 +140,7 @@ impl Shared {
                     self.take(Arc::new(keys));
                     return Ok(true);
                 }
-                // Its root may have been destroyed just now.
+                // A writer may have gone on to the next generation just now, and destroyed this root.
                 Err(_) if self.generation_now()? != generation => {}
                 Err(error) => return Err(error),
             }
@@ -158,8 +158,8 @@ impl Shared {
 }
 
 impl Change<'_, '_> {
-    /// Sees to it that there is a key for the row of `number` and for every index bucket before `buckets`: durably,
-    /// since what comes to lie under a key must never be there without it.
+    /// Makes sure that there is a key for the row of `number` and for every index bucket before `buckets`. The keys are durable
+    /// when this returns, since nothing may be written under a key that a crash could take.
     pub(super) fn provide(&mut self, number: u64, buckets: u32) -> Result<(), TransactionError> {
         let next = self.keys.index.last().map_or(0, |(id, _)| id.saturating_add(1));
         let rows = row_bucket(number) + 1;

@@ -14,7 +14,7 @@ pub(super) struct Tables {
     pub(super) buckets: Table,
 }
 
-/// One of the databases, whichever environment it is of.
+/// The name of a database, which is the same in a vault and its replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TableName {
     Meta,

@@ -3,10 +3,10 @@
 use bulla_store::Error;
 
 pub(super) enum TransactionError {
-    /// The map has no room: once it has grown, the same work is done again.
+    /// The memory map has no room for more. After it has grown, the work is done again.
     Full,
-    /// The keys at hand are not those of the snapshot: with the right ones the same work is done again. Where there
-    /// are no others, the error holds.
+    /// The keys at hand do not belong to the snapshot. The work is done again with the keys that do; where there are no others, this
+    /// error is what the caller gets.
     Stale(Error),
     Failed(Error),
 }
@@ -39,7 +39,7 @@ pub(super) fn of_heed(what: &str, error: heed::Error) -> Error {
 }
 
 impl TransactionError {
-    /// What is left to say where nothing can be done again.
+    /// The error for a caller who cannot do the work again.
     pub(super) fn into_error(self, what: &str) -> Error {
         match self {
             TransactionError::Full => Error::unavailable(format!("{what}: the map is full")),

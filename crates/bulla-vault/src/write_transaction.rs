@@ -1,7 +1,7 @@
-//! A write transaction that can tell what it wrote, so that replicas are given the same.
+//! A write transaction that can remember what it wrote, so that the same can be written to replicas.
 //!
-//! Whatever the vault writes goes through here: what runs in a transaction draws randomness, and so cannot be run a
-//! second time for another database.
+//! Everything the vault writes goes through here. To run the same work on a replica would not do: it draws random bytes, and would
+//! write something else there.
 
 use heed::{PutFlags, RwTxn};
 use std::ops::{Bound, Deref};
@@ -100,7 +100,7 @@ impl<'t> WriteTransaction<'t> {
     }
 }
 
-/// For reading: writing by other means would not be remembered.
+/// Gives the transaction for reading alone, so that nothing can be written that is not remembered.
 impl<'t> Deref for WriteTransaction<'t> {
     type Target = RwTxn<'t>;
 
@@ -110,7 +110,7 @@ impl<'t> Deref for WriteTransaction<'t> {
 }
 
 impl Journal {
-    /// Writes the same once more.
+    /// Writes to another database what the journal says was written.
     pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
         self.steps.iter().try_for_each(|step| match step {
             Step::Put(part, key, value) => txn.put(*part, key, value),

@@ -72,7 +72,7 @@ pub(super) fn identity_name(text: &str) -> Option<String> {
 }
 
 fn name(text: &str, of: impl Fn(&str) -> Option<String>) -> Option<String> {
-    // It is going to be a file's name, and an argument of its own.
+    // The name becomes part of a file's name, so it must not have characters that mean something there.
     let fits = |name: &String| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte))
     };
@@ -167,7 +167,7 @@ impl PluginIdentity<'_> {
             "file-key" => Answer::Wrong("sent something that is no file key"),
             _ => Answer::Unknown,
         });
-        // With the key it does not matter what else went wrong: another identity may be broken.
+        // With the key at hand it does not matter that another identity may have failed.
         if key.is_none() {
             conversed?;
         }
@@ -190,11 +190,11 @@ pub(super) fn failure(error: io::Error) -> Error {
 enum Answer {
     Done,
     Unknown,
-    /// The plugin breaks the protocol.
+    /// Nothing: the plugin has broken the protocol.
     Wrong(&'static str),
 }
 
-/// Answers the plugin until it is done: questions by `prompt`, all else by `take`.
+/// Answers a plugin's messages until it is done. `prompt` answers questions to a person, `take` everything else.
 ///
 /// # Errors
 /// `Unavailable` where the plugin says so, breaks the protocol, hangs or ends.

@@ -138,7 +138,7 @@ impl Process {
         }
     }
 
-    /// Does what a person takes time for, which is not the plugin's.
+    /// Runs `ask`, which waits for a person. That time does not count against the plugin's limit.
     pub(super) fn while_asking<T>(&mut self, ask: impl FnOnce() -> T) -> T {
         let left = self.deadline.left();
         let answer = ask();
@@ -201,7 +201,7 @@ impl Process {
         match stdout.read(&mut chunk[..room]) {
             Ok(0) => {
                 self.stdout = None;
-                // Its last words came before that.
+                // What it wrote to standard error came before that.
                 self.read_errors();
             }
             Ok(count) => {
@@ -217,7 +217,8 @@ impl Process {
         }
     }
 
-    /// Keeps the beginning of what it says on standard error, and reads the rest so that it does not wait for us.
+    /// Keeps the beginning of what the plugin writes to standard error. The rest is read, too, or the plugin would wait until
+    /// somebody does.
     fn read_errors(&mut self) {
         let Some(stderr) = &mut self.stderr else { return };
         let mut chunk = [0; 4096];
@@ -250,7 +251,7 @@ impl Process {
 
     /// Whether the process has ended within `time`. Then it is gone for good.
     fn wait(&mut self, time: Duration) -> bool {
-        // On a kernel without these (before 5.3) it is ended at once.
+        // Kernels before 5.3 have no such descriptor; there the plugin is ended at once.
         if let Ok(end) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
             let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Timespec::try_from(time).ok().as_ref());
         }
@@ -263,9 +264,9 @@ impl Drop for Process {
         if self.ended {
             return;
         }
-        // Before it is waited for: until then nobody else has its number.
+        // This has to come before it is waited for: as long as it is not, its process number is given to nobody else.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        // What does not even end then hangs in the kernel; nobody waits for that.
+        // A process that does not end even now hangs in the kernel, and is not waited for.
         self.wait(GRACE);
     }
 }

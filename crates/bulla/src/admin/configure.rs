@@ -48,7 +48,7 @@ pub struct Configure {
     fields: Vec<(String, String)>,
 }
 
-/// What becomes of the list of recipients, whatever it is by then.
+/// What to do with the list of recipients. It is applied to the list as it is once the file is locked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Recipients {
     Are(Vec<String>),
@@ -123,7 +123,7 @@ impl Configure {
         self.change(key, None)
     }
 
-    /// Which of two changes of one setting counts would be a guess.
+    /// Refuses a second change of one setting, since nothing says which of the two should count.
     fn change(mut self, key: &str, value: Option<String>) -> Result<Self> {
         if self.settings.iter().any(|(name, _)| name == key) {
             return Err(given_twice(key));
@@ -388,7 +388,7 @@ impl Plan {
         }
         bulla_store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
             let error = Error::io(format!("writing {name}"), error);
-            // The rename may have been done, and be undone by a power cut.
+            // The rename may have happened, and a power cut may still undo it.
             if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
         })
     }
@@ -405,12 +405,13 @@ fn change_log(
     let _locks = engine::take_locks(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
     if after.fields.pseudonymise() && !before.fields.pseudonymise() {
-        // Before there is a rule that needs it. One that is lost is not replaced in passing: that makes other pseudonyms.
+        // The key is made before there is a rule that needs it. A key that was lost is not replaced here, since another key makes
+        // other pseudonyms.
         PseudonymKey::make_where_missing(after, &*keys, environment)?;
     }
     let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
-    // The epoch of the event holds nothing but that: it is for the new recipients already, so that one whose plugin is
-    // gone for good can be removed.
+    // The epoch that the event belongs to holds nothing else. Its key is wrapped to the new recipients already: wrapping to the old
+    // ones may not be possible any more, and a recipient whose plugin is gone for good could not be removed.
     let key_wrap =
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
@@ -422,7 +423,7 @@ fn change_log(
     Ok(recovery)
 }
 
-/// Wraps to these recipients, whoever is named.
+/// A [`KeyWrap`] that wraps to these recipients, whichever it is asked to wrap to.
 struct WrapFor {
     wrap: Arc<dyn KeyWrap>,
     recipients: Vec<String>,
@@ -434,8 +435,8 @@ impl KeyWrap for WrapFor {
     }
 }
 
-/// The file is replaced. In the place of a link that would be by a file that whoever made the link does not know of, and
-/// where the link points to neither the log's lock nor its directory's syncing reaches.
+/// Refuses a `bulla.toml` that is a link. Changing it means to replace it: whoever made the link would not know of the new file. And
+/// to replace the file that the link points to would be outside of the directory that is locked and synced.
 fn refuse_link(log: &dyn Store) -> Result<()> {
     let name = log.describe(config::FILE);
     match log.is_link(config::FILE).map_err(|error| Error::io(format!("looking at {name}"), error))? {
@@ -449,7 +450,7 @@ fn refuse_link(log: &dyn Store) -> Result<()> {
     }
 }
 
-/// Nobody else changes the configuration meanwhile: what one reads and writes back must not undo the other's change.
+/// Locks the configuration, so that two changes at the same time do not undo each other.
 fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
     log.lock(config::LOCK).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
@@ -459,18 +460,18 @@ fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
     })
 }
 
-/// Removes what a change leaves that did not come to its rename, unless there is one at work.
+/// Removes the temporary file of a change that was cut short before its rename, unless a change is at work.
 pub(crate) fn remove_leftover(log: &dyn Store) {
     let path = format!("{}.tmp", config::FILE);
     if log.open(&path).is_ok()
         && let Ok(_lock) = lock(log)
     {
-        // It counts for nothing: only to give back the space.
+        // The file does not count; this only gives back the space.
         let _ = log.remove(&path);
     }
 }
 
-/// The part that is free.
+/// The part of the file that may be edited freely.
 fn settings_of(text: &[u8]) -> &[u8] {
     let cut = std::str::from_utf8(text).map_or(text.len(), config::settings_line);
     &text[cut..]

@@ -139,7 +139,7 @@ impl Init {
             recipients::check_recipient(recipient)?;
         }
         if !self.recipients.is_empty() {
-            // That a key can be wrapped to all of them is known before there is a log that nobody can read.
+            // A key is wrapped to all of them now, so that no log is made that nobody could read.
             environment.key_wrap.wrap(&self.recipients, &[0; 32], plugin::DEFAULT_TIMEOUT)?;
         }
         let vault = match self.erasure && environment.subjects.is_none() {
@@ -188,7 +188,7 @@ impl Init {
         prepare(log, &DIRECTORIES)?;
         drop(log.lock(LOCK).map_err(|error| Error::io(format!("locking {}", log.describe("")), error))?);
         write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
-        // Last: a directory is a log once it has this file.
+        // This file comes last: with it the directory is a log.
         write(log, config::FILE, text.as_bytes())?;
         let made_pseudonym_key = fields.pseudonymise() && vault.is_none();
         Ok(Created {
@@ -211,7 +211,7 @@ fn no_place_for_a_vault(keys: &dyn Store) -> Error {
     ))
 }
 
-/// A field has one rule: of two, one would be forgotten.
+/// Refuses two rules for one field, of which one would be ignored.
 fn rules(fields: &[(String, String)]) -> Result<FieldRules> {
     let mut rules = FieldRules::default();
     for (index, (field, rule)) in fields.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A log that nobody is writing: made, configured, restored.
+//! What is done to a log while nobody writes it: making one, configuring it, restoring its keys.
 
 pub(crate) mod configure;
 pub(crate) mod init;

@@ -1,8 +1,8 @@
 //! Taking up a key directory that was restored from a backup.
 //!
-//! What a backup of it lacks: the keys of data subjects that were new since then, which are lost with it; and erasures,
-//! which the log knows. A number that the log has given must not be given again, to somebody else. How far the numbers
-//! went, only the blocks say, and only to whom they open.
+//! A backup lacks the keys of data subjects that were new since it was made; those are lost. It also lacks erasures since then, which
+//! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
+//! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 
 use crate::format::config;
 use crate::format::options::Options;
@@ -82,7 +82,8 @@ impl Restore {
         let reader = Reader::open_store(log)?.identity(self.identity);
         let next = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;
-        // Something to sign: only with a checkpoint does the seal state say which numbers were skipped.
+        // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
+        // skipped.
         engine.rotate()?;
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
@@ -98,8 +99,9 @@ struct Unknown {
     subject: u64,
 }
 
-/// Opening the log replaces the seal state, which says what is unknown: so it is written down first. Where that was cut
-/// short, and another backup may have been put in place since then, what either of them does not know counts.
+/// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
+/// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
+/// that neither backup is taken to know what it does not.
 fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
     let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
     if let Some(before) = written_down(keys)? {

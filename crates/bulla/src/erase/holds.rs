@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Hold {
     /// The number of the data subject.
     pub number: u64,
-    /// Who says so; one person or office holds somebody once.
+    /// Who says so. One person or office has at most one hold on a data subject.
     pub by: String,
     /// Why.
     pub reason: String,
@@ -91,7 +91,7 @@ impl Holds {
         self.save(keys).map(|()| true)
     }
 
-    /// Takes a hold away, durably.
+    /// Removes a hold, durably.
     ///
     /// # Errors
     /// `Refused` where there is none, else where the store fails.
@@ -104,7 +104,7 @@ impl Holds {
         self.save(keys)
     }
 
-    /// That none of these data subjects is held.
+    /// Checks that none of these data subjects is held.
     ///
     /// # Errors
     /// `Refused`, saying by whom and why.

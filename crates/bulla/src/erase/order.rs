@@ -1,4 +1,4 @@
-//! The order to erase, with the names of those whom it is about: what the one who gave it keeps.
+//! An order to erase with the names of the data subjects, which whoever gave the order keeps. The log gets only its public part.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -113,7 +113,7 @@ impl ErasureOrder {
         self.subjects.iter().map(|ordered| &ordered.subject[..])
     }
 
-    /// That it was signed with the erasure key of `log`, and is about those whom the file names.
+    /// Checks that the order was signed with the erasure key of `log`, and is about the data subjects whom the file names.
     ///
     /// # Errors
     /// `Refused` where it was not.
@@ -126,7 +126,7 @@ impl ErasureOrder {
         self.check_names(&order).map(|()| order)
     }
 
-    /// That `order` is about those whom the file names.
+    /// Checks that `order` is about the data subjects whom the file names.
     ///
     /// # Errors
     /// `Refused` where it is about others.

@@ -1,4 +1,4 @@
-//! What an erasure that is under way will tell the log: kept in the key directory until the log has it.
+//! An erasure that is under way: what the log will record of it is kept in the key directory until the log has it.
 
 use crate::keys::files;
 use bulla_store::Store;
@@ -17,7 +17,7 @@ pub(crate) struct Pending {
     pub(crate) order: String,
 }
 
-/// An event has no more either.
+/// The most bytes of the file: an event is no longer, either.
 const LIMIT: u64 = 1 << 20;
 
 impl Pending {
@@ -47,7 +47,7 @@ impl Pending {
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))
     }
 
-    /// The log has it.
+    /// Removes it, once the log has the event.
     ///
     /// # Errors
     /// Where the store fails.

@@ -1,11 +1,11 @@
-//! Truncation of network addresses: what is below the prefix is zero.
+//! Truncation of network addresses: the bits below the prefix become zero.
 //!
 //! Invariant: what comes out depends on the prefix of the address alone. Port and zone go, too: together with the time a
 //! port tells the users of one address apart, and a zone names an interface of the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How many bits of an address are left.
+/// How many bits of an address are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefixes {
     pub(crate) v4: u8,
@@ -37,8 +37,8 @@ impl Prefixes {
     }
 }
 
-/// `1.2.3.4`, `1.2.3.4:80`, `::1`, `fe80::1%eth0`, `[::1]`, `[fe80::1%eth0]:80`. An IPv4 address that is mapped into IPv6
-/// is what it is without that.
+/// Parses `1.2.3.4`, `1.2.3.4:80`, `::1`, `fe80::1%eth0`, `[::1]`, `[fe80::1%eth0]:80`. An IPv4 address that is mapped into IPv6 is
+/// taken as the IPv4 address.
 fn parse(text: &str) -> Option<IpAddr> {
     let address = match text.strip_prefix('[') {
         Some(rest) => {

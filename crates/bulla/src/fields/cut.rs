@@ -1,19 +1,20 @@
-//! What is cut off the end of a field.
+//! Rules that cut off the end of a field.
 
-/// A URL up to its query or fragment. Bytes: it need not be UTF-8, in which no other character holds these two.
+/// A URL up to its query or fragment. It is searched as bytes, since it need not be UTF-8; and where it is, no other character has
+/// the bytes of `?` or `#` in it.
 pub(crate) fn strip_query(url: &[u8]) -> &[u8] {
     let end = url.iter().position(|byte| matches!(byte, b'?' | b'#'));
     &url[..end.unwrap_or(url.len())]
 }
 
-/// At most `limit` bytes of a payload; no half of a character, where it is UTF-8 up to there.
+/// At most `limit` bytes of a payload. Where those are UTF-8, the cut is not inside a character.
 pub(crate) fn cap(payload: &[u8], limit: usize) -> &[u8] {
     let Some(kept) = payload.get(..limit) else { return payload };
     if payload.len() == limit {
         return payload;
     }
     match std::str::from_utf8(kept) {
-        // It ends inside a character.
+        // The only thing wrong is that the last character is cut.
         Err(error) if error.error_len().is_none() => &kept[..error.valid_up_to()],
         _ => kept,
     }

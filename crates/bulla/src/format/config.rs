@@ -24,7 +24,7 @@ pub use fields::{FieldRules, Rule};
 
 /// The name of the file.
 pub const FILE: &str = "bulla.toml";
-/// Locked by whoever changes that file: a file of its own, since the other one is replaced.
+/// The file that is locked to change `bulla.toml`. It is a file of its own, since `bulla.toml` is replaced by a rename.
 pub(crate) const LOCK: &str = "bulla.toml.lock";
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -111,8 +111,8 @@ pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
 }
 
-/// The same for whoever looks at a log: where there is a checkpoint or a segment beside the file, what is wrong with it is
-/// wrong with the log. Without either, somebody else's file may have the same name.
+/// As [`load`], for somebody who reads a log. Where there is a checkpoint or a segment beside the file, a file that cannot be
+/// parsed means that the log was tampered with. Without either it may be somebody else's file of the same name.
 ///
 /// # Errors
 /// As [`load`], but in a log `Tampered` for `Invalid`.

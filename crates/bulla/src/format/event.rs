@@ -13,8 +13,8 @@ pub(crate) const MAX_EVENT: u64 = 1 << 20;
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Event {
-    /// A segment is trusted up to `offset` only, where frame `next_frame` would be: what follows was torn by a
-    /// crash, or was written again elsewhere. It was looked at: `length` bytes with this SHA-256.
+    /// A segment counts only up to `offset`, where frame `next_frame` would begin. What follows was torn by a crash, or was written
+    /// again to a later segment. Recovery looked at it, and found `length` bytes with this SHA-256.
     Recovered {
         /// The segment's file name.
         segment: String,
@@ -29,7 +29,8 @@ pub enum Event {
         /// How many of them were frames that are in the log all the same.
         adopted: u64,
     },
-    /// A segment could not be written or synced any more: what it holds from `offset` on counts for nothing.
+    /// A segment could not be written or synced any more. What it holds from `offset` on does not count: its blocks were written
+    /// again to a later segment.
     Abandoned {
         /// The segment's file name.
         segment: String,
@@ -56,10 +57,10 @@ pub enum Event {
         numbers: Vec<u64>,
         /// The order, signed by the log's erasure key, as a signed note.
         order: String,
-        /// What that does not reach.
+        /// What the erasure does not reach.
         remains: Vec<Remains>,
     },
-    /// Somebody holds a data subject: it is not to be erased for now.
+    /// A data subject was put on hold, and is not to be erased until the hold is released.
     Held {
         /// The number of the data subject.
         number: u64,
@@ -69,7 +70,7 @@ pub enum Event {
         /// The number of the data subject.
         number: u64,
     },
-    /// Entries were given out.
+    /// Entries were exported or granted to somebody.
     Exported(ExportRecord),
 }
 
@@ -79,8 +80,8 @@ pub enum Event {
 pub struct ExportRecord {
     /// How many.
     pub entries: u64,
-    /// What they were chosen by, of `subject`, `stream`, `operation`, `processor`, `time` and `entries`, without the
-    /// values: those would be personal. Empty where everything was asked for.
+    /// The names of the filters by which they were chosen: `subject`, `stream`, `operation`, `processor`, `time`, `entries`. Their
+    /// values are left out, since those may be personal. Empty where everything was asked for.
     pub filters: Vec<String>,
     /// The form that they were given in, such as `jsonl` or `grant`: up to 32 lower-case letters, digits and hyphens.
     pub format: String,
@@ -161,7 +162,7 @@ impl Event {
         Event::Configured { before: before.to_string(), after: after.to_string(), changed }
     }
 
-    /// The segment whose end it explains, and where that is.
+    /// The segment whose end the event explains, and the offset of that end.
     pub(crate) fn explains(&self) -> Option<(&str, u64)> {
         match self {
             Event::Recovered { segment, offset, .. } | Event::Abandoned { segment, offset, .. } => {
@@ -188,7 +189,7 @@ impl Event {
     }
 }
 
-/// Reads what [`Hash`] shows, and no other spelling of it.
+/// Reads a hash as [`Hash`] displays it, and in no other spelling.
 pub(crate) fn parse_digest(text: &str) -> Option<Hash> {
     let mut digest = [0; Hash::LENGTH];
     if !text.is_ascii() || text.len() != 2 * digest.len() {

@@ -188,14 +188,14 @@ pub(crate) fn digest(file: &dyn StoreFile, mut offset: u64, mut length: u64) -> 
     Ok(hasher.finish())
 }
 
-/// Where, from `offset` on, a sound head stands that `wanted` accepts.
+/// The first place from `offset` on at which there is a sound head that `wanted` accepts.
 pub(crate) fn find(
     file: &dyn StoreFile,
     mut offset: u64,
     length: u64,
     wanted: impl Fn(&Head) -> bool,
 ) -> io::Result<Option<u64>> {
-    // Mostly it is near: the pieces grow.
+    // It is near in most cases, so the pieces that are read begin small and grow.
     let mut size = 4 << 10;
     let mut piece = Vec::new();
     while offset < length {

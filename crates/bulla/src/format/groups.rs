@@ -1,4 +1,4 @@
-//! Personal groups as a block is sealed and opened: who is in which, their ciphertexts, and the units of a block.
+//! Personal groups when a block is sealed or opened: which rows are in which, their ciphertexts, and the block's units.
 //!
 //! A block has one group for each set of data subjects, so that no two groups of it have the same key.
 
@@ -16,7 +16,7 @@ use bulla_store::{Error, Result};
 
 /// Which entries of a block form which group, and the secrets of the groups: what sealing is given.
 pub(crate) struct Grouping {
-    /// Of each row its group, from 1 on in the order of their first rows; 0 where it is in none.
+    /// The group of each row, or 0 where it is in none. Groups are numbered from 1 in the order of their first rows.
     pub(crate) member: Vec<u64>,
     /// By group.
     pub(crate) sets: Vec<SubjectSet>,
@@ -50,7 +50,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Those of `entries` rows whose group is as `of_row` says, one of `groups`.
+    /// Sorts `entries` rows by their group, which `of_row` gives, into `groups` groups.
     pub(crate) fn fill(&mut self, entries: usize, groups: usize, of_row: impl Fn(usize) -> Option<usize>) {
         let Members { rows, ends } = self;
         ends.clear();
@@ -122,7 +122,7 @@ pub(crate) fn encrypt(
     Ok(())
 }
 
-/// The plaintext of a group, which [`encrypt`] has made the ciphertext of.
+/// The plaintext of a group, decrypted from what [`encrypt`] made.
 ///
 /// # Errors
 /// Where the secret is not the group's, or the ciphertext is not what it was; says which.
@@ -171,7 +171,7 @@ impl SharedRows {
         Ok(())
     }
 
-    /// Of a row that is in a group.
+    /// The shared part of a row that is in a group.
     pub(crate) fn row(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
@@ -200,7 +200,7 @@ impl<'a, R: Fn(usize) -> &'a [u8], G: Fn(usize) -> Option<usize>> Leaves<'a, R, 
         let (mut rows, mut met) = (0..self.entries, 0);
         let entry = |row: usize| self.first_entry + row as u64;
         let next = |beginning: &mut Vec<u8>| {
-            // Not again what a row before has told.
+            // A group stands where its first row does; its other rows come with that.
             let row = rows.find(|&row| (self.group)(row).is_none_or(|group| group >= met));
             let (row, salt) = row.zip(salts.next())?;
             let Some(group) = (self.group)(row) else {

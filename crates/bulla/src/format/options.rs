@@ -1,4 +1,4 @@
-//! Options, as a caller or `[settings]` of `bulla.toml` gives them, and [`Tuning`], what they come to once checked.
+//! Options as a caller or `[settings]` of `bulla.toml` gives them, and [`Tuning`], the checked values that the engine runs with.
 
 pub(crate) mod settings;
 
@@ -29,7 +29,7 @@ pub enum Durability {
     Os,
 }
 
-/// What counts more, speed or size: where nothing else says how hard to compress and how large a block is.
+/// Whether speed or size counts more. A profile says how hard to compress and how large blocks are, where no other option does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
@@ -241,9 +241,9 @@ pub(crate) struct Tuning {
     /// Bytes of rows that may be numbered and not yet committed.
     pub(crate) in_flight: usize,
     pub(crate) block_size: usize,
-    /// What blocks may grow to where their personal groups are small.
+    /// The size that blocks may grow to where their personal groups are small.
     pub(crate) most_block_size: usize,
-    /// Whether somebody chose the size of a block: then only groups make it grow.
+    /// Whether somebody chose the size of a block. Then a block grows beyond it only because of small groups.
     pub(crate) block_size_chosen: bool,
     pub(crate) segment_size: u64,
     pub(crate) writers: usize,
@@ -258,7 +258,7 @@ pub(crate) struct Tuning {
     pub(crate) vault_replicas: Vec<PathBuf>,
 }
 
-/// What counts where nobody chooses.
+/// The defaults of options.
 mod default {
     use std::time::Duration;
 
@@ -279,7 +279,7 @@ const MOST_BLOCK_SIZE: usize = 16 << 20;
 /// The size of a buffer where blocks are no smaller.
 const BUFFER_SIZE: usize = 64 << 10;
 
-// A block is at most a buffer more than full, or one row.
+// The largest block is a full one and one more buffer, or a single row; a commitment has room for the length of either.
 const _: () = assert!(MOST_BLOCK_SIZE + BUFFER_SIZE <= 1 << MAX_CONTENT_LOG2);
 const _: () = assert!(MAX_ROW + 4 <= 1 << MAX_CONTENT_LOG2);
 

@@ -1,11 +1,11 @@
-//! Pseudonyms: what stands in the place of a name that nobody is to read, and tells equal ones all the same.
+//! Pseudonyms of field values: a keyed hash replaces a value, so that nobody can read it, and equal values can still be recognised.
 //!
 //! The key of a field is HKDF(salt = log id, key = the log's pseudonym key, "bulla pseudonym key v1" ‖ the field's place
 //! in a row), RFC 5869 over SHA-256; a value's pseudonym is `p-` and the first 16 bytes of its HMAC-SHA-256 under that
 //! key, in hexadecimal. So the same name in another field, or in another log, has another one.
 //!
-//! Who has the key can test guesses, and names are easily guessed. It comes from the vault; of a log that has none it lies in
-//! a file. Nothing but [`PseudonymKey`] knows which.
+//! Whoever has the key can test guesses, and names are easily guessed. The key comes from the log's vault, or from a file where the
+//! log has none. Only [`PseudonymKey`] knows which.
 
 use crate::format::config::LogConfig;
 use crate::keys::files;
@@ -56,8 +56,8 @@ impl PseudonymKey {
         Self::parse(&text, log).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
     }
 
-    /// Sees to it that a log without a vault has a key: one that is there stays, so that a rule that comes back makes the
-    /// same pseudonyms as before.
+    /// Makes a key for a log without a vault, unless it has one: a rule that is removed and comes back then makes the same
+    /// pseudonyms as before.
     ///
     /// # Errors
     /// As [`PseudonymKey::load`], and where it cannot be written.
@@ -109,7 +109,7 @@ impl PseudonymKey {
         Zeroizing::new(format!("bulla-pseudonym-key-v1 {} {}\n", self.log, key.as_str()))
     }
 
-    /// What makes the pseudonyms of one field.
+    /// Derives the key of one field's pseudonyms.
     ///
     /// # Errors
     /// None in practice: the lengths are fixed.

@@ -11,12 +11,12 @@ use zeroize::Zeroizing;
 /// What the writing host keeps of the chain: replaced, durably, before each checkpoint is published.
 pub(crate) struct SealState {
     pub(crate) log: LogId,
-    /// Which `[log]` may follow: an edited configuration is refused.
+    /// The digests of `[log]` that the next epoch may have. A configuration that was edited by hand has another one, and is refused.
     pub(crate) terms: AllowedConfig,
     pub(crate) chain: SealChain,
     /// The tree's root over the frames before `chain.next_frame()`.
     pub(crate) root: Hash,
-    /// The numbers below this one may be in those frames, as numbers of data subjects: a vault has to know them.
+    /// The numbers of data subjects below this one may be in those frames, so a vault that has not given them out is too old.
     pub(crate) subjects: u64,
 }
 
