@@ -6,46 +6,64 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint deny doc bench torture fuzz vectors setup clean
+.PHONY: demo test lint deny advisories bench torture sweep fuzz vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo.sh $(BIN) "$(INPUT)"
 
-## All tests.
+## All tests, each with a time limit: a quarter of an hour, or BULLA_TEST_LIMIT seconds.
 test: setup
 	cargo test --workspace
-	@grep -qs ' avx512_vbmi2' /proc/cpuinfo || echo "not tested: hashing sixteen messages and looking up eight words at once, which want AVX-512"
+	@grep -qs ' avx512_vbmi2' /proc/cpuinfo || echo "not tested: the lanes of AVX-512, which this processor has not got; their kernels were, over plain ones"
 
 ## What a change must pass besides the tests.
 lint:
+	python3 scripts/layers.py
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
 
-## Licences and bans of everything that is linked.
-deny:
-	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; cargo install --locked --debug cargo-deny; }
+## Licences, bans and sources of everything that is linked: after each change of a dependency.
+deny: cargo-deny
 	cargo deny check licenses bans sources
+
+## What is known of holes in what is linked, and which of it was withdrawn. Fetches the RustSec database from GitHub.
+advisories: cargo-deny
+	cargo deny check advisories
+
+.PHONY: cargo-deny
+cargo-deny:
+	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; cargo install --locked --debug cargo-deny; }
 
 ## A short form of all measurements on this machine, in a table; benchmarks/README.md has the long one.
 bench:
 	@mkdir -p target
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
+# The three that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
+
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
-	BULLA_TORTURE_ROUNDS=1000 cargo test -p bulla --test all crash::kill -- --nocapture
+	cargo test --workspace --no-run
+	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all crash::kill -- --nocapture
 
-## Every fuzz target for SECONDS each, with the nightly toolchain.
-SECONDS_EACH ?= 10
+## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
+sweep: setup
+	cargo test --workspace --profile sweep --no-run
+	BULLA_SWEEP=full scripts/record.sh sweep cargo test --workspace --profile sweep -- --show-output
+
+## Every fuzz target for so many seconds, with the nightly toolchain.
+SECONDS_EACH ?= 60
 fuzz:
-	@scripts/fuzz.sh $(SECONDS_EACH)
+	@rustup run nightly rustc --version >/dev/null || { echo "fuzz: needs the nightly toolchain" >&2; exit 1; }
+	scripts/record.sh fuzz scripts/fuzz.sh $(SECONDS_EACH)
 
 ## The known answers, made anew by their independent scripts.
 vectors:
+	python3 vectors/access/make.py
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py

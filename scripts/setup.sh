@@ -15,6 +15,10 @@ command -v strace >/dev/null || missing+=(strace)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null || {
+        echo "setup: ${missing[*]} missing, and no sudo here: have them installed, then try again" >&2
+        exit 1
+    }
     echo "setup: installing ${missing[*]}"
     if command -v apt-get >/dev/null; then
         "${as_root[@]}" apt-get update -qq
@@ -31,6 +35,6 @@ venv=$(dirname "$0")/../.venv
 if ! cmp -s "$list" "$venv/requirements.txt"; then
     echo "setup: installing $(grep -o '^[a-z-]*==[0-9.]*' "$list" | tr '\n' ' ')into .venv"
     python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --ignore-requires-python --require-hashes -r "$list"
+    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --ignore-requires-python --require-hashes -r "$list"
     cp "$list" "$venv/requirements.txt"
 fi

@@ -8,7 +8,7 @@ use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
-use bulla::{Disclosed, Opened, VerifierKey, Withheld, open_proof};
+use bulla::{Disclosed, Opened, Redaction, VerifierKey, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -170,7 +170,7 @@ fn print_entries(checked: &Checked<'_>) -> Result<(), Failure> {
 
 fn write_line(disclosed: &Disclosed<'_>, line: &mut Vec<u8>) {
     // Why whoever made the proof had no key, nobody can tell from it.
-    let withheld = disclosed.withheld.then_some(Withheld::NotGiven.name());
+    let withheld = disclosed.withheld.then_some(Redaction::NotGiven.name());
     jsonl::write_read(&disclosed.entry, disclosed.number, withheld, line);
 }
 

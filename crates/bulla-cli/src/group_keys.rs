@@ -3,16 +3,15 @@
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{LogPaths, error_in};
 use bulla::config::{self, LogConfig};
-use bulla::control::Client;
-use bulla::keys::group::{self, GroupKeys, GroupSecret, SharedOnly};
+use bulla::control::SubjectKeys;
+use bulla::keys::group::{GroupKeys, SharedOnly};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::vault::{Settings, VaultReader};
-use bulla::{ErrorKind, Grant, MAX_GRANT, Result};
+use bulla::{Grant, MAX_GRANT, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The arguments of every command that gives out personal fields.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -45,15 +44,15 @@ pub(crate) fn group_keys(
         let grant = Grant::open(&file, identity, log.id).map_err(|error| error_in(path, error))?;
         return Ok(Some(Arc::new(grant)));
     }
-    if !VaultReader::is_in(&keys) {
+    let subject_keys = SubjectKeys::in_directory(&keys, log.id).ok_or_else(|| {
         let message = format!(
             "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a grant \
              with --grant, or read what is not personal with --withhold-personal",
             keys.display()
         );
-        return Err(Failure::new(Exit::Refused, message));
-    }
-    Ok(Some(Arc::new(WhenNeeded { keys, log, source: Mutex::default() })))
+        Failure::new(Exit::Refused, message)
+    })?;
+    Ok(Some(Arc::new(subject_keys)))
 }
 
 fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -64,65 +63,10 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
-pub(crate) fn vault(place: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
-    let keys = place.keys();
-    if !log.erasure || !VaultReader::is_in(&keys) {
+pub(crate) fn vault(paths: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
+    let Some(keys) = SubjectKeys::in_directory(paths.keys(), log.id).filter(|_| log.erasure) else {
         return Ok(None);
-    }
-    let keys = WhenNeeded { keys, log: log.clone(), source: Mutex::default() };
-    keys.source()?;
+    };
+    keys.check()?;
     Ok(Some(Arc::new(keys)))
-}
-
-/// A writer or a vault that is looked for once it is needed: what is wrong with the log is told before what is wrong with
-/// the vault.
-struct WhenNeeded {
-    keys: PathBuf,
-    log: LogConfig,
-    source: Mutex<Option<Arc<dyn GroupKeys>>>,
-}
-
-impl WhenNeeded {
-    /// The writer that has the log open, which gives no key of a data subject away; without one, the vault.
-    fn source(&self) -> Result<Arc<dyn GroupKeys>> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = &*source {
-            return Ok(source.clone());
-        }
-        let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log.id);
-        let found: Arc<dyn GroupKeys> = match writer {
-            Some(writer) => Arc::new(writer),
-            None => Arc::new(VaultReader::open(&self.keys, self.log.id, &Settings::default())?),
-        };
-        Ok(source.insert(found).clone())
-    }
-
-    /// Asks again, whoever is there, where the writer let go of the log.
-    fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
-        match ask(&*self.source()?) {
-            Err(error) if error.kind() == ErrorKind::Closed => {
-                *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                ask(&*self.source()?)
-            }
-            answered => answered,
-        }
-    }
-}
-
-impl GroupKeys for WhenNeeded {
-    fn number(&self, subject: &str) -> Result<Option<u64>> {
-        self.ask(|source| source.number(subject))
-    }
-
-    fn secrets(&self, place: group::BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
-        self.ask(|source| source.secrets(place, groups))
-    }
-
-    fn is_complete(&self) -> bool {
-        true
-    }
-
-    fn erased_up_to(&self) -> Result<u64> {
-        self.ask(|source| source.erased_up_to())
-    }
 }

@@ -52,6 +52,18 @@ impl Interrupt {
         Ok(Interrupt { raised, woken: wake_up().map_err(|error| failed(&error))? })
     }
 
+    /// Has something done in a thread of its own when a signal comes.
+    pub(crate) fn when_raised(act: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+        let mut woken = wake_up().map_err(|error| failed(&error))?;
+        let wait = move || {
+            if woken.read_exact(&mut [0]).is_ok() {
+                act();
+            }
+        };
+        let thread = std::thread::Builder::new().name("bulla-signals".to_owned()).spawn(wait);
+        thread.map(drop).map_err(|error| failed(&error))
+    }
+
     pub(crate) fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }

@@ -76,7 +76,9 @@ impl Prove {
                     reader = reader.group_keys(keys);
                 }
                 let proven = reader.identity(identity).prove(&query)?;
-                let told = told(&proven);
+                let Proven { units, entries, withheld, read, .. } = &proven;
+                let blocks = (read.blocks_read, read.blocks);
+                let told = told(*units, (*entries, read.entries), *withheld, blocks);
                 (proven.text, told)
             }
         };
@@ -91,10 +93,9 @@ impl Prove {
     }
 }
 
-/// What is proven, and what that discloses besides.
-fn told(proven: &Proven) -> String {
-    let Proven { units, entries, withheld, read, .. } = proven;
-    let besides = match entries.saturating_sub(read.entries) {
+/// What is proven, and what that discloses besides: entries disclosed and asked for, blocks read and all.
+fn told(units: u64, (entries, asked): (u64, u64), withheld: u64, (some, all): (u64, u64)) -> String {
+    let besides = match entries.saturating_sub(asked) {
         0 => String::new(),
         more => format!(" ({more} were not asked for, but are of the same data subjects)"),
     };
@@ -102,7 +103,6 @@ fn told(proven: &Proven) -> String {
         0 => String::new(),
         some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
     };
-    let (some, all) = (read.blocks_read, read.blocks);
     format!("{entries} entries in {units} units{besides}{without}; read {some} of {all} blocks")
 }
 
@@ -124,22 +124,10 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::told;
-    use bulla::{Hash, Proven, ReadReport, WithheldEntries};
 
     #[test]
     fn what_a_group_discloses_besides_or_withholds_is_said() {
-        let read = ReadReport {
-            entries: 3,
-            withheld: WithheldEntries::default(),
-            blocks_read: 2,
-            blocks: 9,
-            bytes_read: 0,
-            tree_size: 10,
-            root: Hash::ZERO,
-        };
-        let proven = |entries, withheld| {
-            told(&Proven { text: "personal".to_owned(), units: 2, entries, withheld, read })
-        };
+        let proven = |entries, withheld| told(2, (entries, 3), withheld, (2, 9));
         assert_eq!(proven(3, 0), "3 entries in 2 units; read 2 of 9 blocks");
         let besides = "5 entries in 2 units (2 were not asked for, but are of the same data subjects)";
         assert_eq!(proven(5, 0), format!("{besides}; read 2 of 9 blocks"));

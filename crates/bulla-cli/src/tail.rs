@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
-use bulla::{Error, Followed, Query, Reader, Withheld};
+use bulla::{Error, Followed, Query, Reader, Redaction};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Tail {
 /// The line of `bulla export`, marked where no checkpoint covers it.
 fn write_line(followed: &Followed<'_>, line: &mut Vec<u8>) {
     line.clear();
-    jsonl::write_read(&followed.entry, followed.number, followed.withheld.map(Withheld::name), line);
+    jsonl::write_read(&followed.entry, followed.number, followed.withheld.map(Redaction::name), line);
     if followed.pending {
         line.splice(1..1, *b"\"pending\":true,");
     }

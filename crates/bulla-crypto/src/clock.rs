@@ -2,14 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "here is where the others go")]
 
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Wall-clock time, and waiting.
 pub trait Clock: Send + Sync {
     /// Nanoseconds since the Unix epoch, UTC.
     fn now(&self) -> i64;
-    /// Waits: between retries, never per entry.
-    fn sleep(&self, duration: Duration);
+    /// Waits between retries, never per entry. The wait ends early where `interrupt` is raised; a simulated clock, on
+    /// which waiting takes no time, need not look at that.
+    fn wait(&self, time: Duration, interrupt: &Interrupt);
 
     /// Nanoseconds from any start, which never go back: for telemetry. A clock may do without.
     fn steady(&self) -> u64 {
@@ -19,6 +21,33 @@ pub trait Clock: Send + Sync {
     /// Nanoseconds of processor time that this thread has had: for telemetry. A clock may do without.
     fn processor(&self) -> u64 {
         0
+    }
+}
+
+/// Ends waits early: once it is raised, every wait for it returns at once.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    raised: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Interrupt {
+    /// Ends the waits of now and of later.
+    pub fn raise(&self) {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for `time` at most. Returns whether this is raised.
+    pub fn wait(&self, time: Duration) -> bool {
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(raised, time, |raised| !*raised);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Whether this is raised.
+    pub fn is_raised(&self) -> bool {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,8 +65,8 @@ impl Clock for SystemClock {
         }
     }
 
-    fn sleep(&self, duration: Duration) {
-        std::thread::sleep(duration);
+    fn wait(&self, time: Duration, interrupt: &Interrupt) {
+        interrupt.wait(time);
     }
 
     #[inline]

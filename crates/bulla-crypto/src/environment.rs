@@ -4,7 +4,7 @@
 //! a recorder, a simulated clock.
 
 pub use crate::cipher::{AesGcm, Cipher};
-pub use crate::clock::{Clock, SystemClock};
+pub use crate::clock::{Clock, Interrupt, SystemClock};
 pub use crate::random::{Random, SystemRandom};
 pub use crate::recipients::KeyWrap;
 

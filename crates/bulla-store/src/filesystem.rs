@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::path::{check, check_below_root};
-use crate::{Item, Store, StoreFile};
+use crate::{Item, Store, StoreFile, process};
 
 /// Files below a directory of the file system.
 #[derive(Clone, Debug)]
@@ -116,16 +116,18 @@ impl Store for FileSystem {
         sync_directory(&self.directory(path)?)
     }
 
-    /// The guard holds the open file. A child forked meanwhile shares the lock until it, too, has closed the file.
+    /// The guard unlocks when dropped, in this process alone: see `Locked`.
     fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let path = self.file(path)?;
         let mut options = OpenOptions::new();
         // Through a link a file would be created wherever the link points to.
         options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        let file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+        let mut file =
+            options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
         for _ in 0..LOCK_ATTEMPTS {
-            if try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
-                return Ok(Box::new(file));
+            match Locked::try_lock(file, FlockOperation::NonBlockingLockExclusive)? {
+                Ok(locked) => return Ok(Box::new(locked)),
+                Err(taken) => file = taken,
             }
             thread::sleep(LOCK_PAUSE);
         }
@@ -134,7 +136,7 @@ impl Store for FileSystem {
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
         match open_regular(&self.file(path)?, OpenOptions::new().read(true)) {
-            Ok(file) => Ok(!try_lock(&file, FlockOperation::NonBlockingLockShared)?),
+            Ok(file) => Ok(Locked::try_lock(file, FlockOperation::NonBlockingLockShared)?.is_err()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -225,12 +227,34 @@ fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the lock was free.
-fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
-    match retry_on_intr(|| rustix::fs::flock(file, operation)) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
+/// A file with a lock of this process on it.
+///
+/// The lock is the open file's, which a forked child shares. So it is released by unlocking: closing would leave it to
+/// a child that has not come to its `exec` yet. And only where it was taken: unlocking in a child would free its
+/// parent's.
+#[derive(Debug)]
+struct Locked {
+    file: File,
+    owner: u32,
+}
+
+impl Locked {
+    /// The file again where somebody else has the lock.
+    fn try_lock(file: File, operation: FlockOperation) -> io::Result<Result<Locked, File>> {
+        match retry_on_intr(|| rustix::fs::flock(&file, operation)) {
+            Ok(()) => Ok(Ok(Locked { file, owner: process::id() })),
+            Err(Errno::WOULDBLOCK) => Ok(Err(file)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if self.owner == process::id() {
+            // Where that fails, closing is what is left to do.
+            let _ = retry_on_intr(|| rustix::fs::flock(&self.file, FlockOperation::Unlock));
+        }
     }
 }
 

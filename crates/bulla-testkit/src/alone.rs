@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-/// Tells a test that it runs in a process of its own.
-const ALONE: &str = "BULLA_TEST_ALONE";
+/// The environment variable that tells a test that it runs in a process of its own.
+pub const ALONE: &str = "BULLA_TEST_ALONE";
 
 /// Whether this process was started by [`alone`]: then the test does its work, and otherwise starts itself so.
 pub fn is_alone() -> bool {

@@ -1,5 +1,6 @@
 //! Fuzz targets as plain tests: on their corpus, and on every file of it with bytes changed and ends cut off.
 
+use crate::sweep::in_turn;
 use std::path::{Path, PathBuf};
 
 /// A parser under test: it takes any bytes, and panics where what must hold does not.
@@ -24,7 +25,7 @@ fn check_close_to(content: &[u8], target: Target) {
     let step = content.len().div_ceil(500).max(1);
     for at in (0..content.len()).step_by(step) {
         target(&content[..at]);
-        for change in [0x01, 0x80, 0xff] {
+        for change in in_turn(&[0x01, 0x80, 0xff], (at / step) as u64) {
             let mut changed = content.to_vec();
             changed[at] ^= change;
             target(&changed);

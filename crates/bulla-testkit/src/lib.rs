@@ -12,9 +12,10 @@ pub mod corpus;
 pub mod fault;
 mod memory;
 mod rng;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use alone::{alone, is_alone};
+pub use alone::{ALONE, alone, is_alone};
 pub use memory::Memory;
 pub use rng::Rng;

@@ -49,7 +49,7 @@ impl Lmdb {
     pub(super) fn create(directory: &Path, map_size: usize) -> Result<Self> {
         let env = open(directory, map_size)?;
         let failed = |error| of_heed(&name(directory), error);
-        let txn = env.write_txn().map_err(failed)?;
+        let txn = begin(&env, directory, Env::write_txn)?;
         let made = env.create_databases_and_commit(txn, |opener, txn| {
             let mut create = |name| opener.create_database::<Bytes, Bytes>(txn, Some(name));
             let [meta, rows, index, buckets] = NAMES;
@@ -90,9 +90,18 @@ impl Lmdb {
         Self::with_databases(env.map_err(|error| of_heed(&name(directory), error))?, directory)
     }
 
+    /// The same, with time for others to do something in the middle of it.
+    #[cfg(test)]
+    pub(super) fn open_while(directory: &Path, map_size: usize, others: impl FnOnce()) -> Result<Self> {
+        let env = open(directory, map_size)?;
+        others();
+        Self::with_databases(env, directory)
+    }
+
+    /// `env` is known to nobody else yet.
     fn with_databases(env: Env<WithoutTls>, directory: &Path) -> Result<Self> {
         let failed = |error| of_heed(&name(directory), error);
-        let txn = env.read_txn().map_err(failed)?;
+        let txn = begin(&env, directory, Env::read_txn)?;
         let opened = env.open_databases_and_commit(txn, |opener, txn| {
             let open = |name| opener.open_database::<Bytes, Bytes>(txn, Some(name));
             let [meta, rows, index, buckets] = NAMES;
@@ -195,12 +204,19 @@ impl Lmdb {
     /// # Errors
     /// Where LMDB or the file system fails.
     pub(super) fn copy_to(&self, path: &Path) -> Result<()> {
-        let _inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let failed = |error| Error::io(format!("writing {}", name(path)), error);
         let mut file = directory::begin_file(path).map_err(failed)?;
-        let copied = self.env.copy_to_file(&mut file, CompactionOption::Enabled);
-        copied.map_err(|error| of_heed(&format!("writing {}", name(path)), error))?;
-        file.sync_all().map_err(failed)
+        loop {
+            let inside = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+            match self.env.copy_to_file(&mut file, CompactionOption::Enabled) {
+                Ok(()) => return file.sync_all().map_err(failed),
+                // Nothing is written before the snapshot is there.
+                Err(heed::Error::Mdb(MdbError::MapResized)) => {}
+                Err(error) => return Err(of_heed(&format!("writing {}", name(path)), error)),
+            }
+            drop(inside);
+            self.adopt()?;
+        }
     }
 
     /// Doubles the map, unless somebody has done so since it had `size` bytes.
@@ -240,6 +256,23 @@ fn name(path: &Path) -> String {
 
 fn cut_off(data: &Path) -> Error {
     Error::tampered(format!("{} is not whole: restore it from a backup", name(data)))
+}
+
+/// The first transaction of an environment that nobody else knows of: since it was opened another process may have
+/// grown the map.
+fn begin<'e, T>(
+    env: &'e Env<WithoutTls>,
+    directory: &Path,
+    begin: impl Fn(&'e Env<WithoutTls>) -> heed::Result<T>,
+) -> Result<T> {
+    loop {
+        let resized = match begin(env) {
+            // SAFETY: no transaction of this process is active: this would have been the first.
+            Err(heed::Error::Mdb(MdbError::MapResized)) => unsafe { env.resize(0) },
+            begun => return begun.map_err(|error| of_heed(&name(directory), error)),
+        };
+        resized.map_err(|error| of_heed(&name(directory), error))?;
+    }
 }
 
 fn open(directory: &Path, map_size: usize) -> Result<Env<WithoutTls>> {

@@ -4,24 +4,17 @@
 //! `cargo run -p bulla --example access_request user_42`, after the example `append`.
 #![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
-use bulla::keys::recipients::IdentityFile;
 use bulla::proof::Proof;
 use bulla::text::jsonl;
-use bulla::vault::{Settings, VaultReader};
 use bulla::{Query, Reader, default_keys, info};
 use std::path::Path;
-use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let person = std::env::args().nth(1).unwrap_or_else(|| "user_42".to_owned());
     let directory = Path::new("audit");
-    let identity =
-        IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
-    let (id, key) = (info(directory)?.id, info(directory)?.vkey);
-    // What is personal is under keys of its own, which can be destroyed.
-    let vault = VaultReader::open(&default_keys(directory), id, &Settings::default())?;
-    let reader = Reader::open(directory)?.key(key.clone()).identity(Arc::new(identity));
-    let reader = reader.group_keys(Arc::new(vault));
+    let key = info(directory)?.vkey;
+    // What is personal is under keys of its own, in the key directory, which can be destroyed.
+    let reader = Reader::open_with_keys(directory, default_keys(directory))?.key(key.clone());
 
     let query = Query::new().subject(&person);
     let mut answer = Vec::new();

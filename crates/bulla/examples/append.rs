@@ -12,15 +12,17 @@ fn main() -> bulla::Result<()> {
     }
     let log = Log::open("audit", Options::default())?;
     std::thread::scope(|scope| {
-        for worker in 0..4 {
-            let mut producer = log.producer().expect("memory for a producer");
-            scope.spawn(move || -> bulla::Result<()> {
+        let workers = (0..4).map(|worker| {
+            let mut producer = log.producer()?;
+            Ok(scope.spawn(move || -> bulla::Result<()> {
                 let actor = format!("worker {worker}");
                 let entry = Entry::new("read", "user_42/email").subject("user_42").actor(&actor);
                 producer.append(&entry.purpose("fulfilling a request"))?; // staged: a copy into its buffer
                 producer.flush()?.durable() // on the disk
-            });
-        }
-    });
+            }))
+        });
+        let workers = workers.collect::<bulla::Result<Vec<_>>>()?; // all of them are started
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker does not panic"))
+    })?;
     log.close() // drained, synced, signed
 }

@@ -3,19 +3,13 @@
 //! `cargo run -p bulla --example follow`, after (or beside) the example `append`.
 #![allow(clippy::disallowed_methods, reason = "a program of its own")]
 
-use bulla::keys::recipients::IdentityFile;
-use bulla::vault::{Settings, VaultReader};
-use bulla::{Query, Reader, default_keys, info};
+use bulla::{Query, Reader, default_keys};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = Path::new("audit");
-    let identity =
-        IdentityFile::parse(&std::fs::read_to_string(default_keys(directory).join("identity.age"))?)?;
-    let vault = VaultReader::open(&default_keys(directory), info(directory)?.id, &Settings::default())?;
-    let reader = Reader::open(directory)?.identity(Arc::new(identity)).group_keys(Arc::new(vault));
+    let reader = Reader::open_with_keys(directory, default_keys(directory))?;
     let mut follow = reader.follow(&Query::new().operation("read"))?;
     let mut last = Instant::now();
     while last.elapsed() < Duration::from_secs(1) {

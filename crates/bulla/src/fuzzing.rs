@@ -14,8 +14,8 @@ use crate::index::{
     file::Parts,
     part::{HEAD, Head, Part},
 };
-use crate::read::disclosed::open_proof;
 use crate::read::grant::Grant;
+use crate::read::opened_proof::open_proof;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_crypto::recipients::IdentityFile;

@@ -91,6 +91,9 @@ impl Append {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
 
+        let closing = log.closing();
+        // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
+        Interrupt::when_raised(move || closing.announce())?;
         let meter = Meter::new(self.stats, &inputs);
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
         let mut producer = log.producer()?;
@@ -139,7 +142,7 @@ fn parse_stream(stream: &str) -> Result<String, String> {
     entry.measure().map(|_| stream.to_owned()).map_err(|error| error.to_string())
 }
 
-pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes }: Recovery) {
+pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recovery) {
     if frames > 0 {
         note!("recovered: {entries} entries in {frames} frames, durable but not yet signed, were adopted");
     }

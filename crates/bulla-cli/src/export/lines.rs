@@ -1,6 +1,6 @@
 //! An export as text, a line or a record an entry.
 
-use bulla::{Entry, Error, Exported, Matches, Result, Withheld};
+use bulla::{Entry, Error, Exported, Matches, Redaction, Result};
 use std::io::Write;
 
 /// Runs `export` into `out`: `header` first, then what `write_entry` makes of each entry, its number, and why its
@@ -14,7 +14,7 @@ pub(super) fn run(
     let render = |matches: &Matches<'_>| {
         let mut text = Vec::new();
         for (number, entry) in matches.iter() {
-            write_entry(&entry, number, matches.withheld(number).map(Withheld::name), &mut text);
+            write_entry(&entry, number, matches.withheld(number).map(Redaction::name), &mut text);
         }
         text
     };

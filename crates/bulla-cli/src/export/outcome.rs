@@ -1,7 +1,7 @@
 //! What an export says of itself in the end: what it found, what it left out and why, and the exit code for that.
 
 use crate::exit::Exit;
-use bulla::{Exported, Query, Severity, Unopened, Withheld};
+use bulla::{Exported, Query, Redaction, Severity, Unopened};
 
 /// Tells of it; `salvaged` is what a salvage was asked for.
 pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
@@ -11,7 +11,7 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
-    for why in Withheld::ALL {
+    for why in Redaction::ALL {
         tell_withheld(exported.withheld.of(why), why);
     }
     let damaged = exported.left_out > 0
@@ -27,16 +27,16 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
 }
 
 /// Says that so many entries came without their personal fields.
-fn tell_withheld(count: u64, why: Withheld) {
+fn tell_withheld(count: u64, why: Redaction) {
     let what = match count {
         0 => return,
         1 => "1 entry came without its personal fields".to_owned(),
         count => format!("{count} entries came without their personal fields"),
     };
     match why {
-        Withheld::Erased => note!("{what}: erased"),
-        Withheld::NotGiven => note!("{what}: their keys were not given"),
-        Withheld::KeyLost => note!(
+        Redaction::Erased => note!("{what}: erased"),
+        Redaction::NotGiven => note!("{what}: their keys were not given"),
+        Redaction::KeyLost => note!(
             "{what}: keys are lost that the log does not say were erased; everything else is as it was logged. \
              Restore the vault from a backup"
         ),

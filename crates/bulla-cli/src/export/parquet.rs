@@ -10,7 +10,7 @@ use arrow_array::builder::{
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use bulla::{Entry, Error, Exported, Matches, Withheld};
+use bulla::{Entry, Error, Exported, Matches, Redaction};
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
@@ -141,7 +141,7 @@ impl Builders {
         }
     }
 
-    fn push(&mut self, number: u64, entry: &Entry<'_>, withheld: Option<Withheld>) {
+    fn push(&mut self, number: u64, entry: &Entry<'_>, withheld: Option<Redaction>) {
         self.entry.append_value(number);
         // An entry that was read has one.
         self.time.append_value(entry.time.unwrap_or_default());
@@ -165,7 +165,7 @@ impl Builders {
         let (text, bytes) = text_or_bytes(entry.payload);
         self.payload.append_option(text);
         self.payload_bytes.append_option(bytes);
-        self.withheld.append_option(withheld.map(Withheld::name));
+        self.withheld.append_option(withheld.map(Redaction::name));
     }
 
     /// The arrays, in the order of [`schema`].

@@ -1,4 +1,4 @@
-use crate::support::{Place, arguments, bulla, bulla_with, exit, lines};
+use crate::support::{Place, arguments, bulla, bulla_with, exit, finish, lines};
 use serde_json::json;
 
 #[test]
@@ -148,7 +148,7 @@ fn a_line_of_any_length_is_read_in_bounded_memory() {
     let peak = peak_memory(child.id());
     assert!((128 * 1024..160 * 1024).contains(&peak), "{peak} KiB");
     drop(stdin);
-    let ran = crate::support::Ran::from(child.wait_with_output().unwrap()).exits(exit::SOME_REFUSED);
+    let ran = finish(child).exits(exit::SOME_REFUSED);
     assert!(ran.err.starts_with("stdin:1: the line is longer than 134217728 bytes"), "{ran:?}");
     assert!(ran.err.contains("not among the rejects"), "{ran:?}");
     assert_eq!(place.entries()[0]["operation"], "after");

@@ -1,4 +1,4 @@
-use crate::support::{Mount, Place, arguments, bulla, exit, lines};
+use crate::support::{Mount, Place, arguments, bulla, exit, lines, may_mount};
 use bulla::{Log, Options};
 
 const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
@@ -169,6 +169,9 @@ fn settings_need_no_keys_and_recipients_do() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_told() {
+    if !may_mount("config::a_directory_that_cannot_be_written_is_told") {
+        return;
+    }
     let place = Place::empty();
     let disk = place.path("disk");
     let mount = Mount::new(&disk, "size=4m");

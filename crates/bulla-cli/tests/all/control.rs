@@ -1,7 +1,9 @@
 //! Commands beside a writer that runs: what they change, it does.
 
 use crate::interrupt::waiting;
-use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, lines, parse_lines, signal};
+use crate::support::{
+    Place, arguments, bulla, command, eventually, exit, finish, lines, parse_lines, signal,
+};
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::Write;
@@ -58,7 +60,7 @@ fn a_writer_takes_recipients_on_and_off_and_rotates() {
         }
         drop(stdin.take());
         if let Some(child) = child.take() {
-            let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+            let ran = finish(child).exits(exit::DONE);
             assert_eq!(ran.out, "3100 accepted, 0 refused, 3100 committed\n");
         }
     }
@@ -77,7 +79,7 @@ fn an_export_is_recorded_with_a_writer_and_without_one() {
     place.run("export", &arguments).exits(exit::DONE);
     assert_eq!(parse_lines(&std::fs::read_to_string(&out).unwrap()).len(), 100);
     drop(stdin);
-    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    finish(child).exits(exit::DONE);
     place.run("export", &["--record", "--format", "csv"]).exits(exit::DONE);
     place.run("export", &[]).exits(exit::DONE);
 
@@ -119,7 +121,7 @@ fn a_writer_that_was_killed_is_in_nobody_s_way() {
     let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
     eventually("it listens again", || place.info("writer") == json!(child.id()));
     drop(child.stdin.take());
-    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    finish(child).exits(exit::DONE);
     place.run("verify", &[]).exits(exit::DONE);
     assert_eq!(place.entries().len(), 1000);
 }

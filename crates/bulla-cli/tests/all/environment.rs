@@ -1,10 +1,16 @@
 //! What the environment does to the command: each failure has its own message, and the exit code 4.
 
-use crate::support::{Mount, Place, arguments, bulla, bulla_with, exit, incompressible, lines, parse_lines};
+use crate::support::{
+    Mount, Place, arguments, bulla, bulla_with, command, exit, finish, incompressible, lines, may_mount,
+    parse_lines,
+};
 use bulla::{Log, Options};
 
 #[test]
 fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
+    if !may_mount("environment::a_full_disk_is_told_and_costs_nothing_that_was_committed") {
+        return;
+    }
     let place = Place::empty();
     let disk = place.path("disk");
     let mount = Mount::new(&disk, "size=12m");
@@ -41,6 +47,9 @@ fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
 
 #[test]
 fn a_full_disk_at_init_is_told() {
+    if !may_mount("environment::a_full_disk_at_init_is_told") {
+        return;
+    }
     let place = Place::empty();
     let disk = place.path("disk");
     let mount = Mount::new(&disk, "nr_inodes=3");
@@ -51,6 +60,9 @@ fn a_full_disk_at_init_is_told() {
 
 #[test]
 fn a_read_only_mount_is_read_and_not_written() {
+    if !may_mount("environment::a_read_only_mount_is_read_and_not_written") {
+        return;
+    }
     let place = Place::empty();
     let disk = place.path("disk");
     let mount = Mount::new(&disk, "size=8m");
@@ -122,8 +134,8 @@ fn a_full_standard_output_is_told() {
     let place = Place::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     for subcommand in ["verify", "info"] {
-        let ran = crate::support::command(place.arguments(subcommand, &[])).stdout(full()).output().unwrap();
-        let ran = crate::support::Ran::from(ran).exits(exit::ENVIRONMENT);
+        let ran = command(place.arguments(subcommand, &[])).stdout(full()).spawn().unwrap();
+        let ran = finish(ran).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains("standard output"), "{ran:?}");
     }
 }
@@ -141,6 +153,9 @@ fn a_log_cut_short_is_not_continued() {
 /// Its disk is full, or takes nothing: the log is none the worse, until it is to be opened with that replica.
 #[test]
 fn a_full_disk_under_a_replica_of_the_vault() {
+    if !may_mount("environment::a_full_disk_under_a_replica_of_the_vault") {
+        return;
+    }
     let place = Place::new();
     let disk = place.path("disk");
     let mount = Mount::new(&disk, "size=700k");

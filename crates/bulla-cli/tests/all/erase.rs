@@ -1,7 +1,7 @@
 //! `bulla erase`, `order`, `hold` and `restore`: what they do, and what they refuse.
 
 use crate::interrupt::waiting;
-use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, lines, parse_lines};
+use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, parse_lines};
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -265,7 +265,7 @@ fn a_writer_erases_and_holds_while_it_appends() {
     let back = place.run("export", &["--subject", "s7"]).exits(exit::DONE);
     assert_eq!(parse_lines(&back.out).len(), 10);
     drop(stdin);
-    Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    finish(child).exits(exit::DONE);
     assert_eq!(gone(exit::DONE), (before + 100, before / 10));
     place.run("verify", &[]).exits(exit::DONE);
 }
@@ -285,7 +285,7 @@ fn a_writer_that_is_killed_leaves_no_half_erasure() {
         child.kill().unwrap();
         child.wait().unwrap();
         drop(stdin);
-        let erased = Ran::from(erasing.wait_with_output().unwrap()).exits(exit::DONE);
+        let erased = finish(erasing).exits(exit::DONE);
         assert_eq!(erased.json()["numbers"], serde_json::json!([7]));
         is_erased_once(&place, entries, delay);
     }
@@ -374,6 +374,6 @@ fn a_replica_that_is_left_out_is_told() {
     let shown = place.run("info", &[]).exits(exit::DONE);
     assert!(shown.out.contains(&format!("replica     {replica}  left out: ")), "{shown:?}");
     drop(stdin);
-    let ended = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    let ended = finish(child).exits(exit::DONE);
     assert!(ended.err.contains(&format!("{replica}, a replica of the vault, was left out: ")), "{ended:?}");
 }

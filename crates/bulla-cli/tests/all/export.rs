@@ -1,4 +1,4 @@
-use crate::support::{Place, Ran, command, exit, incompressible, lines, parse_lines};
+use crate::support::{Place, command, exit, finish, incompressible, lines, parse_lines};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
@@ -207,7 +207,7 @@ fn a_closed_output_pipe_is_no_error() {
     let mut first = [0; 10];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     assert_eq!(&first, b"{\"entry\":0");
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    let ran = finish(child).exits(exit::DONE);
     assert_eq!(ran.err, "");
 }
 

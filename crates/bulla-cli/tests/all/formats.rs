@@ -1,6 +1,6 @@
 //! CSV and Parquet, read by programs that know nothing of Bulla: Python's csv module, pandas, pyarrow and DuckDB.
 
-use crate::support::{Mount, Place, arguments, bulla, command, exit, incompressible, lines};
+use crate::support::{Mount, Place, arguments, bulla, command, exit, incompressible, lines, may_mount};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -237,6 +237,9 @@ fn a_damaged_log_leaves_no_file_in_any_format() {
 
 #[test]
 fn a_full_disk_is_told_and_leaves_no_file_in_any_format() {
+    if !may_mount("formats::a_full_disk_is_told_and_leaves_no_file_in_any_format") {
+        return;
+    }
     let place = Place::new();
     place.append(&[], &incompressible(1000)).exits(exit::DONE);
     let disk = place.path("disk");

@@ -1,4 +1,4 @@
-use crate::support::{Place, Ran, bulla, command, exit, parse_lines};
+use crate::support::{Place, Ran, bulla, command, exit, finish, parse_lines};
 use std::io::Read;
 
 const WORKLOADS: [&str; 8] =
@@ -68,14 +68,14 @@ fn a_closed_output_pipe_is_no_error() {
     let mut first = [0; 9];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     assert_eq!(&first, b"{\"time\":\"");
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::DONE);
+    let ran = finish(child).exits(exit::DONE);
     assert_eq!(ran.err, "");
 }
 
 #[test]
 fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ran = command(["generate", "web", "--entries", "1"]).stdout(full).output().unwrap();
-    let ran = Ran::from(ran).exits(exit::ENVIRONMENT);
+    let ran = command(["generate", "web", "--entries", "1"]).stdout(full).spawn().unwrap();
+    let ran = finish(ran).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("No space left"), "{ran:?}");
 }

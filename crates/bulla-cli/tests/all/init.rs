@@ -1,4 +1,4 @@
-use crate::support::{Place, arguments, bulla, exit};
+use crate::support::{Place, arguments, bulla, command, exit, finish};
 use std::os::unix::fs::PermissionsExt;
 
 const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
@@ -66,8 +66,7 @@ fn a_directory_named_by_a_dot_gets_its_keys_beside_it() {
     let place = Place::empty();
     std::fs::create_dir(place.audit()).unwrap();
     let here = |arguments: &[&str]| {
-        let output = crate::support::command(arguments).current_dir(place.audit()).output().unwrap();
-        crate::support::Ran::from(output).exits(exit::DONE)
+        finish(command(arguments).current_dir(place.audit()).spawn().unwrap()).exits(exit::DONE)
     };
     here(&["init", "."]);
     assert!(place.keys("signing.key").exists());

@@ -1,12 +1,19 @@
-use crate::support::{Place, Ran, command, eventually, exit, lines, signal};
+use crate::support::{
+    Mount, Place, command, command_under, eventually, exit, finish, incompressible, lines, may_mount, signal,
+};
 use rustix::process::Signal;
 use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 /// A command that has committed a thousand entries and waits for more, on a pipe that stays open.
-pub(crate) fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, std::process::ChildStdin) {
-    let mut child =
-        command(place.arguments("append", arguments)).stdin(Stdio::piped()).stdout(stdout).spawn().unwrap();
+pub(crate) fn waiting(place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, ChildStdin) {
+    // Who runs these tests may have started them so that they ignore it, which is inherited.
+    waiting_under(&["env", "--default-signal=HUP"], place, arguments, stdout)
+}
+
+fn waiting_under(words: &[&str], place: &Place, arguments: &[&str], stdout: Stdio) -> (Child, ChildStdin) {
+    let mut command = command_under(words, &place.arguments("append", arguments));
+    let mut child = command.stdin(Stdio::piped()).stdout(stdout).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&lines(0..1000)).unwrap();
     eventually("the entries are committed", || place.info("entries") == 1000);
@@ -22,7 +29,7 @@ fn a_signal_drains_and_says_what_was_committed() {
         stdin.write_all(&lines(1000..1500)).unwrap();
         stdin.write_all(b"{\"operation\":\"unfinished\"").unwrap();
         signal(&child, stop);
-        let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
+        let ran = finish(child).exits(exit::INTERRUPTED);
         drop(stdin);
         let entries = place.entries();
         let count = entries.len();
@@ -36,6 +43,18 @@ fn a_signal_drains_and_says_what_was_committed() {
     }
 }
 
+/// As `nohup` leaves it.
+#[test]
+fn a_hangup_that_was_ignored_stays_ignored() {
+    let place = Place::new();
+    let (child, mut stdin) = waiting_under(&["nohup"], &place, &[], Stdio::piped());
+    signal(&child, Signal::HUP);
+    stdin.write_all(&lines(1000..1500)).unwrap();
+    drop(stdin);
+    let ran = finish(child).exits(exit::DONE);
+    assert_eq!(ran.out, "1500 accepted, 0 refused, 1500 committed\n");
+}
+
 #[test]
 fn a_signal_before_a_named_pipe_has_a_writer_ends_it() {
     let place = Place::new();
@@ -44,8 +63,38 @@ fn a_signal_before_a_named_pipe_has_a_writer_ends_it() {
     let child = command(place.arguments("append", &[pipe.to_str().unwrap()])).spawn().unwrap();
     eventually("the log is open", || place.info("locked") == true);
     signal(&child, Signal::INT);
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
+    let ran = finish(child).exits(exit::INTERRUPTED);
     assert_eq!(ran.out, "interrupted: 0 accepted, 0 refused, 0 committed\n");
+}
+
+/// Six hundred attempts would be waited for, ten minutes, and as many at a new segment.
+#[test]
+fn a_signal_does_not_wait_for_a_full_disk() {
+    if !may_mount("interrupt::a_signal_does_not_wait_for_a_full_disk") {
+        return;
+    }
+    let place = Place::new();
+    let log = place.path("log");
+    std::fs::rename(place.audit(), &log).unwrap();
+    let mount = Mount::new(&place.audit(), "size=4m");
+    let copied = std::process::Command::new("cp").arg("-a").arg(log.join(".")).arg(place.audit()).status();
+    assert!(copied.unwrap().success());
+    let file = place.audit().join("bulla.toml");
+    let settings = std::fs::read_to_string(&file).unwrap() + "retries = 600\n";
+    std::fs::write(&file, settings).unwrap();
+    let (child, mut stdin) = waiting(&place, &[], Stdio::piped());
+    let _ = std::fs::write(place.audit().join("filler"), vec![0; 8 << 20]);
+    // As much as a pipe holds is not read yet; the rest is staged, and some of it is being written.
+    stdin.write_all(&incompressible(100)).unwrap();
+    let start = std::time::Instant::now();
+    signal(&child, Signal::INT);
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(ran.err.contains("nothing can be committed"), "{ran:?}");
+    std::fs::remove_file(place.audit().join("filler")).unwrap();
+    place.append(&[], b"").exits(exit::DONE);
+    assert!(place.entries().len() >= 1000);
+    drop(mount);
 }
 
 #[test]
@@ -107,8 +156,7 @@ fn an_interrupted_export_leaves_no_file_behind() {
     let files = || std::fs::read_dir(place.path("")).unwrap().count();
     assert_eq!(files(), 4, "the log, its keys, the pipe and the unfinished file");
     signal(&child, Signal::INT);
-    let ran = child.wait_with_output().unwrap();
-    assert_eq!(ran.status.code(), Some(exit::INTERRUPTED), "{ran:?}");
+    finish(child).exits(exit::INTERRUPTED);
     drop(writer);
     assert_eq!(files(), 3);
 }

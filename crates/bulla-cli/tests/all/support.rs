@@ -1,5 +1,7 @@
 //! Running the binary, and places to run it in.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -44,7 +46,10 @@ impl Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Ran {
-            code: output.status.code().unwrap_or_else(|| panic!("killed: {output:?}")),
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| panic!("killed, perhaps for want of an end: {output:?}")),
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
         }
@@ -57,8 +62,32 @@ pub(crate) fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) ->
     command
 }
 
+/// The same, started by another program that becomes it.
+pub(crate) fn command_under(words: &[&str], arguments: &[OsString]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(env!("CARGO_BIN_EXE_bulla")).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// How long a command may take that a test waits for.
+const DEADLINE: Timespec = Timespec { tv_sec: 240, tv_nsec: 0 };
+
+/// How a command ended, and what it printed. One that does not end in time is killed, which [`Ran`] takes ill.
+pub(crate) fn finish(child: Child) -> Ran {
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&DEADLINE)) == Ok(0) {
+                pidfd_send_signal(&process, Signal::KILL).unwrap();
+            }
+        });
+        child.wait_with_output().unwrap().into()
+    })
+}
+
 pub(crate) fn bulla(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
-    command(arguments).output().unwrap().into()
+    finish(command(arguments).spawn().unwrap())
 }
 
 /// Runs it with `input` as standard input.
@@ -68,7 +97,7 @@ pub(crate) fn bulla_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     std::thread::scope(|scope| {
         // A command that ends before it has read everything is for the caller to judge.
         scope.spawn(move || drop(stdin.write_all(input)));
-        child.wait_with_output().unwrap().into()
+        finish(child)
     })
 }
 
@@ -207,18 +236,56 @@ pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
 }
 
+/// Says that something was not tested, where the harness does not keep it to itself.
+pub(crate) fn not_tested(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "not tested: {what}: {why}");
+}
+
+/// Tells a test that it may mount file systems.
+const MOUNTS: &str = "BULLA_TEST_MOUNTS";
+
+/// Whether this is a process that may mount file systems, which nobody else sees. Where it is not, runs the test of that
+/// name in one, which takes root or user namespaces.
+pub(crate) fn may_mount(test: &str) -> bool {
+    if std::env::var_os(MOUNTS).is_some() {
+        return true;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let can = |words: &&&[&str]| {
+        let script = "mount -t tmpfs tmpfs \"$0\"";
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(["sh", "-c", script]).arg(place.path());
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    let ways: [&[&str]; 2] = [&["unshare", "--mount"], &["unshare", "--mount", "--user", "--map-root-user"]];
+    let Some(words) = ways.iter().find(can) else {
+        not_tested(test, "it mounts file systems, which takes root or user namespaces");
+        return false;
+    };
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(MOUNTS, "1");
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    false
+}
+
 /// A small file system of its own, gone when dropped.
 pub(crate) struct Mount(PathBuf);
 
 impl Mount {
+    /// In a test that [`may_mount`].
     pub(crate) fn new(path: &Path, options: &str) -> Self {
+        assert!(std::env::var_os(MOUNTS).is_some(), "others would see it");
         std::fs::create_dir_all(path).unwrap();
         mount(&["-t", "tmpfs", "-o", options, "tmpfs"], path);
         Mount(path.to_owned())
     }
 
+    /// The mount, not the file system: what that was mounted with names users whom a namespace may not know.
     pub(crate) fn make_read_only(&self) {
-        mount(&["-o", "remount,ro"], &self.0);
+        mount(&["-o", "remount,bind,ro"], &self.0);
     }
 }
 
@@ -229,9 +296,8 @@ impl Drop for Mount {
 }
 
 fn mount(arguments: &[&str], path: &Path) {
-    let mounted = Command::new("mount").args(arguments).arg(path).output();
-    let done = mounted.as_ref().is_ok_and(|output| output.status.success());
-    assert!(done, "this test mounts a file system, which takes root: {mounted:?}");
+    let output = Command::new("mount").args(arguments).arg(path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// Copies a directory to one that does not exist yet.

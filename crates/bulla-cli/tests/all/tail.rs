@@ -1,6 +1,6 @@
 //! `tail`: entries as they are committed.
 
-use crate::support::{Place, Ran, command, exit, lines, parse_lines, signal};
+use crate::support::{Place, Ran, command, exit, finish, lines, parse_lines, signal};
 use bulla::text::time::format_time;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn it_shows_what_comes_until_it_is_interrupted() {
         }
     }
     signal(&child, Signal::INT);
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(exit::INTERRUPTED);
+    let ran = finish(child).exits(exit::INTERRUPTED);
     assert_eq!(ran.err, "");
 }
 

@@ -10,12 +10,16 @@
 //!
 //! A column of no strings takes no bytes.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod chunks;
 mod decode;
 mod encode;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod lanes;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod look_up;
 mod packed;
-#[cfg(target_arch = "x86_64")]
-#[path = "avx512.rs"]
 mod parallel;
 mod plain;
 mod pool;
@@ -26,25 +30,6 @@ mod words;
 pub(super) use decode::StringDecoder;
 pub(super) use encode::StringEncoder;
 pub(super) use pool::{Span, StringLimits};
-
-#[cfg(not(target_arch = "x86_64"))]
-mod parallel {
-    use super::vocabulary::Vocabulary;
-
-    /// A processor that can: none.
-    #[derive(Clone, Copy)]
-    pub(super) enum Parallel {}
-
-    impl Parallel {
-        pub(super) fn detect() -> Option<Parallel> {
-            None
-        }
-
-        pub(super) fn number_words(self, _: &[u8], _: &mut Vocabulary, _: &mut Vec<u8>) -> Option<usize> {
-            match self {}
-        }
-    }
-}
 
 pub(super) const CONSTANT: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 /// The most words of a vocabulary.
 pub(super) const MOST_WORDS: usize = 256;
 /// Slots of the table: eight times the words, so that hardly any is away from home.
-const SLOTS: usize = 1 << SLOTS_LOG2;
+pub(super) const SLOTS: usize = 1 << SLOTS_LOG2;
 const SLOTS_LOG2: u32 = MOST_WORDS.ilog2() + 3;
 /// The most steps of a look-up. Words that were chosen to collide cost the column its vocabulary, and no time.
 const MAX_PROBES: usize = 64;

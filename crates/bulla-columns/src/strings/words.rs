@@ -6,7 +6,7 @@
 use super::super::bitpack::{packed_length, width_of};
 use super::super::numbers::log2_sixteenths;
 use super::chunks::BEFORE;
-pub(super) use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
+use super::chunks::{CHUNK, LONGEST, SEPARATOR, make_room};
 use super::parallel::Parallel;
 use super::vocabulary::{MOST_WORDS, Vocabulary};
 
@@ -211,24 +211,35 @@ mod tests {
         strings
     }
 
-    /// With what this processor has, and without.
-    fn both() -> [Words; 2] {
-        [Words::default(), Words::with(None)]
+    /// The lanes that every processor has, and those of this one if there are any.
+    fn lanes() -> impl Iterator<Item = Parallel> {
+        [Some(Parallel::Plain), Parallel::detect()].into_iter().flatten()
+    }
+
+    /// With all lanes, and one word after the other.
+    fn all() -> impl Iterator<Item = Words> {
+        lanes().map(Some).chain([None]).map(Words::with)
     }
 
     proptest! {
         #[test]
         fn words_join_to_what_was_split(strings in prop::collection::vec("[a-c ]{0,200}|[a-z]{6,12} [a-b]{9}( [ab]{9})*|([ab]{0,9} ){30}[^ ]{0,100} a", 1..20)) {
             let strings = strings.iter().map(|string| string.as_bytes()).collect::<Vec<_>>();
-            let [mut words, mut one_by_one] = both();
-            let split = words.split(&strings, usize::MAX);
-            prop_assert_eq!(one_by_one.split(&strings, usize::MAX), split);
+            let mut one_by_one = Words::with(None);
+            let split = one_by_one.split(&strings, usize::MAX);
             if split {
-                prop_assert_eq!(joined(&words), &strings[..]);
-                prop_assert_eq!(joined(&one_by_one), strings);
-                prop_assert_eq!(words.indexes, one_by_one.indexes);
+                prop_assert_eq!(joined(&one_by_one), &strings[..]);
             } else {
-                prop_assert_eq!(words.vocabulary.lengths.len(), MOST_WORDS);
+                prop_assert_eq!(one_by_one.vocabulary.lengths.len(), MOST_WORDS);
+            }
+            for mut words in lanes().map(|lanes| Words::with(Some(lanes))) {
+                prop_assert_eq!(words.split(&strings, usize::MAX), split);
+                prop_assert_eq!(&words.vocabulary.text, &one_by_one.vocabulary.text);
+                prop_assert_eq!(&words.vocabulary.lengths, &one_by_one.vocabulary.lengths);
+                if split {
+                    prop_assert_eq!(joined(&words), &strings[..]);
+                    prop_assert_eq!(&words.indexes, &one_by_one.indexes);
+                }
             }
         }
 
@@ -244,13 +255,41 @@ mod tests {
     fn words_that_share_a_key_stay_apart() {
         // A word that ends in zeros, and one of a hash's length; each again.
         let strings: [&[u8]; 4] = [b"a \0\0\0 ", b"a ", b"\0 abcdefghijk abcdefghijl ", b"abcdefghijk \0\0 "];
-        for mut words in both() {
+        for mut words in all() {
             assert!(words.split(&strings, usize::MAX));
             assert_eq!(joined(&words), strings);
         }
     }
 
-    /// Only where the processor can; `make test` says where it cannot.
+    #[test]
+    fn words_that_differ_in_a_byte_stay_apart() {
+        for place in 0..7 {
+            let bytes = (0..=u8::MAX).filter(|&byte| byte != SEPARATOR);
+            let text = bytes.flat_map(|byte| {
+                let mut word = *b"abcdefg ";
+                word[place] = byte;
+                word
+            });
+            let text = text.collect::<Vec<_>>().repeat(5);
+            for mut words in all() {
+                assert!(words.split(&[&text], usize::MAX));
+                assert!(words.indexes.iter().copied().eq((0..5).flat_map(|_| 0..u8::MAX)), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_words_that_end_as_a_short_one_stay_apart() {
+        for length in 1..LONGEST + CHUNK {
+            let text = ["a ", &"x".repeat(length), "a a "].concat();
+            for mut words in all() {
+                assert!(words.split(&[text.as_bytes()], usize::MAX));
+                assert_eq!(words.indexes, [0, 1, 0], "{length}");
+            }
+        }
+    }
+
+    /// `make test` says where it cannot.
     #[cfg(target_os = "linux")]
     #[test]
     fn words_are_numbered_side_by_side_where_the_processor_can() {
@@ -263,7 +302,7 @@ mod tests {
         for shift in 0..CHUNK {
             let lengths = (0..24).chain([100, 200]).chain(0..24);
             let text = lengths.fold("x".repeat(shift), |text, length| text + " " + &"a".repeat(length));
-            for mut words in both() {
+            for mut words in all() {
                 assert!(words.split(&[text.as_bytes()], usize::MAX));
                 assert_eq!(joined(&words), [text.as_bytes()]);
                 assert_eq!(words.vocabulary.lengths.len(), 26 + usize::from(shift > 0));
@@ -274,7 +313,7 @@ mod tests {
     #[test]
     fn what_is_not_of_few_words_is_given_up_early() {
         let text = "some words ".repeat(500);
-        for mut words in both() {
+        for mut words in all() {
             assert!(words.split_all(&[text.as_bytes()]));
             let with_a_gap = [&text, &"x".repeat(2 * LONGEST)[..], " ", &text].concat();
             assert!(!words.split_all(&[with_a_gap.as_bytes()]));

@@ -1,9 +1,15 @@
 //! Hashing in bulk: the units of a block and the tree over them.
 //!
-//! A block has thousands of messages, none of which waits for another. Where the processor has AVX-512, sixteen go side by side ([`parallel`]); elsewhere one after the other.
+//! A block has thousands of messages, none of which waits for another. Where the processor has AVX-512, sixteen go side by side
+//! (`parallel`); elsewhere one after the other. The kernel (`compress`) is written once over what its `lanes` can, so that
+//! tests run it on every processor.
 
 #[cfg(target_arch = "x86_64")]
-#[path = "avx512.rs"]
+mod avx512;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod compress;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod lanes;
 mod parallel;
 mod states;
 #[cfg(test)]
@@ -15,25 +21,6 @@ use parallel::Parallel;
 use states::{BLOCK, LANES, States};
 use std::array;
 use std::mem::{swap, take};
-
-#[cfg(not(target_arch = "x86_64"))]
-mod parallel {
-    use super::states::{BLOCK, LANES, States};
-
-    /// A processor that can: none.
-    #[derive(Clone, Copy)]
-    pub(super) enum Parallel {}
-
-    impl Parallel {
-        pub(super) fn detect() -> Option<Parallel> {
-            None
-        }
-
-        pub(super) fn compress(self, _: &mut States, _: &[&[u8; BLOCK]; LANES]) {
-            match self {}
-        }
-    }
-}
 
 /// Messages longer than this are hashed by themselves, so that lanes hold little memory.
 const LONGEST: usize = 64 << 10;

@@ -2,9 +2,14 @@ use super::*;
 use bulla_proof::block_root;
 use proptest::prelude::*;
 
-/// With what this processor has, and without.
-fn both() -> [BulkHasher; 2] {
-    [BulkHasher::default(), BulkHasher::with(None)]
+/// The lanes that every processor has, and those of this one if there are any.
+fn lanes() -> impl Iterator<Item = Parallel> {
+    [Some(Parallel::Plain), Parallel::detect()].into_iter().flatten()
+}
+
+/// With all lanes, and one after the other.
+fn all() -> impl Iterator<Item = BulkHasher> {
+    lanes().map(Some).chain([None]).map(BulkHasher::with)
 }
 
 fn digests_of(hasher: &mut BulkHasher, hash: HashId, messages: &[Vec<u8>]) -> Vec<Hash> {
@@ -29,27 +34,33 @@ fn messages_of(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     lengths.map(bytes).collect()
 }
 
-/// Against `sha2`, lane by lane. Only where the processor can; `make test` says where it cannot.
+/// `make test` says where there are none.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_lanes_of_a_processor_are_found() {
+    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    assert_eq!(Parallel::detect().is_some(), processors.contains(" avx512bw"));
+}
+
+/// Against `sha2`, lane by lane.
 #[test]
 fn sixteen_blocks_are_compressed_as_each_alone() {
-    let Some(parallel) = Parallel::detect() else {
-        let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        return assert!(!processors.contains(" avx512bw"), "AVX-512 is there and was not detected");
-    };
-    let mut states = States::START;
     let blocks: [[u8; BLOCK]; LANES] =
         array::from_fn(|lane| array::from_fn(|at| (lane * BLOCK + at).to_le_bytes()[0] ^ 0xa5));
-    parallel.compress(&mut states, &blocks.each_ref());
     let mut expected = States::START;
-    (0..LANES).for_each(|lane| expected.compress_one(lane, &[blocks[lane]]));
-    assert_eq!(states.0, expected.0);
+    (0..LANES).for_each(|lane| expected.compress_one(lane, &[blocks[lane]; 2]));
+    for parallel in lanes() {
+        let mut states = States::START;
+        (0..2).for_each(|_| parallel.compress(&mut states, &blocks.each_ref()));
+        assert_eq!(states.0, expected.0);
+    }
 }
 
 #[test]
 fn every_length_around_the_padding_and_the_longest() {
     let lengths = (0..=3 * BLOCK).chain([LONGEST - 1, LONGEST, LONGEST + 1, 1, 2 * LONGEST, 0, 5]);
     let messages = messages_of(lengths);
-    for mut hasher in both() {
+    for mut hasher in all() {
         for hash in [HashId::Sha256, HashId::Sha3_256, HashId::Sha256] {
             assert_eq!(digests_of(&mut hasher, hash, &messages), one_by_one(hash, &messages));
         }
@@ -59,7 +70,7 @@ fn every_length_around_the_padding_and_the_longest() {
 
 #[test]
 fn every_count_of_messages_and_of_units() {
-    for mut hasher in both() {
+    for mut hasher in all() {
         for count in 0..=4 * LANES + 1 {
             let messages = messages_of((0..count).map(|number| 40 + number * 7 % 300));
             let mut units = digests_of(&mut hasher, HashId::Sha256, &messages);
@@ -77,7 +88,7 @@ proptest! {
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..80),
         others in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..40),
     ) {
-        for mut hasher in both() {
+        for mut hasher in all() {
             for messages in [&messages, &others] {
                 prop_assert_eq!(digests_of(&mut hasher, HashId::Sha256, messages), one_by_one(HashId::Sha256, messages));
             }

@@ -4,6 +4,8 @@ use super::super::lmdb::Lmdb;
 use super::super::tables::TableName;
 use super::super::transaction_error::TransactionError;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 type Model = BTreeMap<[u8; 8], Vec<u8>>;
@@ -98,4 +100,43 @@ fn it_holds_what_a_map_holds_however_often_it_grows() {
         }
     }
     assert!(lmdb.map_size() >= 4 * first_size, "it grew: {} bytes", lmdb.map_size());
+}
+
+const GROWN: &str = "BULLA_VAULT_GROWN";
+
+/// Not a test of its own: another process, which makes the database larger than any map of the tests.
+#[test]
+fn grows() {
+    let Ok(directory) = std::env::var(GROWN) else { return };
+    let lmdb = Lmdb::open(Path::new(&directory), 1 << 20).unwrap();
+    let written = lmdb.write(|_, txn| {
+        (0..1000_u64).try_for_each(|key| txn.put(TableName::Rows, &key.to_be_bytes(), &[7; 1500]))
+    });
+    written.map_err(|stop| stop.into_error("model")).unwrap();
+}
+
+fn grow(directory: &Path) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let test = "tests::environment::grows";
+    let ran = command.args(["--exact", test]).env(GROWN, directory).output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn opening_follows_a_map_that_another_process_grows_meanwhile() {
+    let place = tempfile::tempdir().unwrap();
+    drop(Lmdb::create(place.path(), 1 << 16).unwrap());
+    let lmdb = Lmdb::open_while(place.path(), 1 << 16, || grow(place.path())).unwrap();
+    assert_eq!(content(&lmdb)[1].len(), 1000);
+}
+
+#[test]
+fn copying_follows_a_map_that_another_process_has_grown() {
+    let place = tempfile::tempdir().unwrap();
+    let lmdb = Lmdb::create(place.path(), 1 << 16).unwrap();
+    grow(place.path());
+    let copy = tempfile::tempdir().unwrap();
+    lmdb.copy_to(&copy.path().join("data.mdb")).unwrap();
+    assert_eq!(content(&Lmdb::open(copy.path(), 1 << 16).unwrap())[1].len(), 1000);
 }

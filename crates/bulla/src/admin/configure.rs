@@ -58,6 +58,7 @@ enum Recipients {
 
 /// What came of changes to a configuration.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Configured {
     /// Whether `bulla.toml` is another one now.
     pub changed: bool,

@@ -41,6 +41,7 @@ pub struct Init {
 
 /// What was made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Created {
     /// The log's identity.
     pub id: LogId,

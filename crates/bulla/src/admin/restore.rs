@@ -29,6 +29,7 @@ pub struct Restore {
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restored {
     /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
     pub lost: u64,
@@ -77,9 +78,9 @@ impl Restore {
             self.environment,
             Vaults::Restored,
         )?;
-        engine.checkpoint(true)?;
+        engine.step_checkpoint(true)?;
         let reader = Reader::open_store(log)?.identity(self.identity);
-        let next = reader.snapshot()?.next_subject(unknown.frame)?.max(unknown.subject);
+        let next = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
         let before = engine.skip_subjects(next)?;
         // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
         // skipped.

@@ -1,4 +1,4 @@
-//! Who asks.
+//! The other processes' side: a client of the writer that has a log open.
 #![expect(
     clippy::disallowed_methods,
     reason = "how long a writer may take to answer, and a pause before it is asked again"
@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The wait where the writer has too many connections.
+/// The wait before the writer is asked again, where it has too many connections.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Bytes of groups that are asked for at once.
 const BATCH: usize = LIMIT / 4;
@@ -47,16 +47,16 @@ const DIGITS: usize = 21;
 pub struct Client {
     keys: PathBuf,
     status: Status,
-    /// One connection at a time: there are few for all clients.
+    /// Held while a request is under way: a client has one connection at a time, since there are few for all clients.
     turn: Mutex<()>,
 }
 
 /// How long an answer may take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answered {
-    /// It is looked up.
+    /// The writer has it at hand.
     Soon,
-    /// It is done, and durable: that takes as long as the medium, or a plugin, does.
+    /// The writer has to do it and have it durable, which takes as long as the medium, or a plugin, takes.
     Done,
 }
 
@@ -214,7 +214,7 @@ pub(super) fn batches<'a, 'b>(mut groups: &'a [&'b [u64]]) -> impl Iterator<Item
     })
 }
 
-/// Asks on a connection of its own: none is kept that the writer would have to keep, too.
+/// Asks on a connection of its own. None is kept open between requests, since the writer would have to keep it, too.
 fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
     let message = encode(request)?;
     let until = Instant::now() + PATIENCE;
@@ -241,7 +241,7 @@ fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Res
         Err(error) => return Err(failed(error)),
     };
     let soon = Instant::now().checked_add(PATIENCE);
-    // Whoever is turned away has an answer to read all the same.
+    // Sending may fail where the writer turns this client away: it has sent an answer then, which is read all the same.
     let sent = link.send(message, soon);
     let deadline = if answered == Answered::Soon { soon } else { None };
     match link.receive(deadline) {
@@ -280,7 +280,7 @@ pub fn through_writer<T>(
             done => done.map(Some),
         },
         Ok(None) => Ok(None),
-        // Whether there is one, the lock says.
+        // The socket cannot be reached, so the lock has to say whether there is a writer.
         Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
         Err(error) => Err(error),
     };

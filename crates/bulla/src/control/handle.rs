@@ -1,4 +1,4 @@
-//! What a request comes to.
+//! Carrying out what a client asks of the writer.
 
 use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::write::engine::Engine;

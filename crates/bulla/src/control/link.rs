@@ -19,9 +19,9 @@ impl Stop {
         Ok(Stop(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Stays set.
+    /// Ends the waits of now and of later.
     pub(super) fn set(&self) {
-        // It cannot be full.
+        // The counter of an eventfd takes 2^64 - 2 of these before a write fails.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
@@ -34,13 +34,13 @@ impl Stop {
     /// Waits until something can be read from `socket`; false where it is set.
     pub(super) fn wait_for(&self, socket: &OwnedFd) -> bool {
         let mut polled = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
-        // What goes wrong here does so again for who reads.
+        // Where polling fails, reading the socket fails after it, and that is told.
         let _ = poll(&mut polled, None);
         polled[0].revents().is_empty()
     }
 }
 
-/// A connection; what a server waits for there ends when it is stopped.
+/// A connection. Of a server's connections every wait ends when the server is stopped.
 pub(super) struct Link {
     socket: OwnedFd,
     stop: Option<Arc<Stop>>,

@@ -1,4 +1,4 @@
-//! What is asked and answered.
+//! The requests and answers of the control socket, and their form as JSON.
 
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
@@ -16,7 +16,7 @@ use std::fmt;
 use std::io::{self, Write};
 use zeroize::Zeroizing;
 
-/// The version of all this.
+/// The version of this protocol.
 pub(super) const VERSION: u32 = 1;
 /// The longest message, in bytes.
 pub(super) const LIMIT: usize = 1 << 20;
@@ -66,7 +66,7 @@ pub(super) enum Response {
     Busy,
 }
 
-/// To each request its own, in their order.
+/// What answers a request: for each kind of request one, in the order of [`Request`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
@@ -84,6 +84,7 @@ pub(super) enum Answer {
 
 /// Who has a log open for writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Status {
     /// The log's id.
     #[serde(with = "log_id")]
@@ -168,7 +169,7 @@ impl<'de> Deserialize<'de> for Secret {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
-                // As much room as the decoder wants.
+                // The decoder wants this much room, though it fills less.
                 let mut bytes = Zeroizing::new([0; GroupSecret::LENGTH + 4]);
                 match STANDARD.decode_slice(text, &mut *bytes) {
                     Ok(GroupSecret::LENGTH) => {
@@ -222,7 +223,7 @@ struct Version {
     version: u32,
 }
 
-/// A message as it is sent.
+/// Encodes a message as it is sent.
 ///
 /// # Errors
 /// `Invalid` where it is over [`LIMIT`].
@@ -233,10 +234,10 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>> {
     Ok(text.0)
 }
 
-/// A message as it came.
+/// Decodes a message as it came.
 ///
 /// # Errors
-/// `Invalid` where it is none of these; `Unavailable` where it is of another version.
+/// `Invalid` where it is no message of this kind; `Unavailable` where it is of another version.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let malformed = |_| Error::invalid("the message is none that is known here");
     let Version { version } = serde_json::from_slice(text).map_err(malformed)?;
@@ -247,7 +248,7 @@ pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     Ok(serde_json::from_slice::<Envelope<T>>(text).map_err(malformed)?.message)
 }
 
-/// Bytes up to [`LIMIT`], of which none stays in memory.
+/// Takes bytes up to [`LIMIT`], and overwrites them in memory when it is dropped.
 #[derive(Default)]
 struct Wiped(Zeroizing<Vec<u8>>);
 
@@ -258,7 +259,7 @@ impl Write for Wiped {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if length > self.0.capacity() {
-            // A buffer that grew by itself would leave a copy.
+            // A buffer that grew by itself would leave a copy of what it held behind.
             let mut larger = Zeroizing::new(Vec::with_capacity((2 * length).max(4096)));
             larger.extend_from_slice(&self.0);
             self.0 = larger;

@@ -15,6 +15,7 @@
 //!   `server::CONNECTIONS`, a message is bounded, and has `server::PATIENCE` to come and to go;
 //! - the secrets of groups are answered, the keys of data subjects never; buffers that held them are cleared.
 
+mod at_hand;
 mod client;
 mod handle;
 mod link;
@@ -24,6 +25,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use at_hand::SubjectKeys;
 pub use client::{Client, through_writer};
 pub use message::Status;
 pub(crate) use server::Server;

@@ -1,4 +1,7 @@
-//! Who listens.
+//! The writer's side: a thread that accepts connections, and one for each connection.
+//!
+//! Times are real ones, which the environment's clock has no part in: a client is another process, and what is waited for is a
+//! socket.
 #![expect(
     clippy::disallowed_methods,
     reason = "a thread for the socket and one for each connection, and how long a peer may take"
@@ -23,9 +26,9 @@ use std::time::{Duration, Instant};
 
 /// Connections at once.
 pub(super) const CONNECTIONS: usize = 8;
-/// How long a message may take to come, after the one before it, and to go.
+/// How long a message may take to arrive, counted from the end of the one before it, and how long to be sent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The wait after a connection could not be accepted.
+/// The wait after a connection could not be accepted, for want of file descriptors say.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens until it is stopped.
@@ -35,7 +38,7 @@ pub(crate) struct Server {
     acceptor: JoinHandle<()>,
 }
 
-/// What all connections go by.
+/// What all connections share.
 struct Service {
     handle: Box<dyn Fn(Request) -> Result<Answer> + Send + Sync>,
     stop: Arc<Stop>,
@@ -68,7 +71,7 @@ impl Server {
         Ok(Server { listener, stop, acceptor: acceptor.map_err(failed)? })
     }
 
-    /// Ends all connections; what is being done is done first.
+    /// Ends all connections; requests that are being carried out are carried out first.
     pub(crate) fn stop(self) {
         self.stop.set();
         drop(self.acceptor.join());
@@ -79,7 +82,7 @@ impl Server {
 impl Service {
     fn accept(self: Arc<Self>, listener: &OwnedFd) {
         let mut connections = Vec::new();
-        // Shared by the connections there are.
+        // Each connection holds a reference to this: they are counted by it.
         let taken = Arc::new(());
         while self.stop.wait_for(listener) {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
@@ -88,7 +91,7 @@ impl Service {
                     connections.extend(self.begin(Link::new(socket, Some(self.stop.clone())), &taken));
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNABORTED) => {}
-                // There are too many files open, say.
+                // For one, the process may have too many files open: that passes.
                 Err(_) => drop(self.stop.wait(PAUSE)),
             }
         }
@@ -109,7 +112,7 @@ impl Service {
         let thread = thread::Builder::new().name("bulla-control".to_owned());
         let spawned = thread.spawn(move || {
             while service.serve(&link) {}
-            // The place is free before the client sees the end.
+            // The count goes down before the client sees the end, so that it can connect again at once.
             drop(taken);
             drop(link);
         });
@@ -135,7 +138,7 @@ impl Service {
                 let done = done.unwrap_or_else(|_| Err(Error::unavailable("the writer panicked over this")));
                 self.respond(link, &done.map_or_else(Response::from, Response::Answer)) && !panicked
             }
-            // What follows is no message, either.
+            // Where this was no message, nobody can tell where the next one would begin.
             Err(error) => {
                 self.respond(link, &error.into());
                 false

@@ -11,6 +11,7 @@ use std::path::Path;
 /// A reason not to erase a data subject for now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Hold {
     /// The number of the data subject.
     pub number: u64,

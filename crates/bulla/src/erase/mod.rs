@@ -14,6 +14,7 @@ pub use order::ErasureOrder;
 
 /// An erasure that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Erasure {
     /// The numbers of the data subjects, ascending.
     pub numbers: Vec<u64>,

@@ -32,6 +32,7 @@ const LIMIT: u64 = 1 << 20;
 /// What a log is. It never changes behind Bulla's back: every epoch frame has its digest, and an event tells of each
 /// change.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LogConfig {
     /// The log's random identity, in every commitment.
     pub id: LogId,

@@ -11,6 +11,7 @@ pub(crate) const MAX_EVENT: u64 = 1 << 20;
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Event {
     /// A segment counts only up to `offset`, where frame `next_frame` would begin. What follows was torn by a crash, or was written
     /// again to a later segment. Recovery looked at it, and found `length` bytes with this SHA-256.
@@ -109,6 +110,7 @@ impl ExportRecord {
 /// What an erasure does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Remains {
     /// Of each entry its time, operation, controller, processor, purpose, status, duration, size and flags, under the
     /// number of the data subject.

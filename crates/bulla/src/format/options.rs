@@ -17,6 +17,7 @@ use std::time::Duration;
 
 /// How an acknowledgement relates to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// Every group of blocks is synced before it is acknowledged.
     #[default]
@@ -30,6 +31,7 @@ pub enum Durability {
 
 /// Whether speed or size counts more. A profile says how hard to compress and how large blocks are, where no other option does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Profile {
     /// Columns, dictionaries, packed numbers and words, no general compressor.
     Fast,

@@ -5,7 +5,7 @@ use super::file::Parts;
 use super::part::{Head, Part};
 use crate::format::files::{INDEX, index_path};
 use crate::scan::finding::{Finding, FindingKind, Findings};
-use crate::scan::sources::Encoded;
+use crate::scan::stored_tree::Encoded;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;

@@ -4,7 +4,7 @@ use super::file::Parts;
 use super::part::Part;
 use super::{GROUP, GROUPED, Searched, token};
 use crate::scan::query::Query;
-use crate::scan::sources::Encoded;
+use crate::scan::stored_tree::Encoded;
 use bulla_crypto::environment::AesGcm;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::Commitment;

@@ -20,8 +20,8 @@ pub(crate) struct Rebuild<'a> {
 }
 
 impl<'a> Rebuild<'a> {
-    pub(crate) fn new(store: &'a dyn Store, wanted: bool) -> Self {
-        let wanted = wanted && is_live(store).is_ok_and(|live| !live);
+    pub(crate) fn new(store: &'a dyn Store) -> Self {
+        let wanted = is_live(store).is_ok_and(|live| !live);
         Rebuild { store, gatherer: wanted.then(Gatherer::default), made: None }
     }
 

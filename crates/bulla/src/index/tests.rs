@@ -5,10 +5,9 @@ use super::file::Parts;
 use super::gather::{Gatherer, Indexer};
 use super::part::{Head, Part};
 use super::*;
-use crate::format::config;
 use crate::format::files::*;
-use crate::scan::checkpoint::trusted_checkpoint;
-use crate::scan::walk::Walk;
+use crate::scan::full::Scan;
+use crate::scan::snapshot::Snapshot;
 use crate::{Finding, FindingKind, Init, Log, Options, Query, Reader, Severity, Step, Verify};
 use bulla_crypto::environment::{AesGcm, Environment, KeyWrap, SystemRandom};
 use bulla_crypto::epoch::EpochSecret;
@@ -61,11 +60,10 @@ fn log() -> Memory {
 
 /// The frames, with the keys of their epochs.
 fn frames(store: &Memory) -> Vec<(Commitment, Arc<EpochKeys>)> {
-    let (config, _) = config::load(store).unwrap();
-    let checkpoint = trusted_checkpoint(store, &config, None).unwrap().checkpoint;
-    let mut walk = Walk::new(store, &config, &checkpoint, Some(Arc::new(Open)), None).unwrap();
+    let snapshot = Snapshot::of(Arc::new(store.clone())).unwrap();
+    let mut scan = Scan::new(&snapshot, Some(Arc::new(Open)), None).unwrap();
     let mut frames = Vec::new();
-    while let Some(frame) = walk.next().unwrap() {
+    while let Some(frame) = scan.next().unwrap() {
         frames.push((frame.commitment, frame.keys.unwrap()));
     }
     frames
@@ -144,6 +142,26 @@ fn a_token_that_is_kept_back_or_made_up_is_found() {
     // Blocks that are said to hold what they do not are read in vain.
     write(&store, 4, &[5, 6, 7], |_| truth(&store, 5));
     assert_eq!(read(&store, 5), (3, 1));
+}
+
+#[test]
+fn what_was_counted_is_given_out_whatever_the_index_says_by_then() {
+    let store = log();
+    let hidden = store.clone();
+    let reader = Reader::open_store(Arc::new(store.clone())).unwrap().identity(Arc::new(Open)).threads(1);
+    // Nothing is held back, so that everything is read twice; between the passes the index is put in another's place.
+    let reader = reader.hold_back(0).progress(move |progress| {
+        if progress.done == progress.total {
+            write(&hidden, 0, &[1, 2, 3], |_| Vec::new());
+        }
+    });
+    let mut given = Vec::new();
+    let query = Query::new().operation("read").subject("user_2");
+    let report = reader.for_each(&query, |number, _| {
+        given.push(number);
+        Ok(())
+    });
+    assert_eq!((report.unwrap().entries, given.len()), (1, 1));
 }
 
 #[test]

@@ -4,9 +4,12 @@
     reason = "the threads of a log, and what the checkpointing one waits by"
 )]
 
+mod closing;
 mod receipt;
 pub(crate) mod record;
+mod threads;
 
+pub use closing::Closing;
 pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
@@ -14,12 +17,12 @@ use crate::control;
 use crate::erase::{Erasure, ErasureOrder};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::event::{Event, ExportRecord};
-use crate::format::options::{Durability, Options};
+use crate::format::options::Options;
 use crate::keys::default_keys;
-use crate::write::engine::{self, Engine, Wish};
+use crate::write::engine::{self, Engine};
 use crate::write::recover::Recovery;
 use crate::write::stage::buffer::{ROW_PREFIX, Writer};
-use crate::write::stage::handover::{NoSpace, ProducerId, Sequence, Wait};
+use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
 use crate::write::telemetry::{Telemetry, count};
 use bulla_crypto::environment::Environment;
 use bulla_proof::Entry;
@@ -31,8 +34,7 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use threads::Threads;
 
 /// A log that is open for appending. One at a time: its directory and its key directory are locked.
 ///
@@ -55,18 +57,12 @@ pub struct Log {
     /// The rules for fields; `None` where every field is kept.
     minimise: Option<Arc<CompiledRules>>,
     threads: Option<Threads>,
-    /// What listens for requests of other processes, or why nothing does.
+    /// The server that takes requests of other processes, or why there is none.
     control: Option<Result<control::Server>>,
     locks: Vec<Box<dyn Debug + Send + Sync>>,
-    /// The place up to which `flush` has answered for losses.
+    /// The position up to which `flush` has answered for entries that were lost.
     flushed: AtomicU64,
     owner: u32,
-}
-
-struct Threads {
-    writers: Vec<JoinHandle<()>>,
-    committer: JoinHandle<()>,
-    others: Vec<JoinHandle<()>>,
 }
 
 impl Log {
@@ -108,12 +104,7 @@ impl Log {
     ) -> Result<Self> {
         let directory = keys.directory().map(Path::to_owned);
         let mut log = Self::open_stepped(log, keys, options, environment)?;
-        let threads = Threads::start(&log.engine).inspect_err(|error| {
-            // Those that did start end.
-            log.engine.fail(error);
-            log.engine.wish_close();
-        });
-        log.threads = Some(threads?);
+        log.threads = Some(Threads::start(&log.engine)?);
         log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
         Ok(log)
     }
@@ -131,7 +122,7 @@ impl Log {
         crate::format::config::load(&*log)?;
         let locks = engine::take_locks(&*log, &*keys)?;
         crate::admin::configure::remove_leftover(&*log);
-        // Before anything is written: a key that is missing is found out here.
+        // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = crate::format::config::load(&*log)?;
         let minimise = CompiledRules::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open(log, keys, options, environment)?);
@@ -148,7 +139,7 @@ impl Log {
     /// `Invalid` where there are as many as `memory` allows.
     pub fn producer(&self) -> Result<Producer> {
         check_owner(self.owner)?;
-        let (id, covered) = self.engine.handover.register().ok_or_else(|| {
+        let (id, covered) = self.engine.staging.register().ok_or_else(|| {
             let most = self.engine.tuning.buffers / 2;
             Error::invalid(format!("there are {most} producers already; raise `memory` for more"))
         })?;
@@ -172,7 +163,7 @@ impl Log {
         if self.threads.is_none() {
             return self.engine.drain();
         }
-        let to = self.engine.handover.take_all();
+        let to = self.engine.staging.take_all();
         let from = self.flushed.swap(to, Ordering::Relaxed).min(to);
         Receipt { engine: self.engine.clone(), from, to, owner: self.owner }.checkpointed()
     }
@@ -270,8 +261,14 @@ impl Log {
         self.engine.release(subject, by)
     }
 
+    /// By what another thread can say that this log is about to be closed.
+    pub fn closing(&self) -> Closing {
+        Closing(self.engine.back_off.clone())
+    }
+
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no
-    /// more; what they append while the log is being closed is kept only as far as a receipt says so.
+    /// more; what they append while the log is being closed is kept only as far as a receipt says so. Waits between
+    /// attempts at what fails are cut short as [`Closing::announce`] says.
     ///
     /// # Errors
     /// The failure that kept anything from being committed.
@@ -282,17 +279,17 @@ impl Log {
     /// Takes one step of a stepped log; false when there was nothing to do.
     ///
     /// # Errors
-    /// As the step does; the log then refuses everything.
+    /// As the step does; the log then refuses everything. `Unavailable` where the log has threads, which take this step.
     pub fn step(&self, step: Step) -> Result<bool> {
         check_owner(self.owner)?;
         match step {
-            Step::Linger => Ok(self.engine.handover.linger() > 0),
+            Step::Linger => Ok(self.engine.staging.expire_linger() > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
-            Step::Commit => Ok(self.engine.commit_ready()? > 0),
-            Step::Sync => self.engine.sync().map(|()| true),
+            Step::Commit => Ok(self.engine.step_commit()? > 0),
+            Step::Sync => self.engine.step_sync().map(|()| true),
             Step::Checkpoint => {
                 let before = self.engine.published();
-                self.engine.checkpoint(false)?;
+                self.engine.step_checkpoint(false)?;
                 Ok(self.engine.published() > before)
             }
         }
@@ -301,7 +298,7 @@ impl Log {
     /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
     #[doc(hidden)]
     pub fn record(&self, event: Event) {
-        self.engine.handover.with_numbering(|counter| counter.request_event(event));
+        self.engine.staging.with_sequencer(|sequencer| sequencer.request_event(event));
     }
 
     fn shut(&mut self) -> Result<()> {
@@ -309,20 +306,21 @@ impl Log {
             return Ok(());
         }
         check_owner(self.owner)?;
-        // First: what it does needs the threads.
+        self.engine.back_off.announce_close();
+        // First, because what it does for others needs the threads.
         if let Some(Ok(control)) = self.control.take() {
             control.stop();
         }
-        self.engine.handover.close();
+        self.engine.staging.close();
         if let Some(threads) = self.threads.take() {
             threads.join(&self.engine);
         }
         let result = match self.engine.progress.failure() {
-            // A panic that went on from here would meet the log's own drop, and end the process.
+            // A panic that went on from here would drop the log, which closes it again: a second panic would end the process.
             None => self.engine.guarded(|| self.engine.drain_and_finish()).and_then(|drained| drained),
             Some(failure) => {
-                // What is durable can still be signed, unless that fails too.
-                let _ = self.engine.guarded(|| self.engine.publish_durable());
+                // What is durable can be signed all the same, unless that fails too.
+                let _ = self.engine.guarded(|| self.engine.step_publish());
                 Err(failure)
             }
         };
@@ -333,7 +331,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Who wants to know of errors calls `close`.
+        // Whoever wants to know of errors calls `close`.
         let _ = self.shut();
     }
 }
@@ -344,10 +342,10 @@ impl Debug for Log {
     }
 }
 
-/// A step of a log without threads.
+/// A step of a log without threads. Of a log with threads these are refused, but for [`Step::Linger`] and [`Step::Seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Hand over what producers have staged.
+    /// Queue what producers have staged.
     Linger,
     /// Number and seal one frame.
     Seal,
@@ -359,81 +357,6 @@ pub enum Step {
     Checkpoint,
 }
 
-impl Threads {
-    fn start(engine: &Arc<Engine>) -> Result<Self> {
-        engine.drive();
-        let spawn = |name: &str, run: fn(&Engine)| {
-            let engine = engine.clone();
-            // Whoever waits learns of a panic from the engine.
-            let guarded = move || drop(engine.guarded(|| run(&engine)));
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
-            thread.map_err(|error| Error::io("starting a thread", error))
-        };
-        Ok(Threads {
-            writers: (0..engine.tuning.writers)
-                .map(|_| spawn("bulla-writer", write))
-                .collect::<Result<_>>()?,
-            committer: spawn("bulla-committer", commit)?,
-            others: vec![spawn("bulla-linger", linger)?, spawn("bulla-checkpoint", checkpoint)?],
-        })
-    }
-
-    fn join(self, engine: &Engine) {
-        self.writers.into_iter().for_each(|writer| drop(writer.join()));
-        engine.close_reorder();
-        drop(self.committer.join());
-        engine.wish_close();
-        self.others.into_iter().for_each(|other| drop(other.join()));
-    }
-}
-
-fn write(engine: &Engine) {
-    let mut sealer = engine.sealer();
-    while engine.seal_next(&mut sealer, true) {}
-}
-
-fn commit(engine: &Engine) {
-    // A failure is told to everybody by the engine itself.
-    while engine.wait_for_frames() && engine.commit_ready().is_ok() {}
-}
-
-/// Hands staged rows over after a while: sooner where many come, later where few do.
-fn linger(engine: &Engine) {
-    const MANY: u64 = 256;
-    let shortest = engine.tuning.linger.max(Duration::from_micros(100));
-    let mut time = shortest;
-    while !engine.wait_for_close(time) {
-        let entries = engine.handover.linger();
-        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
-    }
-}
-
-fn checkpoint(engine: &Engine) {
-    let sync_interval = match engine.tuning.durability {
-        Durability::Interval(time) => Some(time),
-        _ => None,
-    };
-    let tick = sync_interval
-        .map_or(engine.tuning.checkpoint_interval, |time| time.min(engine.tuning.checkpoint_interval));
-    let mut last = Instant::now();
-    loop {
-        let wish = engine.wait_for_wish(tick);
-        let due = last.elapsed() >= engine.tuning.checkpoint_interval;
-        let done = match wish {
-            Wish::Close => return,
-            Wish::Checkpoint => engine.checkpoint(true),
-            Wish::Tick if due => engine.checkpoint(false),
-            Wish::Tick => engine.sync(),
-        };
-        if done.is_err() {
-            return;
-        }
-        if due || wish == Wish::Checkpoint {
-            last = Instant::now();
-        }
-    }
-}
-
 /// One thread's way into the log. Its entries keep their order.
 pub struct Producer {
     engine: Arc<Engine>,
@@ -442,13 +365,14 @@ pub struct Producer {
     not_addresses: u64,
     id: ProducerId,
     writer: Option<Writer>,
-    /// The place up to which receipts were given.
-    covered: Sequence,
+    /// The position up to which receipts were given.
+    covered: StagedPosition,
     owner: u32,
 }
 
 /// Why a batch was not staged whole.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BatchError {
     /// How many of its entries, from the first, were staged all the same.
     pub staged: usize,
@@ -511,14 +435,14 @@ impl Producer {
         Ok(())
     }
 
-    /// Hands over everything that this producer has appended, to be sealed without waiting for more.
+    /// Queues everything that this producer has appended, to be sealed without waiting for more.
     ///
     /// # Errors
     /// `Closed` or the failure where nothing can be committed any more.
     pub fn flush(&mut self) -> Result<Receipt> {
         check_owner(self.owner)?;
         self.count_dropped();
-        let to = self.engine.handover.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
+        let to = self.engine.staging.flush(self.id).map_err(|refusal| self.refusal(&refusal))?;
         let from = std::mem::replace(&mut self.covered, to);
         Ok(Receipt { engine: self.engine.clone(), from, to, owner: self.owner })
     }
@@ -563,20 +487,20 @@ impl Producer {
         self.writer.as_mut().is_some_and(|writer| writer.push(length, encode))
     }
 
-    /// Once a buffer: hands the full one over and goes on in an empty one.
+    /// Exchanges a full buffer for an empty one, and goes on in that: once a buffer.
     #[cold]
     fn put_slowly(&mut self, length: usize, encode: &dyn Fn(&mut [u8]), wait: Wait) -> Result<()> {
         self.count_dropped();
         if length + ROW_PREFIX > self.engine.tuning.buffer_size {
-            let pushed = self.engine.handover.push_large(self.id, length, encode, wait);
+            let pushed = self.engine.staging.push_large(self.id, length, encode, wait);
             return pushed.map_err(|refusal| self.refusal(&refusal));
         }
         loop {
-            match self.engine.handover.exchange(self.id, self.writer.take(), wait) {
+            match self.engine.staging.exchange(self.id, self.writer.take(), wait) {
                 Ok(writer) => self.writer = Some(writer),
                 Err(refusal) => return Err(self.refusal(&refusal)),
             }
-            // It fits an empty buffer, unless that was closed meanwhile: the next exchange says so.
+            // The row fits an empty buffer, unless that was closed meanwhile: the next exchange says so then.
             if self.push(length, encode) {
                 return Ok(());
             }
@@ -613,7 +537,7 @@ impl Drop for Producer {
     fn drop(&mut self) {
         if self.owner == process::id() {
             self.count_dropped();
-            self.engine.handover.retire(self.id, self.writer.take());
+            self.engine.staging.retire(self.id, self.writer.take());
         }
     }
 }
@@ -629,8 +553,8 @@ fn measure(entry: &Entry<'_>) -> Result<usize> {
     entry.measure().map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// A handle that came along into a forked child must do nothing: the log is its parent's, and so are the locks
-/// inside, which another thread may have held.
+/// Refuses a handle that came along into a forked child: the log is its parent's, and a lock inside may have been held, at the
+/// time of the fork, by a thread that the child has not got.
 #[inline]
 fn check_owner(owner: u32) -> Result<()> {
     match owner == process::id() {

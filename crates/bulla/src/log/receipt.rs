@@ -3,7 +3,7 @@
 use super::check_owner;
 use crate::write::engine::Engine;
 use crate::write::engine::progress::Stage;
-use crate::write::stage::handover::Sequence;
+use crate::write::stage::queue::StagedPosition;
 use bulla_store::Result;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use std::time::Duration;
 #[must_use = "a receipt says nothing until it is asked"]
 pub struct Receipt {
     pub(super) engine: Arc<Engine>,
-    pub(super) from: Sequence,
-    pub(super) to: Sequence,
+    pub(super) from: StagedPosition,
+    pub(super) to: StagedPosition,
     pub(super) owner: u32,
 }
 
@@ -44,7 +44,7 @@ impl Receipt {
     pub fn checkpointed(&self) -> Result<()> {
         self.durable()?;
         if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
-            self.engine.wish_checkpoint();
+            self.engine.request_checkpoint();
             self.wait(Stage::Checkpointed, None)?;
         }
         Ok(())

@@ -5,14 +5,14 @@
 
 mod salvage;
 
-use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
-use crate::read::verify::{OnProgress, Progress, Verify};
+use crate::read::given::{Given, given};
+use crate::read::reader::Reader;
+use crate::read::reading::{Delivery, ReadReport};
+use crate::read::select::Matches;
+use crate::read::verify::{Examined, Verify};
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
-use crate::scan::withheld::{Withheld, WithheldEntries};
-use bulla_crypto::group::GroupKeys;
-use bulla_crypto::recipients::Identity;
-use bulla_proof::checkpoint::VerifierKey;
+use crate::scan::redaction::{RedactedEntries, Redaction};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_text::jsonl;
@@ -22,23 +22,25 @@ use std::sync::Arc;
 
 /// An export, to be given what it may use and then run.
 pub struct Export {
-    store: Arc<dyn Store>,
-    key: Option<VerifierKey>,
-    identity: Option<Arc<dyn Identity>>,
-    group_keys: Option<Arc<dyn GroupKeys>>,
+    given: Given,
     query: Query,
     delivery: Delivery,
     salvage: bool,
-    progress: Arc<OnProgress>,
+}
+
+given! {
+    Export,
+    /// Takes the keys of personal groups from here, as [`Reader::group_keys`].
 }
 
 /// What an export wrote.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Exported {
     /// Entries written.
     pub entries: u64,
     /// Of those, the ones without their personal fields.
-    pub withheld: WithheldEntries,
+    pub withheld: RedactedEntries,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
     /// many they were.
@@ -86,33 +88,11 @@ impl Export {
         // Whether there is a log at all is known first; that it is sound comes with verifying it.
         drop(Verify::open_store(store.clone())?);
         Ok(Export {
-            store,
-            key: None,
-            identity: None,
-            group_keys: None,
+            given: Given::new(store),
             query: Query::default(),
             delivery: Delivery::default(),
             salvage: false,
-            progress: Arc::new(Box::new(|_| {})),
         })
-    }
-
-    /// Reads with this identity.
-    pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
-        self.identity = Some(identity);
-        self
-    }
-
-    /// Takes the keys of personal groups from here, as [`Reader::group_keys`].
-    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
-        self.group_keys = Some(keys);
-        self
-    }
-
-    /// Requires the log to be this key's.
-    pub fn key(mut self, key: VerifierKey) -> Self {
-        self.key = Some(key);
-        self
     }
 
     /// Writes only what meets `query`.
@@ -134,12 +114,6 @@ impl Export {
         self
     }
 
-    /// Calls `progress` now and then: once over while verifying, once over while writing.
-    pub fn progress(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.progress = Arc::new(Box::new(progress));
-        self
-    }
-
     /// Writes the entries in order, one JSON object a line; those without their personal fields say `withheld`.
     ///
     /// # Errors
@@ -148,7 +122,7 @@ impl Export {
         let render = |matches: &Matches<'_>| {
             let mut text = Vec::new();
             for (number, entry) in matches.iter() {
-                jsonl::write_read(&entry, number, matches.withheld(number).map(Withheld::name), &mut text);
+                jsonl::write_read(&entry, number, matches.withheld(number).map(Redaction::name), &mut text);
             }
             text
         };
@@ -170,47 +144,57 @@ impl Export {
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
-        let Some(identity) = self.identity.clone() else {
+        if self.given.identity.is_none() {
             return Err(Error::new(ErrorKind::NoKey, "an export needs an identity that opens the log"));
-        };
-        match self.salvage {
-            true => self.rescue(identity, render, write),
-            false => self.read(identity, render, write),
+        }
+        match (self.salvage, self.query.is_narrow()) {
+            (true, _) => self.run_salvage(render, write),
+            (false, true) => self.read_some(render, write),
+            (false, false) => self.read_all(render, write),
         }
     }
 
-    /// Verifies with public data alone what is not read anyway, then reads.
-    fn read<P: Send>(
+    /// Verifies with public data alone what is not read anyway, then reads that same log.
+    fn read_all<P: Send>(
         self,
-        identity: Arc<dyn Identity>,
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
-        let mut findings = Vec::new();
-        if !self.query.is_narrow() {
-            let progress = self.progress.clone();
-            let verify = Verify::open_store(self.store.clone())?.progress(move |step| progress(step));
-            let verify = match self.key.clone() {
-                Some(key) => verify.key(key),
-                None => verify,
-            };
-            let report = verify.run()?;
-            if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
-                return Err(refusal(first));
-            }
-            findings = report.findings;
+        let verify = Verify::open_store(self.given.store.clone())?;
+        let (report, examined) = verify.with(self.given.clone().in_public()).examine()?;
+        if let Some(first) = report.findings.iter().find(|finding| finding.kind.is_damage()) {
+            return Err(refusal(first));
         }
-        let progress = self.progress;
-        let mut reader =
-            Reader::open_store(self.store)?.identity(identity).progress(move |step| progress(step));
-        if let Some(key) = self.key {
-            reader = reader.key(key);
+        let Some(Examined { snapshot, .. }) = examined else {
+            return Err(Error::tampered("there is no checkpoint"));
+        };
+        let reader = Reader::with(self.given, snapshot.config.clone());
+        let read = reader.reading_of(snapshot)?.read(&self.query, self.delivery, render, write)?;
+        if (read.entries, read.blocks) != (report.entries, report.blocks) {
+            return Err(Error::tampered(format!(
+                "{} entries in {} blocks were verified, and {} in {} were read",
+                report.entries, report.blocks, read.entries, read.blocks
+            )));
         }
-        if let Some(keys) = self.group_keys {
-            reader = reader.group_keys(keys);
-        }
-        let read = reader.read(&self.query, self.delivery, render, write)?;
-        Ok(Exported {
+        Ok(Exported::of(read, report.findings))
+    }
+
+    /// Reads what is asked for.
+    fn read_some<P: Send>(
+        self,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        write: impl FnMut(P) -> Result<()>,
+    ) -> Result<Exported> {
+        let mut reader = Reader::open_store(self.given.store.clone())?;
+        reader.given = self.given;
+        Ok(Exported::of(reader.read(&self.query, self.delivery, render, write)?, Vec::new()))
+    }
+}
+
+impl Exported {
+    /// Of what was read under a signature.
+    fn of(read: ReadReport, findings: Vec<Finding>) -> Self {
+        Exported {
             entries: read.entries,
             withheld: read.withheld,
             left_out: 0,
@@ -218,7 +202,7 @@ impl Export {
             findings,
             signed: true,
             read: Some(read),
-        })
+        }
     }
 }
 

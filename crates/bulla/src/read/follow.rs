@@ -12,16 +12,19 @@
 //!   clock is read before the log.
 
 use crate::format::epoch::EpochBody;
-use crate::format::frame::{self, Head, ReadError};
-use crate::format::segment::{self, SegmentName};
-use crate::read::reader::{Asked, Delivery, Files, Matches, Memory, Reader, Snapshot};
+use crate::format::frame::Head;
+use crate::format::segment;
+use crate::read::given::Given;
+use crate::read::reader::Reader;
+use crate::read::reading::{Delivery, Reading, epoch_body};
+use crate::read::select::{Asked, Matches, Memory};
 use crate::scan::checkpoint::trusted_checkpoint;
+use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
+use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
-use crate::scan::open::Located;
 use crate::scan::query::Query;
-use crate::scan::walk::open_segment;
-use crate::scan::withheld::Withheld;
+use crate::scan::redaction::Redaction;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::Entry;
@@ -29,7 +32,6 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile;
 use bulla_proof::tree::Frontier;
-use bulla_store::StoreFile;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::{Arc, OnceLock};
 
@@ -78,7 +80,7 @@ pub struct Follow<'a> {
     reader: &'a Reader,
     query: Query,
     /// What was committed when it began, until that was given out.
-    history: Option<Snapshot<'a>>,
+    history: Option<Reading<'a>>,
     /// The tree that a checkpoint was seen to sign, and the leaves of the frames that were seen after it.
     tree: Frontier,
     pending: Vec<Pending>,
@@ -92,8 +94,7 @@ pub struct Follow<'a> {
 /// Where the next frame is looked for, and what it has to be.
 #[derive(Clone, Default)]
 struct Tip {
-    segment: Option<(SegmentName, Arc<dyn StoreFile>)>,
-    offset: u64,
+    cursor: Option<Cursor>,
     frame: u64,
     entry: u64,
     /// The current epoch.
@@ -116,13 +117,14 @@ struct Passed {
 
 /// An entry, as it is followed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Followed<'a> {
     /// Its number.
     pub number: u64,
     /// What it says.
     pub entry: Entry<'a>,
     /// Why it comes without its personal fields, if it does.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<Redaction>,
     /// Whether no signed checkpoint covers it yet: it was written, and a crash can still take it.
     pub pending: bool,
 }
@@ -154,14 +156,14 @@ impl Reader {
     /// # Errors
     /// As [`Reader::read`]; but that the identity opens what is read is seen once it is read.
     pub fn follow(&self, query: &Query) -> Result<Follow<'_>> {
-        let snapshot = self.snapshot()?;
-        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
-        let tip = Tip::after(&snapshot)?;
-        let erasures = snapshot.erasures()?;
+        let reading = self.reading()?;
+        let leaves = reading.manifest.leaves()?;
+        let tip = Tip::after(&reading)?;
+        let erasures = reading.erasures()?;
         Ok(Follow {
             reader: self,
             query: query.clone(),
-            history: Some(snapshot),
+            history: Some(reading),
             tree: tree_of(leaves),
             pending: Vec::new(),
             tip,
@@ -192,7 +194,7 @@ impl Follow<'_> {
     /// `Tampered` where the epoch's key is not what its frame says; whatever the identity fails with.
     pub fn opens_current_epoch(&self) -> Result<bool> {
         let Some(epoch) = &self.tip.epoch else { return Ok(true) };
-        match epoch.keys(self.reader) {
+        match epoch.keys(&self.reader.given) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NoKey => Ok(false),
             Err(error) => Err(error),
@@ -208,10 +210,11 @@ impl Follow<'_> {
     /// some by.
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
-        if let Some(snapshot) = self.history.take() {
-            give_out(&snapshot, &self.query, &mut each)?;
+        if let Some(reading) = self.history.take() {
+            give_out(&reading, &self.query, &mut each)?;
         }
-        let signed = trusted_checkpoint(&*self.reader.store, &self.reader.config, self.reader.key.as_ref())?;
+        let Given { store, key, .. } = &self.reader.given;
+        let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
         let (size, root) = (signed.checkpoint.size, signed.checkpoint.root);
         if size < self.tree.size() {
             let (before, now) = (self.tree.size(), size);
@@ -279,8 +282,8 @@ impl Follow<'_> {
         shown: usize,
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<Option<u64>> {
-        let snapshot = self.reader.snapshot()?;
-        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let reading = self.reader.reading()?;
+        let leaves = reading.manifest.leaves()?;
         let known = usize::try_from(self.tree.size()).unwrap_or(usize::MAX);
         let before = leaves.get(..known).map(tile::tile_hash);
         if before != Some(self.tree.root()) {
@@ -292,9 +295,9 @@ impl Follow<'_> {
         let agree = pending.take_while(|(pending, leaf)| pending.leaf == **leaf).count();
         let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
-        give_out(&snapshot, &Query { first_entry, ..self.query.clone() }, each)?;
-        self.tip = Tip::after(&snapshot)?;
-        self.erasures = snapshot.erasures()?;
+        give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        self.tip = Tip::after(&reading)?;
+        self.erasures = reading.erasures()?;
         self.tree = tree_of(leaves);
         self.pending.clear();
         Ok((agree < shown).then_some(first))
@@ -320,8 +323,8 @@ impl Follow<'_> {
             return Ok(());
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
-        let frame = Located { keys: Some(epoch.keys(self.reader)?), ..frame };
-        let asked = Asked::new(&self.query, self.reader.group_keys.as_deref(), &self.erasures)?;
+        let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
+        let asked = Asked::new(&self.query, self.reader.given.group_keys.as_deref(), &self.erasures)?;
         match self.memory.select(&frame, &asked, &own)? {
             Some(selected) => show_rows(&selected.piece, pending, each),
             None => Ok(()),
@@ -335,32 +338,30 @@ impl Epoch {
     }
 
     /// Its keys, which a block is needed of.
-    fn keys(&self, reader: &Reader) -> Result<Arc<EpochKeys>> {
+    fn keys(&self, given: &Given) -> Result<Arc<EpochKeys>> {
         if let Some(keys) = self.keys.get() {
             return Ok(keys.clone());
         }
-        let keys = reader.unlock(reader.identity_at_hand()?, &self.commitment, &self.body)?;
+        let keys = given.unlock(&self.commitment, &self.body)?;
         Ok(self.keys.get_or_init(|| Arc::new(keys)).clone())
     }
 }
 
 impl Tip {
     /// Where the frame after those of a checkpoint is to come.
-    fn after(snapshot: &Snapshot<'_>) -> Result<Self> {
-        let mut frames = Frames::new(&snapshot.manifest, &snapshot.store, &snapshot.reader.config)?;
+    fn after(reading: &Reading<'_>) -> Result<Self> {
+        let mut frames = Frames::new(&reading.manifest)?;
         let mut tip = Tip::default();
         while let Some(placed) = frames.next()? {
             tip.frame += 1;
             tip.entry += placed.commitment.entries;
-            tip.offset = placed.end();
-            if tip.frame == snapshot.manifest.checkpoint.size {
-                let last = snapshot.locate(&mut Files::default(), placed, None)?;
-                tip.segment = Some((last.segment, last.file));
+            if tip.frame == reading.manifest.size() {
+                tip.cursor = Some(Cursor::behind(&frames.locate(placed)?));
             }
         }
-        if let Some(epoch) = frames.epoch() {
-            let body = snapshot.epoch_body(epoch, &mut Files::default())?;
-            tip.epoch = Some(Arc::new(Epoch::new(epoch.commitment.clone(), body)));
+        if let Some(epoch) = frames.epoch().cloned() {
+            let commitment = epoch.commitment.clone();
+            tip.epoch = Some(Arc::new(Epoch::new(commitment, epoch_body(&mut frames, epoch)?)));
         }
         Ok(tip)
     }
@@ -377,7 +378,7 @@ impl Tip {
                 self.epoch = Some(Arc::new(Epoch::new(commitment.clone(), body)));
             }
         }
-        self.offset = frame.offset + frame::frame_length(commitment);
+        self.cursor = Some(Cursor::behind(&frame));
         self.frame += 1;
         self.entry += commitment.entries;
         Ok(Some(Passed { frame, epoch: self.epoch.clone() }))
@@ -385,62 +386,37 @@ impl Tip {
 
     /// The next frame, if its head is there: where the last one ended, or in a later segment.
     fn find(&mut self, reader: &Reader) -> Result<Option<Located>> {
-        if let Some((segment, file)) = &self.segment
-            && let Some(head) = self.head(reader, &**file, self.offset)?
-        {
-            return Ok(Some(located(head, *segment, file)));
+        let is_next = |head: &Head| {
+            let Commitment { frame, first_entry, log_id, .. } = head.commitment;
+            (frame, first_entry, log_id) == (self.frame, self.entry, reader.config.id)
+        };
+        if let Some(cursor) = &mut self.cursor {
+            cursor.look_again()?;
+            if let Some(Ok(head)) = cursor.peek()?
+                && is_next(&head)
+            {
+                return Ok(Some(cursor.locate(head.commitment, head.offset)));
+            }
         }
-        let segments = segment::list(&*reader.store)?.0;
+        let segments = segment::list(&*reader.given.store)?.0;
         let last = segments.partition_point(|segment| segment.first <= self.frame).checked_sub(1);
         let Some(segment) = last.map(|last| segments[last]) else { return Ok(None) };
-        if self.segment.as_ref().is_some_and(|(current, _)| *current >= segment) {
+        if self.cursor.as_ref().is_some_and(|current| current.name >= segment) {
             return Ok(None);
         }
-        let (file, length) = open_segment(&*reader.store, segment)?;
-        let mut offset = 0;
-        while let Some(head) = read_head(&*file, offset, length)? {
-            if head.commitment.frame == self.frame {
-                let found = self.head(reader, &*file, offset)?;
-                let found = found.map(|head| located(head, segment, &file));
-                if found.is_some() {
-                    self.segment = Some((segment, file));
-                }
-                return Ok(found);
+        let mut cursor = Cursor::open(&*reader.given.store, segment)?;
+        while let Some(Ok(head)) = cursor.peek()? {
+            if is_next(&head) {
+                return Ok(Some(cursor.locate(head.commitment, head.offset)));
             }
-            if head.commitment.frame > self.frame {
+            if head.commitment.frame >= self.frame {
                 break;
             }
             // A copy of the epoch's frame, or one that was seen where it had lain before.
-            offset = head.end();
+            cursor.pass(&head);
         }
         Ok(None)
     }
-
-    /// The head at `offset`, if it is the next frame's.
-    fn head(&self, reader: &Reader, file: &dyn StoreFile, offset: u64) -> Result<Option<Head>> {
-        let length = file.length().map_err(|error| Error::io("looking at a segment", error))?;
-        let is_next = |head: &Head| {
-            let commitment = &head.commitment;
-            commitment.frame == self.frame
-                && commitment.first_entry == self.entry
-                && commitment.log_id == reader.config.id
-        };
-        Ok(read_head(file, offset, length)?.filter(is_next))
-    }
-}
-
-/// A head, where one is there that can be read by now.
-fn read_head(file: &dyn StoreFile, offset: u64, length: u64) -> Result<Option<Head>> {
-    match frame::read_head(file, offset, length) {
-        Ok(head) => Ok(Some(head)),
-        Err(ReadError::Frame(_)) => Ok(None),
-        Err(ReadError::Io(error)) => Err(Error::io("reading a segment", error)),
-    }
-}
-
-fn located(head: Head, segment: SegmentName, file: &Arc<dyn StoreFile>) -> Located {
-    let (commitment, file) = (head.commitment, file.clone());
-    Located { commitment, segment, file, offset: head.offset, keys: None, foreign: false }
 }
 
 fn tree_of(leaves: Vec<Hash>) -> Frontier {
@@ -454,7 +430,7 @@ fn tree_of(leaves: Vec<Hash>) -> Frontier {
 struct Row {
     number: u64,
     row: Vec<u8>,
-    withheld: Option<Withheld>,
+    withheld: Option<Redaction>,
 }
 
 fn own(matches: &Matches<'_>) -> Vec<Row> {
@@ -473,9 +449,9 @@ fn show_rows(rows: &[Row], pending: bool, each: &mut impl FnMut(&Followed<'_>) -
 
 /// Gives out what a checkpoint covers.
 fn give_out(
-    snapshot: &Snapshot<'_>,
+    reading: &Reading<'_>,
     query: &Query,
     each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
 ) -> Result<()> {
-    snapshot.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
+    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
 }

@@ -5,7 +5,9 @@
 
 mod encoding;
 
-use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
+use crate::read::reader::Reader;
+use crate::read::reading::{Delivery, ReadReport};
+use crate::read::select::Matches;
 use crate::scan::query::Query;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::IdentityFile;
@@ -39,6 +41,7 @@ struct Group {
 
 /// A grant of what met a query.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Granted {
     /// What is to be given to somebody.
     pub grant: Grant,
@@ -58,10 +61,9 @@ impl Reader {
     /// # Errors
     /// `Refused` where none of them is in a group whose key is there; otherwise as [`Reader::read`].
     pub fn grant(&self, query: &Query) -> Result<Granted> {
-        let snapshot = self.snapshot()?;
-        let keys = self.group_keys.as_deref();
+        let keys = self.given.group_keys.as_deref();
         let (mut groups, mut entries, mut asked, mut subjects) = (Vec::new(), 0, 0, BTreeMap::new());
-        let read = snapshot.read(query, Delivery::Discardable, granted, |found| {
+        let read = self.reading()?.read(query, Delivery::Discardable, granted, |found| {
             for Found { group, names, rows, met } in found {
                 for name in names {
                     // A person who came back after an erasure has another number than what was written before.
@@ -76,7 +78,7 @@ impl Reader {
             Ok(())
         })?;
         if groups.is_empty() {
-            let log = self.store.describe("");
+            let log = self.given.store.describe("");
             let message =
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
             return Err(Error::new(ErrorKind::Refused, message));

@@ -2,9 +2,8 @@
 
 use crate::format::config::{self, FieldRules};
 use crate::format::segment;
-use crate::scan::checkpoint::is_live;
-use crate::scan::sources::Chunk;
-use crate::write::recover;
+use crate::scan::checkpoint::{is_live, trusted_checkpoint};
+use crate::scan::stored_tree::Chunk;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Info {
     /// The origin of its checkpoints.
     pub origin: String,
@@ -64,7 +64,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// As [`info`].
 pub fn info_of(store: &dyn Store) -> Result<Info> {
     let (config, options) = config::load_of_log(store)?;
-    let checkpoint = recover::read_checkpoint(store, &config)?;
+    let checkpoint = trusted_checkpoint(store, &config, None)?.checkpoint;
     let size = checkpoint.size;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
         let entry = Chunk::load(store, frame, size)?.entry(frame);

@@ -4,7 +4,10 @@
 
 mod disclose;
 
-use crate::read::reader::{Delivery, Matches, ReadReport, Reader};
+use crate::read::reader::Reader;
+use crate::read::reading::{Delivery, ReadReport};
+use crate::read::select::Matches;
+use crate::scan::events;
 use crate::scan::query::Query;
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
@@ -16,6 +19,7 @@ use std::fmt;
 
 /// A proof of the entries that meet a query.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Proven {
     /// The file. It is as confidential as what it discloses, and not printed by [`Debug`](fmt::Debug).
     pub text: String,
@@ -48,19 +52,20 @@ impl Reader {
     /// # Errors
     /// `Refused` where no entry meets the query; otherwise as [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
-        let snapshot = self.snapshot()?;
+        let reading = self.reading()?;
         let mut frames = Vec::<DisclosedFrame>::new();
         let of_block =
             |matches: &Matches<'_>| disclose::disclose(matches.opener, matches.commitment, matches.rows);
-        let read = snapshot.read(query, Delivery::Discardable, of_block, |frame| {
+        let read = reading.read(query, Delivery::Discardable, of_block, |frame| {
             frames.push(frame.map_err(|error| impossible(&error))?);
             Ok(())
         })?;
         if frames.is_empty() {
-            let message = format!("nothing to prove: no entry of {} meets that", self.store.describe(""));
+            let message =
+                format!("nothing to prove: no entry of {} meets that", self.given.store.describe(""));
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
         let nodes =
             multiproof::prove(&leaves, &positions, tree::node_hash).map_err(|error| impossible(&error))?;
@@ -68,7 +73,8 @@ impl Reader {
         let closed = |unit: &&DisclosedUnit| unit.group().is_some_and(|group| group.secret.is_none());
         let (units, entries) = (all().count() as u64, all().map(entries_of).sum());
         let withheld = all().filter(closed).map(entries_of).sum();
-        let proof = Proof::new(&snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
+        let proof =
+            Proof::new(&reading.manifest.snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
         Ok(Proven { text: proof.render(), units, entries, withheld, read })
     }
 
@@ -77,15 +83,16 @@ impl Reader {
     /// # Errors
     /// `Refused` where the checkpoint covers no such frame, or it is of no event; otherwise as [`Reader::read`].
     pub fn prove_event(&self, frame: u64) -> Result<EventProof> {
-        let snapshot = self.snapshot()?;
-        let Some((commitment, body)) = snapshot.event(frame)? else {
-            let message = format!("frame {frame} of {} is of no event", self.store.describe(""));
+        let reading = self.reading()?;
+        let Some((commitment, body)) = events::event(&reading.manifest, frame)? else {
+            let message = format!("frame {frame} of {} is of no event", self.given.store.describe(""));
             return Err(Error::new(ErrorKind::Refused, message));
         };
-        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let leaves = reading.manifest.leaves()?;
         let nodes =
             multiproof::prove(&leaves, &[frame], tree::node_hash).map_err(|error| impossible(&error))?;
-        EventProof::new(&snapshot.note, nodes, commitment, body).map_err(|error| unsound(&error))
+        EventProof::new(&reading.manifest.snapshot.note, nodes, commitment, body)
+            .map_err(|error| unsound(&error))
     }
 
     /// Proves that the log begins with everything that `old`, an earlier checkpoint of it as a signed note, covers.
@@ -101,15 +108,15 @@ impl Reader {
             return Err(foreign(format!("it is of `{}`, not of `{}`", earlier.origin, self.config.origin)));
         }
         note.verify(&self.config.verifier_key).map_err(|error| foreign(error.to_string()))?;
-        let snapshot = self.snapshot()?;
-        let now = &snapshot.manifest.checkpoint;
+        let reading = self.reading()?;
+        let now = &reading.manifest.snapshot.checkpoint;
         if earlier.size > now.size {
             let (old, new) = (earlier.size, now.size);
             let message =
                 format!("the log was cut: it has {new} frames, and its key signed {old} of them before");
             return Err(Error::tampered(message));
         }
-        let leaves = snapshot.manifest.leaves(&snapshot.store)?;
+        let leaves = reading.manifest.leaves()?;
         let (before, _) = leaves.split_at(usize::try_from(earlier.size).unwrap_or(leaves.len()));
         if tile::tile_hash(before) != earlier.root {
             let message =
@@ -117,7 +124,8 @@ impl Reader {
             return Err(Error::tampered(message));
         }
         let nodes = prove_consistency(&leaves, earlier.size).map_err(|error| impossible(&error))?;
-        let proof = ConsistencyProof::new(old, &snapshot.note, nodes).map_err(|error| unsound(&error))?;
+        let proof = ConsistencyProof::new(old, &reading.manifest.snapshot.note, nodes)
+            .map_err(|error| unsound(&error))?;
         Ok(proof.render())
     }
 }

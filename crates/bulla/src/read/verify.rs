@@ -5,40 +5,26 @@
 //! decrypts, decodes, and its entries have the root that was committed to).
 
 use crate::format::config::{self, LogConfig};
+use crate::format::frame::frame_length;
 use crate::index;
-use crate::scan::checkpoint::{Signed, is_live, read_checkpoint};
+use crate::read::given::{Given, Progress, given};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
-use crate::scan::open::{BlockOpener, Located, Opening, Unreadable, most_memory};
-use crate::scan::pipeline::MOST_WEIGHT;
-use crate::scan::sources;
-use crate::scan::walk::{Tail, Walk};
-use crate::scan::withheld::Withheld;
+use crate::scan::full::{Scan, Tail};
+use crate::scan::located::{Located, Unreadable, most_memory};
+use crate::scan::open::{BlockOpener, Opening};
+use crate::scan::pool::{self, Job};
+use crate::scan::redaction::Redaction;
+use crate::scan::snapshot::Snapshot;
+use crate::scan::stored_tree;
 use bulla_crypto::group::GroupKeys;
-use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
-use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
 use bulla_proof::commitment::FrameKind;
-use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// How far a verification or an export has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Bytes of segments done; of a query, frames.
-    pub done: u64,
-    /// Bytes of segments in all; of a query, frames.
-    pub total: u64,
-    /// Entries done.
-    pub entries: u64,
-}
-
-/// Told of progress, from one thread.
-pub(crate) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
+use std::sync::Arc;
 
 /// A verification, to be given what it may use and then run.
 ///
@@ -51,18 +37,20 @@ pub(crate) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 /// # Ok::<(), bulla::Error>(())
 /// ```
 pub struct Verify {
-    store: Arc<dyn Store>,
+    given: Given,
     config: Result<LogConfig>,
-    key: Option<VerifierKey>,
     chain: Option<SealChain>,
-    identity: Option<Arc<dyn Identity>>,
-    group_keys: Option<Arc<dyn GroupKeys>>,
-    threads: Option<usize>,
-    progress: OnProgress,
+}
+
+given! {
+    Verify,
+    /// Opens every personal group of the blocks that are opened too, with keys from here. One whose key is lost is a
+    /// violation; one that was erased is none.
 }
 
 /// What a verification found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// Whether there is no violation among the findings.
     pub ok: bool,
@@ -102,22 +90,7 @@ impl Verify {
             Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
             loaded => loaded.map(|(config, _)| config),
         };
-        Ok(Verify {
-            store,
-            config,
-            key: None,
-            chain: None,
-            identity: None,
-            group_keys: None,
-            threads: None,
-            progress: Box::new(|_| {}),
-        })
-    }
-
-    /// Checks that it is the log of this key.
-    pub fn key(mut self, key: VerifierKey) -> Self {
-        self.key = Some(key);
-        self
+        Ok(Verify { given: Given::new(store), config, chain: None })
     }
 
     /// Checks the seals too, from the text of a seal key file.
@@ -131,29 +104,9 @@ impl Verify {
         Ok(self)
     }
 
-    /// Opens every block too, with this identity.
-    pub fn identity(mut self, identity: Arc<dyn Identity>) -> Self {
-        self.identity = Some(identity);
-        self
-    }
-
-    /// Opens every personal group of the blocks that are opened too, with keys from here. One whose key is lost is a
-    /// violation; one that was erased is none.
-    pub fn group_keys(mut self, keys: Arc<dyn GroupKeys>) -> Self {
-        self.group_keys = Some(keys);
-        self
-    }
-
-    /// How many threads to use (default: the processors there are).
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads.max(1));
-        self
-    }
-
-    /// Calls `progress` now and then.
-    pub fn progress(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.progress = Box::new(progress);
-        self
+    /// Given what an export was given.
+    pub(crate) fn with(self, given: Given) -> Self {
+        Verify { given, ..self }
     }
 
     /// Verifies.
@@ -167,121 +120,109 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { store, config, key, chain, identity, group_keys, threads, progress } = self;
-        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let mut config = match config {
+        let Verify { given, config, chain } = self;
+        let config = match config {
             Ok(config) => config,
             Err(error) => {
                 let finding = Finding::new(FindingKind::ConfigDamaged, error.to_string());
                 return Ok((Report::of(vec![finding]), None));
             }
         };
-        // Before anything is read: what a writer adds meanwhile is pending, not unclosed.
-        let live = is_live(&*store)?;
         let mut findings = Findings::default();
-        let mut read = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)?;
-        // Who changes `[log]` meanwhile changes both: what was read of one has to be of the other's time.
-        for _ in 0..ATTEMPTS {
-            let Some((now, _)) = config::load(&*store).ok().filter(|(now, _)| now.digest != config.digest)
-            else {
-                break;
-            };
-            (config, findings) = (now, Findings::default());
-            read = read_checkpoint(&*store, &config, key.as_ref(), &mut findings)?;
-        }
-        let Some(read) = read else {
+        let snapshot = Snapshot::examine(given.store.clone(), config, given.key.as_ref(), &mut findings)?;
+        let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));
         };
-        let Signed { checkpoint, anchored, .. } = read;
-        let mut index = index::Check::new(&*store, live);
+        let Snapshot { store, config, checkpoint, live, .. } = &snapshot;
+        let identity = given.identity.clone();
+        let mut index = index::Check::new(&**store, *live);
         let wants = match identity {
             None => Wants::Digests,
             Some(_) if index.is_there() => Wants::Tokens,
             Some(_) => Wants::Bodies,
         };
-        let keys = group_keys.as_deref().filter(|_| config.erasure && identity.is_some());
-        let erasures = keys.map(|keys| erasures(keys, &*store, &config, checkpoint.clone())).transpose()?;
+        let keys = given.group_keys.as_deref().filter(|_| config.erasure && identity.is_some());
+        let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
         let personal = keys.zip(erasures.as_ref());
         let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, subject: None });
-        let mut walk = Walk::new(&*store, &config, &checkpoint, identity, chain)?;
-        walk.findings = findings;
-        let total = walk.total_bytes()?;
+        let mut scan = Scan::new(&snapshot, identity, chain)?;
+        scan.findings = findings;
+        let total = scan.total_bytes()?;
         let mut report = Report::of(Vec::new());
-        let mut batches = Vec::new();
-        let mut done = 0;
-        loop {
-            let batch = take_batch(&mut walk)?;
-            if batch.is_empty() {
-                break;
-            }
-            batches.push(fingerprint(&batch));
-            for (frame, outcome) in batch.iter().zip(check_batch(&batch, wants, personal.as_ref(), threads)?)
-            {
-                let tokens = match outcome {
-                    Ok(checked) => {
-                        report.erased += checked.erased;
-                        if let Some(lost) = checked.lost {
-                            walk.findings.add(lost.finding(frame));
-                        }
-                        checked.tokens
-                    }
-                    Err(unreadable) => {
-                        walk.findings.add(unreadable.finding(frame));
-                        None
-                    }
-                };
-                if let Some(keys) = &frame.keys {
-                    index.add(&frame.commitment, keys, tokens, &mut walk.findings);
+        let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
+        let next = || {
+            let Some(frame) = scan.next()? else { return Ok(None) };
+            seen.push(frame.commitment.leaf());
+            let weight = most_memory(&frame.commitment);
+            Ok(Some(Job { frame: frame.commitment.frame, weight, item: frame }))
+        };
+        let work = |opener: &mut BlockOpener, frame: Located| {
+            let outcome = check_frame(opener, &frame, wants, personal.as_ref())?;
+            Ok((frame, outcome))
+        };
+        pool::in_order(given.threads, next, work, |(frame, outcome): (Located, Outcome)| {
+            let tokens = match outcome {
+                Ok(checked) => {
+                    report.erased += checked.erased;
+                    checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame)));
+                    checked.tokens
                 }
-                done += crate::format::frame::frame_length(&frame.commitment);
-                if frame.commitment.kind == FrameKind::Block {
-                    report.blocks += 1;
-                    report.entries += frame.commitment.entries;
+                Err(unreadable) => {
+                    found.add(unreadable.finding(&frame));
+                    None
                 }
+            };
+            if let Some(keys) = &frame.keys {
+                index.add(&frame.commitment, keys, tokens, &mut found);
             }
-            progress(Progress { done, total, entries: report.entries });
+            done += frame_length(&frame.commitment);
+            if frame.commitment.kind == FrameKind::Block {
+                report.blocks += 1;
+                report.entries += frame.commitment.entries;
+            }
+            given.tell(Progress { done, total, entries: report.entries });
+            Ok(())
+        })?;
+        index.finish(&mut found);
+        scan.findings.extend(found);
+        let tail = scan.finish(checkpoint.root)?;
+        let mut files = Findings::default();
+        let size = if *live { u64::MAX } else { checkpoint.size };
+        stored_tree::check_files(&**store, size, *live, &mut files)?;
+        // Looked at last: what a writer did, or left to do, that opened the log meanwhile is nobody's leftover.
+        let quiet = snapshot.is_quiet()?;
+        if !quiet && !*live {
+            files = Findings::default();
+            stored_tree::check_files(&**store, u64::MAX, true, &mut files)?;
         }
-        index.finish(&mut walk.findings);
-        let tail = walk.finish(checkpoint.root)?;
-        let size = if live { u64::MAX } else { checkpoint.size };
-        sources::check_files(&*store, size, live, &mut walk.findings)?;
+        scan.findings.extend(files);
         // Of a log that is damaged the damage is told: it may be what keeps the identity from opening anything.
-        let opened_none = walk.foreign_epochs > 0 && walk.opened_epochs == 0;
-        if opened_none && !walk.findings.has_violation_besides(FindingKind::NotOpened) {
+        let opened_none = scan.foreign_epochs > 0 && scan.opened_epochs == 0;
+        if opened_none && !scan.findings.has_violation_besides(FindingKind::NotOpened) {
             let message =
                 format!("the identity opens no epoch of {}: it is not a recipient", store.describe(""));
             return Err(Error::new(ErrorKind::NoKey, message));
         }
-        report.pending = if live { tail.frames } else { 0 };
-        if !live && let Some(finding) = unclosed(&tail, checkpoint.size) {
-            walk.findings.add(finding);
+        report.pending = if quiet { 0 } else { tail.frames };
+        if quiet && let Some(finding) = unclosed(&tail, checkpoint.size) {
+            scan.findings.add(finding);
         }
-        report.anchored = anchored;
+        report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
         report.root = checkpoint.root;
-        report.conclude(std::mem::take(&mut walk.findings).finish());
-        let erased = Erased { numbers: walk.take_erased(), frames: 0..checkpoint.size };
-        drop(walk);
-        Ok((report, Some(Examined { checkpoint, batches, erased })))
+        report.conclude(std::mem::take(&mut scan.findings).finish());
+        let erased = Erased { numbers: scan.take_erased(), frames: 0..checkpoint.size };
+        Ok((report, Some(Examined { snapshot: snapshot.clone(), frames: seen, erased })))
     }
 }
 
-/// How often the configuration may change while it is read.
-const ATTEMPTS: usize = 16;
-
 /// What a verification looked at.
 pub(crate) struct Examined {
-    pub(crate) checkpoint: Checkpoint,
-    /// The [`fingerprint`] of every batch: whoever reads the log again knows whether it is the same one.
-    pub(crate) batches: Vec<Hash>,
+    pub(crate) snapshot: Snapshot,
+    /// The leaf of every frame that was found: whoever reads the log again knows whether it is the same one.
+    pub(crate) frames: Vec<Hash>,
     /// Whose keys were destroyed.
     pub(crate) erased: Erased,
-}
-
-/// What the frames of a batch are, down to their bodies.
-pub(crate) fn fingerprint(batch: &[Located]) -> Hash {
-    let commitments = batch.iter().map(|frame| frame.commitment.encode()).collect::<Vec<_>>();
-    sha256(&[commitments.as_flattened()])
 }
 
 impl Report {
@@ -308,23 +249,7 @@ impl Report {
     }
 }
 
-/// Frames for the threads to work on: bounded in number, in what reading them may take, and in what they hold.
-pub(crate) fn take_batch(walk: &mut Walk<'_>) -> Result<Vec<Located>> {
-    const FRAMES: usize = 4096;
-    /// What is made of a whole batch may be in memory at once.
-    const CONTENT: u64 = 128 << 20;
-    let mut batch = Vec::new();
-    let (mut weight, mut content) = (0, 0);
-    while batch.len() < FRAMES && weight < MOST_WEIGHT && content < CONTENT {
-        let Some(frame) = walk.next()? else { break };
-        weight += most_memory(&frame.commitment);
-        content += 1 << frame.commitment.content_log2;
-        batch.push(frame);
-    }
-    Ok(batch)
-}
-
-/// How far the frames of a batch are looked into.
+/// How far frames are looked into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wants {
     /// To the digests of their bodies.
@@ -364,28 +289,13 @@ impl Lost {
 }
 
 /// Whose keys were destroyed: of a log that is damaged, as far as it tells.
-fn erasures<'a>(
-    keys: &dyn GroupKeys,
-    store: &'a dyn Store,
-    config: &'a LogConfig,
-    checkpoint: Checkpoint,
-) -> Result<Erasures<'a>> {
-    let load = move |from| match Erased::newest(store, config, None, from) {
-        Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(store, config, &checkpoint),
+fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>> {
+    let load = move |from| match Erased::newest(log, None, from) {
+        Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };
     let known = load(keys.erased_up_to()?)?;
     Ok(Erasures::new(known, load))
-}
-
-/// Checks frames in parallel; outcomes in their order.
-fn check_batch(
-    batch: &[Located],
-    wants: Wants,
-    personal: Option<&Opening<'_>>,
-    threads: usize,
-) -> Result<Vec<Outcome>> {
-    in_parallel(batch, threads, |opener, frame| check_frame(opener, frame, wants, personal))
 }
 
 fn check_frame(
@@ -427,45 +337,15 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
     let (mut erased, mut lost) = (0, None::<Lost>);
     for (number, row) in (first_entry..).zip(0..opener.shared_rows().len()) {
         match opener.withheld(row) {
-            Some(Withheld::Erased) => erased += 1,
-            Some(Withheld::KeyLost) => {
+            Some(Redaction::Erased) => erased += 1,
+            Some(Redaction::KeyLost) => {
                 let lost = lost.get_or_insert(Lost { first: number, span: 0 });
                 lost.span = number - lost.first + 1;
             }
-            Some(Withheld::NotGiven) | None => {}
+            Some(Redaction::NotGiven) | None => {}
         }
     }
     (erased, lost)
-}
-
-/// Applies `work` to every item, on several threads; results in the items' order. The first error ends it.
-#[expect(clippy::disallowed_methods, reason = "threads that end before the call does")]
-pub(crate) fn in_parallel<T: Sync, R: Send, W: Default>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(&mut W, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    if threads == 1 {
-        let mut memory = W::default();
-        return items.iter().map(|item| work(&mut memory, item)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new((0..items.len()).map(|_| None).collect::<Vec<Option<Result<R>>>>());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
-                let mut memory = W::default();
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = work(&mut memory, item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.into_iter().flatten().collect()
 }
 
 fn unclosed(tail: &Tail, size: u64) -> Option<Finding> {

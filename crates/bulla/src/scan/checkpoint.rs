@@ -5,6 +5,10 @@ use crate::format::config::LogConfig;
 use crate::format::files;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_store::{Error, ErrorKind, Result, Store};
+use std::io;
+
+/// The most bytes of a checkpoint, with all its witnesses.
+const MOST: u64 = 1 << 20;
 
 /// Whether a writer has the log open.
 pub(crate) fn is_live(store: &dyn Store) -> Result<bool> {
@@ -22,7 +26,7 @@ pub(crate) struct Signed {
 }
 
 /// The checkpoint, and whether it is signed by `key`. One that is not signed by the log's own key still guides
-/// the walk, as far as it can be read.
+/// the scan, as far as it can be read.
 pub(crate) fn read_checkpoint(
     store: &dyn Store,
     config: &LogConfig,
@@ -30,9 +34,9 @@ pub(crate) fn read_checkpoint(
     findings: &mut Findings,
 ) -> Result<Option<Signed>> {
     let name = files::CHECKPOINT;
-    let bytes = match bulla_store::read_small(store, name, 1 << 20) {
-        Ok(bytes) => bytes,
-        Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
+    let bytes = match read_note(store) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => {
             findings.add(Finding::new(FindingKind::CheckpointDamaged, format!("{name} is missing")));
             return Ok(None);
         }
@@ -78,9 +82,24 @@ pub(crate) fn trusted_checkpoint(
 ) -> Result<Signed> {
     let mut findings = Findings::default();
     let read = read_checkpoint(store, config, key, &mut findings)?;
+    believed(read, findings)
+}
+
+/// What was read of a checkpoint, if nothing at all is wrong with it.
+pub(crate) fn believed<T>(read: Option<T>, findings: Findings) -> Result<T> {
     match (read, findings.finish().first()) {
-        (Some(signed), None) => Ok(signed),
+        (Some(read), None) => Ok(read),
         (_, Some(finding)) => Err(Error::tampered(finding.to_string())),
         (None, None) => Err(Error::tampered("there is no checkpoint")),
+    }
+}
+
+/// The bytes of the checkpoint, where there is one. `Invalid` where it is too long to be one.
+pub(crate) fn read_note(store: &dyn Store) -> Result<Option<Vec<u8>>> {
+    match bulla_store::read_small(store, files::CHECKPOINT, MOST) {
+        Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+            Ok(None)
+        }
+        read => read.map(Some),
     }
 }

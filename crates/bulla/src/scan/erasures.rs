@@ -6,19 +6,17 @@
 //!   key was found missing. An erasure is recorded before the vault lets go of it, so none is overlooked that was at
 //!   work meanwhile.
 
-use crate::format::config::LogConfig;
 use crate::format::event::{Event, MAX_EVENT};
-use crate::scan::checkpoint::trusted_checkpoint;
 use crate::scan::events::each_event;
+use crate::scan::full::Scan;
+use crate::scan::located::{Located, verified};
 use crate::scan::manifest::Manifest;
-use crate::scan::open::{Located, verified};
-use crate::scan::walk::Walk;
-use crate::scan::withheld::Withheld;
+use crate::scan::redaction::Redaction;
+use crate::scan::snapshot::Snapshot;
 use bulla_crypto::group::GroupKeys;
-use bulla_proof::checkpoint::{Checkpoint, VerifierKey};
+use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::Result;
-use bulla_store::Store;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,7 +55,7 @@ impl<'a> Erasures<'a> {
     ///
     /// # Errors
     /// Where the log cannot be read.
-    pub(crate) fn why(&self, groups: &[&[u64]], keys: &dyn GroupKeys) -> Result<Vec<Withheld>> {
+    pub(crate) fn why(&self, groups: &[&[u64]], keys: &dyn GroupKeys) -> Result<Vec<Redaction>> {
         let mut known = self.known();
         let mut unexplained = !groups.iter().all(|subjects| known.names_one_of(subjects));
         if unexplained && known.frames.start > 0 {
@@ -72,9 +70,9 @@ impl<'a> Erasures<'a> {
             known.frames.end = newer.frames.end;
         }
         let why = |subjects: &&[u64]| match (known.names_one_of(subjects), keys.is_complete()) {
-            (true, _) => Withheld::Erased,
-            (false, true) => Withheld::KeyLost,
-            (false, false) => Withheld::NotGiven,
+            (true, _) => Redaction::Erased,
+            (false, true) => Redaction::KeyLost,
+            (false, false) => Redaction::NotGiven,
         };
         Ok(groups.iter().map(why).collect())
     }
@@ -85,7 +83,7 @@ impl<'a> Erasures<'a> {
     /// `Tampered` where it is damaged.
     pub(crate) fn meet(&self, frame: &Located) -> Result<()> {
         if frame.commitment.kind == FrameKind::Event {
-            self.known().take_event(frame)?;
+            self.known().take_frame(frame)?;
         }
         Ok(())
     }
@@ -100,35 +98,22 @@ impl Erased {
     ///
     /// # Errors
     /// `Tampered` where what is read is damaged, `Unavailable` where it cannot be read.
-    pub(crate) fn newest(
-        store: &dyn Store,
-        config: &LogConfig,
-        key: Option<&VerifierKey>,
-        from: u64,
-    ) -> Result<Self> {
-        let checkpoint = trusted_checkpoint(store, config, key)?.checkpoint;
-        if checkpoint.size <= from {
+    pub(crate) fn newest(log: &Snapshot, key: Option<&VerifierKey>, from: u64) -> Result<Self> {
+        let newest = log.renewed(key)?;
+        if newest.checkpoint.size <= from {
             return Ok(Erased { numbers: HashSet::new(), frames: from..from });
         }
-        Self::in_manifest(&Manifest::load(store, checkpoint)?, store, config, from)
+        Self::in_manifest(&Manifest::load(newest)?, from)
     }
 
     /// What the frames of a manifest say from `from` on.
     ///
     /// # Errors
     /// `Tampered` where an event is damaged, `Unavailable` where it cannot be read.
-    pub(crate) fn in_manifest(
-        manifest: &Manifest,
-        store: &dyn Store,
-        config: &LogConfig,
-        from: u64,
-    ) -> Result<Self> {
-        let end = manifest.checkpoint.size.max(from);
+    pub(crate) fn in_manifest(manifest: &Manifest, from: u64) -> Result<Self> {
+        let end = manifest.size().max(from);
         let mut erased = Erased { numbers: HashSet::new(), frames: from..end };
-        each_event(manifest, store, config, from, |_, body| {
-            erased.take_body(&body);
-            Ok(())
-        })?;
+        each_event(manifest, from, |_, event| erased.take_event(&event))?;
         Ok(erased)
     }
 
@@ -136,24 +121,24 @@ impl Erased {
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be read.
-    pub(crate) fn in_ruins(store: &dyn Store, config: &LogConfig, checkpoint: &Checkpoint) -> Result<Self> {
-        let mut walk = Walk::new(store, config, checkpoint, None, None)?;
-        while walk.next()?.is_some() {}
-        Ok(Erased { numbers: walk.take_erased(), frames: 0..checkpoint.size })
+    pub(crate) fn in_ruins(log: &Snapshot) -> Result<Self> {
+        let mut scan = Scan::new(log, None, None)?;
+        while scan.next()?.is_some() {}
+        Ok(Erased { numbers: scan.take_erased(), frames: 0..log.checkpoint.size })
     }
 
-    fn take_event(&mut self, frame: &Located) -> Result<()> {
-        if frame.commitment.body_length <= MAX_EVENT {
-            self.take_body(&verified(frame)?.into_body());
+    fn take_frame(&mut self, frame: &Located) -> Result<()> {
+        // What is too long for an event, or is none of this version, says nothing of an erasure.
+        if frame.commitment.body_length <= MAX_EVENT
+            && let Ok(event) = Event::decode(&verified(frame)?.into_body())
+        {
+            self.take_event(&event);
         }
         Ok(())
     }
 
-    fn take_body(&mut self, body: &[u8]) {
-        // One that is no event of this version says nothing of an erasure.
-        if let Ok(Event::Erased { numbers, .. }) = Event::decode(body) {
-            self.numbers.extend(numbers);
-        }
+    fn take_event(&mut self, event: &Event) {
+        self.numbers.extend(event.erases());
     }
 
     fn names_one_of(&self, subjects: &[u64]) -> bool {

@@ -1,45 +1,51 @@
 //! The events of a log, from its frames.
 
-use crate::format::config::LogConfig;
-use crate::format::event::MAX_EVENT;
+use crate::format::event::{Event, MAX_EVENT};
+use crate::scan::located::verified;
 use crate::scan::manifest::{Frames, Manifest};
-use crate::scan::open::{Located, verified};
-use crate::scan::walk::open_segment;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::Store;
-use bulla_store::{Error, Result};
+use bulla_store::Result;
 
-/// Gives `each` the commitments and bodies of the events in the frames of a manifest from `from` on. What is too long for
-/// an event is none.
+/// Gives `each` the events in the frames of a manifest from `from` on, with the numbers of their frames. One that is no
+/// event of this version is passed over.
 ///
 /// # Errors
-/// `Tampered` where an event is damaged or missing, `Unavailable` where it cannot be read, and what `each` says.
-pub(crate) fn each_event(
-    manifest: &Manifest,
-    store: &dyn Store,
-    config: &LogConfig,
-    from: u64,
-    mut each: impl FnMut(Commitment, Vec<u8>) -> Result<()>,
-) -> Result<()> {
+/// `Tampered` where an event is damaged or missing, `Unavailable` where it cannot be read.
+pub(crate) fn each_event(manifest: &Manifest, from: u64, mut each: impl FnMut(u64, Event)) -> Result<()> {
+    each_body(manifest, from, |commitment, body| {
+        if let Ok(event) = Event::decode(&body) {
+            each(commitment.frame, event);
+        }
+    })
+}
+
+/// The commitment and the body of the event in a frame, if there is one.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn event(manifest: &Manifest, frame: u64) -> Result<Option<(Commitment, Vec<u8>)>> {
+    let mut found = None;
+    each_body(manifest, frame, |commitment, body| {
+        if commitment.frame == frame {
+            found = Some((commitment, body));
+        }
+    })?;
+    Ok(found)
+}
+
+/// The commitments and bodies of events. What is too long for an event is none.
+fn each_body(manifest: &Manifest, from: u64, mut each: impl FnMut(Commitment, Vec<u8>)) -> Result<()> {
     if !manifest.events.iter().any(|&event| event >= from) {
         return Ok(());
     }
-    let mut frames = Frames::new(manifest, store, config)?;
+    let mut frames = Frames::new(manifest)?;
     while let Some(placed) = frames.next()? {
         let Commitment { kind, frame, body_length, .. } = placed.commitment;
-        if kind != FrameKind::Event || frame < from || body_length > MAX_EVENT {
-            continue;
+        if kind == FrameKind::Event && frame >= from && body_length <= MAX_EVENT {
+            let located = frames.locate(placed)?;
+            let body = verified(&located)?.into_body();
+            each(located.commitment, body);
         }
-        let gone = || Error::tampered(format!("event frame {frame} is missing; `bulla verify` tells all"));
-        let segment = placed.segment.ok_or_else(gone)?;
-        let (file, length) = open_segment(store, segment)?;
-        if placed.end() > length {
-            return Err(gone());
-        }
-        let (commitment, offset) = (placed.commitment, placed.offset);
-        let located = Located { commitment, segment, file, offset, keys: None, foreign: false };
-        let body = verified(&located)?.into_body();
-        each(located.commitment, body)?;
     }
     Ok(())
 }

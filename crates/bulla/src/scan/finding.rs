@@ -7,6 +7,7 @@ use std::fmt;
 /// The kinds of finding. `docs/format.md` ("Findings") says what each means and who can find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum FindingKind {
     ConfigDamaged,
     ConfigMismatch,
@@ -121,6 +122,7 @@ impl fmt::Display for FindingKind {
 
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Severity {
     /// The log is not what was written, or that could not be established.
     Violation,
@@ -139,6 +141,7 @@ impl fmt::Display for Severity {
 
 /// One thing that a verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// What it is.
     pub kind: FindingKind,
@@ -252,6 +255,12 @@ impl Findings {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// Takes in what was found beside these, by whoever looked into the same frames.
+    pub(crate) fn extend(&mut self, others: Findings) {
+        others.list.into_iter().for_each(|finding| self.add(finding));
+        self.left_out += others.left_out;
     }
 
     /// Whether there is a violation of any other kind.

@@ -4,16 +4,19 @@
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
 pub(crate) mod checkpoint;
+pub(crate) mod cursor;
 pub(crate) mod erasures;
 pub(crate) mod events;
 pub mod finding;
+pub(crate) mod full;
+pub(crate) mod located;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;
-pub(crate) mod pipeline;
+pub(crate) mod pool;
 pub(crate) mod query;
+pub(crate) mod redaction;
 pub(crate) mod seals;
-pub(crate) mod sources;
-pub(crate) mod surplus;
-pub(crate) mod walk;
-pub(crate) mod withheld;
+pub(crate) mod snapshot;
+pub(crate) mod stored_tree;
+pub(crate) mod unreferenced;

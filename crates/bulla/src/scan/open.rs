@@ -1,107 +1,22 @@
 //! From a located frame to its rows: digest, decryption, decoding, units.
 
-use crate::format::frame;
 use crate::format::groups::{Leaves, Members, decrypt, merge};
 use crate::format::sealed::LogIdentity;
-use crate::format::segment::SegmentName;
 use crate::scan::erasures::Erasures;
-use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::withheld::Withheld;
+use crate::scan::finding::FindingKind;
+use crate::scan::located::{Unreadable, Verified};
+use crate::scan::redaction::Redaction;
 use bulla_columns::{Decoder, Groups, Rows};
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::hash::Hash;
 use bulla_proof::unit::SALT_LENGTH;
-use bulla_store::StoreFile;
-use bulla_store::{Error, Result};
+use bulla_store::Result;
 use std::mem::take;
 use std::ops::Range;
-use std::sync::Arc;
-
-/// A frame that was found where it should be. Its commitment is the tree's; its body is not trusted yet.
-#[derive(Clone)]
-pub(crate) struct Located {
-    pub(crate) commitment: Commitment,
-    pub(crate) segment: SegmentName,
-    pub(crate) file: Arc<dyn StoreFile>,
-    pub(crate) offset: u64,
-    /// The keys of its epoch, where they are at hand.
-    pub(crate) keys: Option<Arc<EpochKeys>>,
-    /// Whether they are not because the identity is no recipient of the epoch: not because that is damaged.
-    pub(crate) foreign: bool,
-}
-
-/// A frame whose body is what its commitment says.
-pub(crate) struct Verified<'a> {
-    frame: &'a Located,
-    body: Vec<u8>,
-}
-
-impl Verified<'_> {
-    pub(crate) fn into_body(self) -> Vec<u8> {
-        self.body
-    }
-}
-
-/// Why a frame cannot be read: the finding that it makes.
-pub(crate) struct Unreadable {
-    pub(crate) kind: FindingKind,
-    pub(crate) detail: String,
-}
-
-impl Unreadable {
-    /// What it is in `frame`.
-    pub(crate) fn finding(self, frame: &Located) -> Finding {
-        let commitment = &frame.commitment;
-        let finding = Finding::new(self.kind, self.detail).at(frame.segment, frame.offset);
-        finding.frame(commitment.frame).entries(commitment.first_entry, commitment.entries)
-    }
-
-    /// The same for somebody who cannot go on without the frame.
-    pub(crate) fn error(self, frame: &Located) -> Error {
-        Error::tampered(format!("{}; `bulla verify` tells all", self.finding(frame)))
-    }
-}
-
-impl Located {
-    /// Reads the body and checks its digest.
-    ///
-    /// # Errors
-    /// The outer one where the file cannot be read, the inner one where the body is damaged.
-    pub(crate) fn verify(&self) -> Result<Result<Verified<'_>, Unreadable>> {
-        let damaged = |detail: &str| Unreadable { kind: FindingKind::BodyDamaged, detail: detail.to_owned() };
-        match frame::read_body(&*self.file, self.offset, &self.commitment) {
-            Ok(body) if sha256(&[&body]) == self.commitment.body_digest => {
-                Ok(Ok(Verified { frame: self, body }))
-            }
-            Ok(_) => Ok(Err(damaged("the body does not have the digest in its commitment"))),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Ok(Err(damaged("the segment ends inside the body")))
-            }
-            Err(error) => Err(Error::io(format!("reading {}", self.segment), error)),
-        }
-    }
-}
-
-/// A frame whose body is what its commitment says.
-///
-/// # Errors
-/// `Tampered` where it is not.
-pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
-    frame.verify()?.map_err(|unreadable| unreadable.error(frame))
-}
-
-/// The most bytes of memory that reading a frame may take, whatever is in its body.
-pub(crate) fn most_memory(commitment: &Commitment) -> u64 {
-    /// For each byte of content, and for any block. `docs/format-columns.md`, "Memory of a reader".
-    const TIMES: u64 = 24;
-    const MOST: u64 = 512 << 20;
-    // The body itself, ciphertexts of groups by themselves, and one of them as it is hashed or decrypted.
-    3 * commitment.body_length + (TIMES << commitment.content_log2).min(MOST)
-}
 
 /// Opens blocks one after the other, reusing its working memory.
 #[derive(Default)]
@@ -116,7 +31,7 @@ pub(crate) struct BlockOpener {
     whole: Rows,
     members: Members,
     /// Of each group what opened it, if its personal fields are in `whole`, or else why they are not.
-    secrets: Vec<Result<GroupSecret, Withheld>>,
+    secrets: Vec<Result<GroupSecret, Redaction>>,
     salts: Vec<u8>,
     hasher: BulkHasher,
     units: Vec<Hash>,
@@ -136,7 +51,7 @@ impl Opening<'_> {
         &self,
         place: BlockContext<'_>,
         groups: &[&[u64]],
-    ) -> Result<Vec<Result<GroupSecret, Withheld>>> {
+    ) -> Result<Vec<Result<GroupSecret, Redaction>>> {
         let erased = self.erasures.are_erased(groups);
         let left = groups.iter().zip(&erased).filter(|(_, erased)| !**erased);
         let left = left.map(|(group, _)| *group).collect::<Vec<_>>();
@@ -150,8 +65,8 @@ impl Opening<'_> {
         .into_iter();
         let mut found = found.into_iter();
         let outcome = |erased: bool| match erased {
-            true => Err(Withheld::Erased),
-            false => found.next().flatten().ok_or_else(|| why.next().unwrap_or(Withheld::NotGiven)),
+            true => Err(Redaction::Erased),
+            false => found.next().flatten().ok_or_else(|| why.next().unwrap_or(Redaction::NotGiven)),
         };
         Ok(erased.into_iter().map(outcome).collect())
     }
@@ -160,10 +75,11 @@ impl Opening<'_> {
 impl BlockOpener {
     /// Decrypts and decodes a block. Its groups are not opened.
     pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<(), Unreadable> {
-        let commitment = &verified.frame.commitment;
+        let commitment = verified.commitment();
         assert_eq!(commitment.kind, FrameKind::Block, "only blocks are opened");
-        let mut body = verified.body;
+
         let additional = commitment.additional_data();
+        let mut body = verified.into_body();
         AesGcm
             .open(keys.body(), commitment.frame, &additional, &mut body)
             .map_err(|_| invalid("the body does not decrypt under its epoch's key".to_owned()))?;
@@ -176,7 +92,7 @@ impl BlockOpener {
         self.members.fill(entries, groups.len(), |row| groups.of_row(row));
         self.whole.clear();
         self.secrets.clear();
-        self.secrets.resize(groups.len(), Err(Withheld::NotGiven));
+        self.secrets.resize(groups.len(), Err(Redaction::NotGiven));
         Ok(())
     }
 
@@ -253,7 +169,7 @@ impl BlockOpener {
 
     /// Why personal fields of a row are not in it, where its group was not opened. Of one that nobody asked for, that its
     /// key was not given.
-    pub(crate) fn withheld(&self, row: usize) -> Option<Withheld> {
+    pub(crate) fn withheld(&self, row: usize) -> Option<Redaction> {
         self.secrets[self.decoder.groups().of_row(row)?].as_ref().err().copied()
     }
 

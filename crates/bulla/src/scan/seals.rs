@@ -1,9 +1,9 @@
-//! The seals beside the walk: which of them hold, and what the one before may have been.
+//! The seals beside the scan: which of them hold, and what the one before may have been.
 //!
 //! A seal rests on the seal before it. Where that one is damaged, both what is stored and what it should have been
 //! count, so that one damaged seal is told once; where the frame before is missing, the next seal cannot be told.
 
-use crate::scan::sources::Encoded;
+use crate::scan::stored_tree::Encoded;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 
 /// See the module.

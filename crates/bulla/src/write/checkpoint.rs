@@ -1,7 +1,9 @@
 //! The checkpointer: makes what is durable provable, and publishes it signed.
 //!
 //! Order, each step durable before the next: tiles and bundles, their directories, the seal state, `checkpoint`.
-//! Steps that failed are repeated by the next call; none of them is ever undone.
+//! Steps that failed are repeated by the next call; none of them is ever undone. Each file is written under another name,
+//! synced, renamed, and its directory synced: without the last step the new name may be lost though the file is not (Pillai
+//! et al., *All File Systems Are Not Created Equal*, OSDI 2014).
 //!
 //! See C2SP tlog-tiles and tlog-checkpoint.
 
@@ -31,7 +33,7 @@ pub(crate) struct Checkpointer {
     signing: SigningKey,
     /// Of a log with erasure.
     subjects: Option<Arc<dyn Subjects>>,
-    /// Whether all erasures of the log were carried out by those: not before a log was opened.
+    /// Whether `subjects` has carried out all erasures that the log tells of: not before opening the log has seen to it.
     followed: bool,
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
@@ -82,12 +84,12 @@ impl Checkpointer {
         self.published
     }
 
-    /// Whether the published checkpoint covers what allows an epoch with another `[log]`, this one.
-    pub(crate) fn allows(&self, digest: Hash) -> bool {
-        self.terms.next == digest
+    /// Which `[log]` may follow what the published checkpoint covers.
+    pub(crate) fn terms(&self) -> AllowedConfig {
+        self.terms
     }
 
-    /// All erasures of the log were carried out, and are from now on.
+    /// Says that all erasures that the log tells of were carried out, as later ones will be.
     pub(crate) fn follow(&mut self) {
         self.followed = true;
     }
@@ -115,8 +117,7 @@ impl Checkpointer {
         self.ahead = Some((chain, terms));
     }
 
-    /// Publishes a checkpoint over all that was added.
-    /// Returns whether there was anything new.
+    /// Publishes a checkpoint over all that was added. Returns whether there was anything new.
     ///
     /// # Errors
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
@@ -172,13 +173,13 @@ impl Checkpointer {
         bulla_store::replace(&*self.log, path, content).map_err(|error| failed(path, error))
     }
 
-    /// Removes partial tiles whose full one is published. What cannot be removed harms nobody.
+    /// Removes partial tiles whose full one is published. One that cannot be removed harms nobody.
     fn remove_superseded(&mut self) {
         for path in self.superseded.drain(..) {
             let directory = format!("{path}.p");
             for item in self.log.list(&directory).unwrap_or_default() {
-                // Nothing else is the log's to remove: who controls the storage may have put a link to another
-                // directory here.
+                // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
+                // another directory here.
                 let path = format!("{directory}/{}", item.name);
                 if tile::parse_path(&path).is_some() {
                     let _ = self.log.remove(&path);

@@ -8,6 +8,14 @@
 //! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
 //!   looks no further back than the checkpoint, so nobody else would tell;
 //! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
+//!
+//! **A file whose sync failed is never synced again.** After a failed fsync the page cache tells nothing: Linux marks the pages
+//! clean, though the disk has not got them, some file systems bring old content back, and a second fsync succeeds all the
+//! same (Rebello et al., *Can Applications Recover from fsync Failures?*, USENIX ATC 2020). So the frames go, from memory, to
+//! another file, and where memory has not got them (mode `os`) the log fails.
+//!
+//! **A new file's directory is synced after the file.** Syncing a file does not make its name durable, and nothing orders the
+//! two (Pillai et al., *All File Systems Are Not Created Equal*, OSDI 2014).
 
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch;
@@ -16,7 +24,8 @@ use crate::format::frame::{self, HEAD};
 use crate::format::options::Durability;
 use crate::format::sealed::Sealed;
 use crate::format::segment::{self, SegmentName};
-use crate::write::telemetry::Waits;
+use crate::write::back_off::BackOff;
+use crate::write::telemetry::{Meter, count};
 use bulla_crypto::environment::Clock;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -24,14 +33,13 @@ use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{Store, StoreFile};
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// Where the committer goes on.
 pub(crate) enum Start {
     /// In a new segment.
     NewSegment,
-    /// At the end of one that was closed cleanly.
+    /// At the end of a segment that was closed cleanly, which has this length.
     Extend(SegmentName, u64),
 }
 
@@ -39,8 +47,6 @@ pub(crate) enum Start {
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) durability: Durability,
-    pub(crate) retries: u32,
-    pub(crate) retry_delay: Duration,
     /// Bytes of unsynced frames that are kept at most.
     pub(crate) kept: usize,
     pub(crate) segment_size: u64,
@@ -55,26 +61,26 @@ pub(crate) struct Durable {
     pub(crate) terms: AllowedConfig,
 }
 
+impl Durable {
+    /// Adds frames that follow these.
+    pub(crate) fn extend(&mut self, later: Durable) {
+        let Durable { mut commitments, chain, terms } = later;
+        self.commitments.append(&mut commitments);
+        (self.chain, self.terms) = (chain, terms);
+    }
+}
+
 struct Segment {
     name: SegmentName,
     file: Box<dyn StoreFile>,
     /// Where the next frame goes.
     end: u64,
-    /// Where the frames end that need not be written again should this segment fail.
+    /// The end of the frames that need not be written again should this segment fail.
     trusted: u64,
-    /// Whether its directory entry may still be lost.
+    /// Whether a crash may still take its name, because the directory was not synced since it was created.
     unnamed: bool,
-    /// Whether it was told to be full.
+    /// Whether [`Committer::became_full`] has said that it is full.
     full: bool,
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) written_bytes: u64,
-    pub(crate) segments: u64,
-    pub(crate) abandoned: u64,
-    pub(crate) syncs: Waits,
 }
 
 /// A frame as it is written.
@@ -96,6 +102,7 @@ impl Framed {
 pub(crate) struct Committer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    back_off: Arc<BackOff>,
     policy: Policy,
     chain: SealChain,
     terms: AllowedConfig,
@@ -106,7 +113,7 @@ pub(crate) struct Committer {
     epoch_frame: Vec<u8>,
     unsynced: Vec<Framed>,
     unsynced_bytes: usize,
-    /// Commitments written and not synced; in mode `os` they are all that is kept of a frame.
+    /// Commitments of the frames that were written and not synced; in mode `os` they are all that is kept of those.
     written: Vec<[u8; Commitment::LENGTH]>,
     durable: Option<Durable>,
     events: Vec<Event>,
@@ -114,9 +121,10 @@ pub(crate) struct Committer {
     unexplained: Vec<(String, u64)>,
     /// The ends that events explain which were committed since the last sync.
     explained: Vec<(String, u64)>,
-    /// Why nothing is written or synced any more. Frames may be missing then: no later sync may speak for them.
+    /// Why nothing is written or synced any more. Frames may be missing in the segment then, which a later sync would declare
+    /// durable.
     failure: Option<Cow<'static, str>>,
-    counts: Arc<Mutex<Counts>>,
+    meter: Arc<Meter>,
 }
 
 impl Committer {
@@ -124,7 +132,7 @@ impl Committer {
     /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        (clock, back_off, meter): (Arc<dyn Clock>, Arc<BackOff>, Arc<Meter>),
         policy: Policy,
         (chain, terms): (SealChain, AllowedConfig),
         start: Start,
@@ -137,13 +145,14 @@ impl Committer {
                 let file = store.open_write(&path);
                 let file =
                     file.map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
-                // Whoever made it may have died before its name was durable.
+                // Whoever created it may have died before the directory was synced.
                 Some(Segment { name, file, end, trusted: end, unnamed: true, full: false })
             }
         };
         Ok(Committer {
             store,
             clock,
+            back_off,
             policy,
             segment,
             group: chain.next_frame(),
@@ -158,12 +167,12 @@ impl Committer {
             unexplained: Vec::new(),
             explained: Vec::new(),
             failure: None,
-            counts: Arc::default(),
+            meter,
         })
     }
 
-    /// Commits frames that follow the last one, of which only the first may be an epoch. Returns whether all that
-    /// was given so far may be acknowledged.
+    /// Commits frames that follow the last one, of which only the first may be an epoch. Returns whether all frames that
+    /// were given so far may be acknowledged.
     ///
     /// # Errors
     /// `Unavailable` where no segment takes them. Nothing more can be committed then.
@@ -179,7 +188,8 @@ impl Committer {
         self.unless_failed(Self::sync_written)
     }
 
-    /// Works, unless it failed before; a failure is final, and so is a panic.
+    /// Does `work`, unless something failed before. A failure is final, and so is a panic: it is noted before the work, and
+    /// taken back after it.
     fn unless_failed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         match &self.failure {
             Some(failure) => Err(Error::unavailable(failure.clone())),
@@ -214,25 +224,26 @@ impl Committer {
         if self.written.is_empty() {
             return Ok(());
         }
-        let mut delay = self.policy.retry_delay;
-        let mut attempts = 0;
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
         while let Err((what, error)) = self.sync_segment() {
             if self.policy.durability == Durability::Os {
                 let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
                 return Err(Error::io(what, error));
             }
-            attempts += 1;
-            if attempts > self.policy.retries {
+            if !attempts.wait_for_next() {
                 return Err(self.exhausted(&format!("{what}: {error}")));
             }
-            self.wait(&mut delay);
             self.abandon(format!("{what}: {error}"))?;
         }
         self.forget();
         self.group = self.chain.next_frame();
-        let mut commitments = self.durable.take().map_or_else(Vec::new, |durable| durable.commitments);
-        commitments.append(&mut self.written);
-        self.durable = Some(Durable { commitments, chain: self.chain.clone(), terms: self.terms });
+        let commitments = std::mem::take(&mut self.written);
+        let durable = Durable { commitments, chain: self.chain.clone(), terms: self.terms };
+        match &mut self.durable {
+            Some(before) => before.extend(durable),
+            None => self.durable = Some(durable),
+        }
         let explained = std::mem::take(&mut self.explained);
         self.unexplained.retain(|end| !explained.contains(end));
         Ok(())
@@ -251,15 +262,6 @@ impl Committer {
     /// Whether that event was written, so that a sync is all it takes.
     pub(crate) fn wants_sync(&self) -> bool {
         self.withholds() && !self.explained.is_empty()
-    }
-
-    /// What was done so far: to be looked at while it is at work, too.
-    pub(crate) fn counts(&self) -> Arc<Mutex<Counts>> {
-        self.counts.clone()
-    }
-
-    fn count(&self, change: impl FnOnce(&mut Counts)) {
-        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Takes what happened to segments since the last call.
@@ -301,7 +303,7 @@ impl Committer {
         }
     }
 
-    /// Lets go of frames that need not be written again.
+    /// Lets go of the unsynced frames: they need not be written again.
     fn forget(&mut self) {
         self.unsynced.clear();
         self.unsynced_bytes = 0;
@@ -312,23 +314,11 @@ impl Committer {
 
     /// Writes the unsynced frames from index `first` on, with retries, then into a new segment.
     fn write(&mut self, first: usize) -> Result<()> {
-        let mut delay = self.policy.retry_delay;
-        let mut reason = String::new();
-        for attempt in 0..=self.policy.retries {
-            if attempt > 0 {
-                self.wait(&mut delay);
-            }
-            match self.try_write(first) {
-                Ok(()) => return Ok(()),
-                Err(error) => reason = format!("writing: {error}"),
-            }
+        let back_off = self.back_off.clone();
+        match back_off.retry(|_| true, || self.try_write(first)) {
+            Ok(()) => Ok(()),
+            Err(error) => self.abandon(format!("writing: {error}")),
         }
-        self.abandon(reason)
-    }
-
-    fn wait(&self, delay: &mut Duration) {
-        self.clock.sleep(*delay);
-        *delay = delay.saturating_mul(2);
     }
 
     fn try_write(&mut self, first: usize) -> io::Result<()> {
@@ -346,7 +336,7 @@ impl Committer {
         segment.file.write_at(&mut buffers, segment.end)?;
         let written = copy.len() as u64 + frames.iter().map(|frame| frame.length() as u64).sum::<u64>();
         segment.end += written;
-        self.count(|counts| counts.written_bytes += written);
+        count(&self.meter.written_bytes, written);
         Ok(())
     }
 
@@ -354,7 +344,7 @@ impl Committer {
     fn begin_segment(&mut self, first: u64) -> io::Result<()> {
         let name = free_name(&*self.store, first)?;
         let file = self.store.create(&name.path())?;
-        self.count(|counts| counts.segments += 1);
+        count(&self.meter.segments, 1);
         self.segment = Some(Segment { name, file, end: 0, trusted: 0, unnamed: true, full: false });
         Ok(())
     }
@@ -363,20 +353,20 @@ impl Committer {
         let Some(segment) = &mut self.segment else { return Ok(()) };
         let start = self.clock.steady();
         segment.file.sync().map_err(|error| (format!("syncing {}", segment.name), error))?;
-        let took = Duration::from_nanos(self.clock.steady().saturating_sub(start));
+        let took = self.clock.steady().saturating_sub(start);
         if segment.unnamed {
             let synced = self.store.sync_directory(segment::DIRECTORY);
             synced.map_err(|error| (format!("syncing the directory of {}", segment.name), error))?;
             segment.unnamed = false;
         }
-        self.count(|counts| counts.syncs.add(took));
+        self.meter.syncs.add(took);
         Ok(())
     }
 
     /// Gives the current segment up: every frame that must be written again goes to a new one.
     fn abandon(&mut self, mut reason: String) -> Result<()> {
         if self.policy.durability == Durability::Os {
-            // Its earlier frames are not in memory any more: they must be durable before a segment follows.
+            // Its earlier frames are not in memory any more, so they must be durable before another segment follows.
             self.sync_segment().map_err(|(what, error)| {
                 Error::io(
                     format!("{reason}, then {what}; what was written since frame {} may be lost", self.group),
@@ -384,24 +374,24 @@ impl Committer {
                 )
             })?;
         }
-        let mut delay = self.policy.retry_delay;
-        for attempt in 0..=self.policy.retries {
-            if attempt > 0 {
-                self.wait(&mut delay);
-            }
+        let back_off = self.back_off.clone();
+        let mut attempts = back_off.attempts();
+        loop {
             if let Some(segment) = self.segment.take() {
                 let next_frame = self.unsynced.first().map_or(self.chain.next_frame(), |frame| frame.number);
                 let (segment, offset) = (segment.name.to_string(), segment.trusted);
                 self.unexplained.push((segment.clone(), offset));
-                self.count(|counts| counts.abandoned += 1);
+                count(&self.meter.abandoned, 1);
                 self.events.push(Event::Abandoned { segment, next_frame, offset, reason: reason.clone() });
             }
             match self.try_write(0) {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
+            if !attempts.wait_for_next() {
+                return Err(self.exhausted(&reason));
+            }
         }
-        Err(self.exhausted(&reason))
     }
 
     fn exhausted(&self, reason: &str) -> Error {
@@ -412,8 +402,9 @@ impl Committer {
     }
 }
 
-/// The name of a new segment whose first frame is `first`: of the generation after all that are there, because the
-/// last one is the one that counts. An earlier one may have lost its name in a crash.
+/// The name of a new segment whose first frame is `first`. Of several segments with one first frame the last generation is
+/// the one that counts, so this one is of the generation after all that are there. Generations may be missing: a crash
+/// may have taken a name.
 pub(crate) fn free_name(store: &dyn Store, first: u64) -> io::Result<SegmentName> {
     let items = store.list(segment::DIRECTORY)?;
     let names = items.iter().filter_map(|item| SegmentName::parse(&item.name));

@@ -2,24 +2,30 @@
 //!
 //! Invariants:
 //! - a frame above the checkpoint is adopted only if its seal holds, and only once it was written, byte for byte,
-//!   into a new segment and synced: the page cache after a failed sync proves nothing;
+//!   into a new segment and synced. What is read back now may never have reached the medium: after a failed `fsync` the
+//!   kernel may mark its pages clean, serve them all the same, and never write them (A. Rebello and others, "Can
+//!   Applications Recover from fsync Failures?", USENIX ATC 2020);
 //! - nothing below the newest anchor (checkpoint, seal state) is ever cut: if it is not there, the log is
 //!   tampered with;
 //! - groups were synced in order, so damage before a frame of a later group is no torn tail;
 //! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
 //!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
-//! - no byte is removed but exact copies of what was adopted: surplus stays where it is, is made durable, and an
+//! - no byte is removed but exact copies of what was adopted: what no frame refers to stays where it is, is made durable, and an
 //!   event tells its place, length and digest; only its place, where the medium does not take it.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
+//!
+//! A name is durable once its directory is synced, and not before (`fsync(2)`, "Description"; T. S. Pillai and others,
+//! "All File Systems Are Not Created Equal", OSDI 2014).
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::files;
-use crate::format::frame::{self, FrameError, Head, ReadError};
+use crate::format::frame::{self, FrameError, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
+use crate::scan::cursor::Cursor;
 use crate::write::checkpoint;
 use crate::write::commit::{Start, free_name};
 use bulla_crypto::seal_chain::SealChain;
@@ -28,8 +34,8 @@ use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
+use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{Store, StoreFile};
 use std::io::{self, IoSlice};
 
 /// What a log that may be written to goes on with.
@@ -56,6 +62,7 @@ pub(crate) struct Recovered {
 
 /// What opening a log found beyond its last checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovery {
     /// Frames that were durable and sealed, and were adopted.
     pub frames: u64,
@@ -67,11 +74,8 @@ pub struct Recovery {
 
 /// A segment as the scan found it.
 struct Scanned {
-    name: SegmentName,
-    file: Box<dyn StoreFile>,
-    length: u64,
     /// Where the last sound frame ends.
-    end: u64,
+    cursor: Cursor,
     /// Where the last frame below the checkpoint ends; 0 where there is none but a copied epoch frame.
     kept: u64,
     /// The frames above the checkpoint.
@@ -108,7 +112,7 @@ pub(crate) fn recover(
     config: &LogConfig,
     segment_size: u64,
 ) -> Result<Recovered> {
-    // A process that died between renaming and syncing has left names that a power cut would take back.
+    // A process that died between renaming a file and syncing its directory has left a name that a power cut takes back.
     for store in [log, keys] {
         let synced = store.sync_directory("");
         synced.map_err(|error| Error::io(format!("syncing {}", store.describe("")), error))?;
@@ -137,7 +141,7 @@ pub(crate) fn recover(
     scan.check_config()?;
     let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
 
-    let torn = scanned.last().map_or(0, |last| last.length - last.end);
+    let torn = scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
     let report = Recovery {
         frames: above().count() as u64,
@@ -148,9 +152,11 @@ pub(crate) fn recover(
     let events = rewrite(log, &scanned, next, &explained)?;
     let start = match scanned.last() {
         Some(last)
-            if report == Recovery::default() && last.kept < segment_size && last.kept == last.length =>
+            if report == Recovery::default()
+                && last.kept < segment_size
+                && last.kept == last.cursor.length =>
         {
-            Start::Extend(last.name, last.kept)
+            Start::Extend(last.cursor.name, last.kept)
         }
         _ => Start::NewSegment,
     };
@@ -172,7 +178,7 @@ pub(crate) fn recover(
 }
 
 /// Reads the published checkpoint and checks its signature.
-pub(crate) fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
+fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
     let name = log.describe(files::CHECKPOINT);
     let bytes = bulla_store::read_small(log, files::CHECKPOINT, 1 << 20).map_err(|error| {
         match error.io_error().map(io::Error::kind) {
@@ -203,7 +209,7 @@ fn sound_names(log: &dyn Store) -> Result<Vec<SegmentName>> {
 }
 
 impl Scan<'_> {
-    /// Walks the segments from the one that holds the last frame below all anchors.
+    /// Scans the segments from the one that holds the last frame below all anchors.
     fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
         let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
         // A segment that was passed over for one of the same first frame was told of before any checkpoint.
@@ -225,64 +231,59 @@ impl Scan<'_> {
 
     /// Reads one segment, up to frame `limit` or the first byte that is not a sound frame.
     fn segment(&mut self, name: SegmentName, limit: Option<u64>, below: u64) -> Result<Scanned> {
-        let path = name.path();
-        let failed = |error| Error::io(format!("reading {}", self.store.describe(&path)), error);
-        let file = self.store.open(&path).map_err(failed)?;
-        let length = file.length().map_err(failed)?;
-        let mut scanned = Scanned { name, file, length, end: 0, kept: 0, above: Vec::new(), epoch: None };
-        while scanned.end < length && limit.is_none_or(|limit| self.next < limit) {
-            let head = match frame::read_head(&*scanned.file, scanned.end, length) {
-                Ok(head) => head,
-                Err(ReadError::Io(error)) => return Err(failed(error)),
-                Err(ReadError::Frame(FrameError::NewerVersion(version))) => {
+        let mut cursor = Cursor::open(self.store, name)?;
+        let (mut kept, mut above, mut epoch) = (0, Vec::new(), None);
+        while limit.is_none_or(|limit| self.next < limit) {
+            let head = match cursor.peek()? {
+                Some(Ok(head)) => head,
+                Some(Err(FrameError::NewerVersion(version))) => {
                     return Err(Error::unavailable(format!(
                         "{} holds frames of format version {version}; use a newer program",
-                        self.store.describe(&path)
+                        self.store.describe(&name.path())
                     )));
                 }
-                Err(ReadError::Frame(_)) => break,
+                Some(Err(_)) | None => break,
             };
-            let copy = scanned.end == 0
-                && head.commitment.kind == FrameKind::Epoch
-                && head.commitment.frame < name.first;
+            let copy = cursor.is_copy(&head);
             if !copy && (head.commitment.frame != self.next || head.commitment.log_id != self.config.id) {
                 break;
             }
             let wanted = head.commitment.frame >= below;
-            if (copy || wanted) && !self.is_sound(&*scanned.file, &head).map_err(failed)? {
+            if (copy || wanted) && !self.is_sound(&cursor, &head)? {
                 break;
             }
-            if !copy && !self.accept(&*scanned.file, &head).map_err(failed)? {
+            if !copy && !self.accept(&cursor, &head)? {
                 break;
             }
-            scanned.end = head.end();
-            let above = !copy && head.commitment.frame >= self.checkpoint.size;
-            if !copy && !above {
-                scanned.kept = head.end();
+            cursor.pass(&head);
+            let is_above = !copy && head.commitment.frame >= self.checkpoint.size;
+            if !copy && !is_above {
+                kept = head.end();
             }
-            if head.commitment.kind == FrameKind::Epoch && scanned.above.is_empty() {
-                scanned.epoch = (!above).then_some((head.offset, head.length()));
+            if head.commitment.kind == FrameKind::Epoch && above.is_empty() {
+                epoch = (!is_above).then_some((head.offset, head.length()));
             }
-            if above {
-                scanned.above.push(head);
+            if is_above {
+                above.push(head);
             }
         }
-        Ok(scanned)
+        Ok(Scanned { cursor, kept, above, epoch })
     }
 
     /// Whether the body is the one that the commitment says.
-    fn is_sound(&self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
-        let digest = frame::digest(file, head.body_offset(), head.commitment.body_length)?;
-        Ok(digest == head.commitment.body_digest)
+    fn is_sound(&self, cursor: &Cursor, head: &Head) -> Result<bool> {
+        let digest = frame::digest(&*cursor.file, head.body_offset(), head.commitment.body_length);
+        Ok(digest.map_err(|error| cursor.failed(error))? == head.commitment.body_digest)
     }
 
     /// Takes the next frame, unless its seal or its place in the numbering is wrong.
-    fn accept(&mut self, file: &dyn StoreFile, head: &Head) -> io::Result<bool> {
+    fn accept(&mut self, cursor: &Cursor, head: &Head) -> Result<bool> {
+        let body = || cursor.locate(head.commitment.clone(), head.offset).body();
         let Commitment { frame, first_entry, entries, kind, body_length, .. } = head.commitment;
         if frame >= self.state.chain.next_frame() {
             let mut chain = self.chain.clone();
             let seal = chain.seal(head.group, &head.encoded);
-            if seal != frame::read_seal(file, head.end())? || first_entry != self.next_entry {
+            if seal != cursor.seal(head.end())? || first_entry != self.next_entry {
                 return Ok(false);
             }
             self.chain = chain;
@@ -295,21 +296,21 @@ impl Scan<'_> {
         }
         // What the seal state does not speak of yet: its seal was checked just now.
         let sealed = frame >= self.state.chain.next_frame();
-        if kind == FrameKind::Event && body_length <= MAX_EVENT {
-            let body = frame::read_body(file, head.offset, &head.commitment)?;
-            if let Ok(event) = Event::decode(&body) {
-                self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
-                if sealed {
-                    self.terms.take(&event);
-                }
-                if frame >= self.checkpoint.size {
-                    self.erased.extend(event.erases());
-                }
+        if kind == FrameKind::Event
+            && body_length <= MAX_EVENT
+            && let Ok(event) = Event::decode(&body()?)
+        {
+            self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
+            if sealed {
+                self.terms.take(&event);
+            }
+            if frame >= self.checkpoint.size {
+                self.erased.extend(event.erases());
             }
         }
         if kind == FrameKind::Epoch && sealed && body_length <= MAX_EPOCH {
-            let body = frame::read_body(file, head.offset, &head.commitment)?;
-            self.terms = EpochBody::decode(&body).map_or(self.terms, |body| AllowedConfig::of(body.config));
+            self.terms =
+                EpochBody::decode(&body()?).map_or(self.terms, |body| AllowedConfig::of(body.config));
         }
         self.next = frame + 1;
         self.next_entry = first_entry + entries;
@@ -356,15 +357,15 @@ impl Scan<'_> {
     /// Damage followed by anything of a later group cannot have been left by a crash.
     fn refuse_later_groups(&self, last: Option<&Scanned>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
-        let failed = |error| Error::io(format!("reading {}", self.store.describe(&last.name.path())), error);
+        let last = &last.cursor;
         let later = |head: &Head| head.commitment.log_id == self.config.id && head.group > self.next;
-        match frame::find(&*last.file, last.end, last.length, later).map_err(failed)? {
+        match last.find(last.offset, later)? {
             None => Ok(()),
             Some(offset) => Err(Error::tampered(format!(
                 "{} is damaged at offset {}, where frame {} should be, yet frames that were written after it was \
                  durable follow at offset {offset}; run `bulla verify`",
                 self.store.describe(&last.name.path()),
-                last.end,
+                last.offset,
                 self.next
             ))),
         }
@@ -390,28 +391,29 @@ fn rewrite(
     let mut events = Vec::new();
     let mut copies = Vec::new();
     for (index, segment) in scanned.iter().enumerate() {
-        let failed = |error| Error::io(format!("recovering {}", log.describe(&segment.name.path())), error);
+        let failed =
+            |error| Error::io(format!("recovering {}", log.describe(&segment.cursor.name.path())), error);
         // A segment of which no frame counts any more counts for nothing from its beginning.
         let offset = segment.kept;
         if let Some(first) = segment.above.first() {
             write_copy(log, segment, first.commitment.frame).map_err(failed)?;
         }
-        if segment.length == offset {
+        if segment.cursor.length == offset {
             continue;
         }
-        if offset == 0 && segment.end == segment.length && !segment.above.is_empty() {
-            copies.push(segment.name);
+        if offset == 0 && segment.cursor.offset == segment.cursor.length && !segment.above.is_empty() {
+            copies.push(segment.cursor.name);
             continue;
         }
-        let name = segment.name.to_string();
+        let name = segment.cursor.name.to_string();
         if explained.iter().any(|(segment, at)| *segment == name && *at == offset) {
             continue;
         }
         let next_frame = match segment.above.first() {
             Some(head) => head.commitment.frame,
-            None => scanned.get(index + 1).map_or(next, |following| following.name.first),
+            None => scanned.get(index + 1).map_or(next, |following| following.cursor.name.first),
         };
-        let length = segment.length - offset;
+        let length = segment.cursor.length - offset;
         let adopted = segment.above.len() as u64;
         events.push(match keep(log, segment, offset) {
             Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
@@ -434,14 +436,14 @@ fn rewrite(
 
 /// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
 ///
-/// It may be in the page cache only, and after a failed sync no later one would write it: so it is written again,
-/// over itself. Otherwise a power cut could change bytes whose digest an event tells.
+/// It may lie in the page cache alone, and after a failed sync no later one writes it (see the module): so it is written
+/// again, over itself. Otherwise a power cut could change bytes whose digest an event tells.
 fn keep(log: &dyn Store, segment: &Scanned, mut offset: u64) -> io::Result<String> {
-    let file = log.open_write(&segment.name.path())?;
+    let file = log.open_write(&segment.cursor.name.path())?;
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 20];
-    while offset < segment.length {
-        let take = piece.len().min(usize::try_from(segment.length - offset).unwrap_or(usize::MAX));
+    while offset < segment.cursor.length {
+        let take = piece.len().min(usize::try_from(segment.cursor.length - offset).unwrap_or(usize::MAX));
         file.read_exact_at(&mut piece[..take], offset)?;
         hasher.update(&piece[..take]);
         file.write_at(&mut [IoSlice::new(&piece[..take])], offset)?;
@@ -463,7 +465,7 @@ fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> 
         let mut copied = 0;
         while copied < length {
             let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
-            segment.file.read_exact_at(&mut piece, offset + copied)?;
+            segment.cursor.file.read_exact_at(&mut piece, offset + copied)?;
             file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
             copied += piece.len() as u64;
         }

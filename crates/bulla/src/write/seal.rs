@@ -104,7 +104,7 @@ impl BlockSealer {
         let root = self.hasher.block_root(identity.hash, &mut self.units);
         self.account().turn_to(Some(Task::Encode));
         let padded = padme(self.encoded.len());
-        // It lives until it is committed: no longer than it must be.
+        // The body stays in memory until it is committed, so it has no more room than it needs.
         let mut body = Vec::with_capacity(padded + TAG);
         body.extend_from_slice(&self.encoded);
         body.resize(padded, 0);

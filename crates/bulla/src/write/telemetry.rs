@@ -123,15 +123,6 @@ fn nanoseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error>
     to.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-impl Waits {
-    /// One more.
-    pub(crate) fn add(&mut self, time: Duration) {
-        self.count += 1;
-        self.time += time;
-        self.longest = self.longest.max(time);
-    }
-}
-
 /// What threads count as they go.
 #[derive(Default)]
 pub(crate) struct Meter {
@@ -149,6 +140,36 @@ pub(crate) struct Meter {
     pub(crate) grouping: AtomicU64,
     pub(crate) committing: AtomicU64,
     pub(crate) publishing: AtomicU64,
+    pub(crate) written_bytes: AtomicU64,
+    pub(crate) segments: AtomicU64,
+    pub(crate) abandoned: AtomicU64,
+    pub(crate) syncs: WaitsMeter,
+    pub(crate) checkpoints: WaitsMeter,
+}
+
+/// [`Waits`] that are counted by one thread and read by others, which may see one of the three figures before the others.
+#[derive(Default)]
+pub(crate) struct WaitsMeter {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl WaitsMeter {
+    /// Adds one that took so many nanoseconds.
+    pub(crate) fn add(&self, nanoseconds: u64) {
+        count(&self.count, 1);
+        count(&self.nanoseconds, nanoseconds);
+        self.longest.fetch_max(nanoseconds, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Waits {
+        Waits {
+            count: self.count.load(Ordering::Relaxed),
+            time: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),
+            longest: Duration::from_nanos(self.longest.load(Ordering::Relaxed)),
+        }
+    }
 }
 
 /// Counts, which nothing is decided by.
@@ -183,6 +204,11 @@ impl Meter {
             refused: read(&self.refused),
             timeouts: read(&self.timeouts),
             lost: read(&self.lost),
+            written_bytes: read(&self.written_bytes),
+            segments: read(&self.segments),
+            abandoned: read(&self.abandoned),
+            syncs: self.syncs.read(),
+            checkpoints: self.checkpoints.read(),
             dictionary_lookups: read(&self.looked_up),
             dictionary_hits: read(&self.found),
             stages: Stages {

@@ -1,6 +1,7 @@
 //! What an append costs its thread: no allocation and no system call, but for the hand-over of a buffer. So too where
 //! the log has a rule for every field, and where data subjects have keys.
 
+use crate::helpers::in_full;
 use crate::workshop::Workshop;
 use bulla::{Entry, Options, Producer};
 use bulla_testkit::allocator::allocations;
@@ -8,10 +9,15 @@ use bulla_testkit::{alone, is_alone};
 use std::process::Command;
 use std::time::Duration;
 
-/// More than five times as many as all buffers of [`options`] hold.
-const APPENDS: usize = 1_000_000;
+/// More than all buffers of [`options`] hold, and in full five times as many.
+fn appends() -> usize {
+    if in_full() { 1_000_000 } else { 250_000 }
+}
+
 /// As many where every field has a rule, which takes longer.
-const RULED: usize = 400_000;
+fn ruled() -> usize {
+    appends() / 5 * 2
+}
 
 /// An entry whose row is of a hundred bytes.
 fn entry() -> Entry<'static> {
@@ -68,20 +74,20 @@ fn warm_up(workshop: &Workshop, producer: &mut Producer) {
 
 #[test]
 fn a_warm_producer_appends_without_allocating() {
-    appends_without_allocating(&Workshop::new(), &entry(), APPENDS);
+    appends_without_allocating(&Workshop::new(), &entry(), appends());
 }
 
 #[test]
 fn nor_does_it_allocate_where_every_field_has_a_rule() {
-    appends_without_allocating(&Workshop::with_rules(&RULES), &full_entry(), RULED);
+    appends_without_allocating(&Workshop::with_rules(&RULES), &full_entry(), ruled());
     // A client that is no address is dropped, which is counted.
     let stranger = full_entry().client("host.example.com");
-    appends_without_allocating(&Workshop::with_rules(&RULES), &stranger, RULED);
+    appends_without_allocating(&Workshop::with_rules(&RULES), &stranger, ruled());
 }
 
 #[test]
 fn nor_does_it_allocate_where_data_subjects_have_keys() {
-    appends_without_allocating(&Workshop::with_erasure(), &entry(), APPENDS);
+    appends_without_allocating(&Workshop::with_erasure(), &entry(), appends());
 }
 
 fn appends_without_allocating(workshop: &Workshop, entry: &Entry<'_>, appends: usize) {
@@ -126,11 +132,11 @@ fn a_cold_producer_allocates_its_buffers() {
     let mut producer = log.producer().unwrap();
     let entry = entry();
     let start = allocations();
-    for _ in 0..APPENDS {
+    for _ in 0..appends() {
         producer.append(&entry).unwrap();
     }
     let allocated = allocations() - start;
-    println!("{allocated} allocations in {APPENDS} appends");
+    println!("{allocated} allocations in {} appends", appends());
     // At most 256 buffers, of two pieces each.
     assert!((2..=2 * 256).contains(&allocated), "{allocated} allocations");
     drop(producer);
@@ -140,20 +146,20 @@ fn a_cold_producer_allocates_its_buffers() {
 /// The system calls of the thread that appends, as `strace` sees them.
 #[test]
 fn appending_makes_no_system_calls() {
-    makes_no_system_calls("append_path::appending_makes_no_system_calls", Workshop::new, &entry(), APPENDS);
+    makes_no_system_calls("append_path::appending_makes_no_system_calls", Workshop::new, &entry(), appends());
 }
 
 #[test]
 fn nor_does_it_where_every_field_has_a_rule() {
     let workshop = || Workshop::with_rules(&RULES);
     let test = "append_path::nor_does_it_where_every_field_has_a_rule";
-    makes_no_system_calls(test, workshop, &full_entry(), RULED);
+    makes_no_system_calls(test, workshop, &full_entry(), ruled());
 }
 
 #[test]
 fn nor_does_it_where_data_subjects_have_keys() {
     let test = "append_path::nor_does_it_where_data_subjects_have_keys";
-    makes_no_system_calls(test, Workshop::with_erasure, &entry(), APPENDS);
+    makes_no_system_calls(test, Workshop::with_erasure, &entry(), appends());
 }
 
 fn makes_no_system_calls(test: &str, workshop: impl Fn() -> Workshop, entry: &Entry<'_>, appends: usize) {

@@ -1,7 +1,7 @@
 //! Changes of the configuration: who may, what the log says of it, and what else is refused.
 
 use bulla::config::{self, LogConfig};
-use bulla::environment::{Clock, Environment, SystemClock};
+use bulla::environment::{Clock, Environment, Interrupt, SystemClock};
 use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::segment::SegmentName;
@@ -24,7 +24,7 @@ impl Clock for Hasty {
         SystemClock.now()
     }
 
-    fn sleep(&self, _: Duration) {}
+    fn wait(&self, _: Duration, _: &Interrupt) {}
 }
 
 fn environment() -> Environment {

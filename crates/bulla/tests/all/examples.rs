@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn run(example: &str, directory: &Path) -> String {
+fn built(example: &str) -> PathBuf {
     // Cargo builds them beside the tests.
     let test = std::env::current_exe().unwrap();
     let built: PathBuf = test.parent().and_then(Path::parent).unwrap().join("examples").join(example);
@@ -12,7 +12,11 @@ fn run(example: &str, directory: &Path) -> String {
         "{} is not there: `cargo test` builds it, and so does `cargo build -p bulla --examples`",
         built.display()
     );
-    let output = Command::new(built).current_dir(directory).output().unwrap();
+    built
+}
+
+fn run(example: &str, directory: &Path) -> String {
+    let output = Command::new(built(example)).current_dir(directory).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{example}: {}", text(&output.stderr));
     text(&output.stdout)
@@ -33,4 +37,34 @@ fn append_then_follow_then_answer_a_request() {
     assert!(told.contains("proven: 4 entries of "), "{told}");
     let answer = std::fs::read_to_string(place.path().join("person.jsonl")).unwrap();
     assert_eq!(answer.lines().count(), 4);
+}
+
+/// A vault that can grow so far and no further: where that ends decides which step fails, and whether it fails in a
+/// thread.
+#[test]
+fn append_does_not_succeed_with_an_entry_that_failed() {
+    let mut lost = 0;
+    for pages in 0..12 {
+        let place = tempfile::tempdir().unwrap();
+        bulla::Init::default().create(place.path().join("audit")).unwrap();
+        let vault = place.path().join("audit.keys/vault/data.mdb").metadata().unwrap().len();
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--fsize={}", vault + pages * 4096)).args(["env", "--ignore-signal=XFSZ"]);
+        let ran = command.arg(built("append")).current_dir(place.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr);
+        if ran.status.success() {
+            assert_eq!(run("follow", place.path()).lines().count(), 4);
+        } else {
+            assert!(told.starts_with("Error: "), "{told}");
+            lost += u32::from(told.contains("lost inside"));
+        }
+    }
+    assert!(lost > 0, "no thread has failed");
+}
+
+#[test]
+fn the_readme_has_the_program_that_is_tested() {
+    let example = include_str!("../../examples/append.rs");
+    let (_, program) = example.split_once("\n\n").unwrap();
+    assert!(include_str!("../../../../README.md").contains(program));
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use bulla::control::Client;
+use bulla::store::{FileSystem, Store};
 use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Producer, Receipt, Result, Step};
 use bulla_testkit::{alone, is_alone};
 use std::collections::BTreeMap;
@@ -9,17 +10,90 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Forks in a process of its own, where no other test has a thread.
 #[test]
 fn in_a_child_every_handle_refuses() {
+    forking("in_a_child_every_handle_refuses", fork_and_compare);
+}
+
+#[test]
+fn a_child_that_has_not_come_to_its_exec_keeps_no_lock() {
+    forking("a_child_that_has_not_come_to_its_exec_keeps_no_lock", fork_and_close);
+}
+
+#[test]
+fn a_lock_that_a_child_drops_stays_its_parents() {
+    forking("a_lock_that_a_child_drops_stays_its_parents", fork_and_drop);
+}
+
+/// Runs a test that forks in a process of its own, where no other test has a thread.
+fn forking(test: &str, run: fn()) {
     if is_alone() {
-        return fork_and_compare();
+        return run();
     }
     let mut command = Command::new("env");
     command.arg("RUST_BACKTRACE=0");
-    let output = alone(command, "fork::in_a_child_every_handle_refuses").output().unwrap();
+    let output = alone(command, &format!("fork::{test}")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// What any program that is started meanwhile is for an instant: a copy of this process with all its files open.
+fn fork_and_close() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    // SAFETY: the child makes system calls only, and ends by a signal: its own, should the parent not send one.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe {
+            libc::alarm(60);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    assert!(child > 0);
+    let store = FileSystem::new(&directory);
+    assert!(store.is_locked("LOCK").unwrap());
+    log.close().unwrap();
+    let locked = store.is_locked("LOCK").unwrap();
+    let reopened = Log::open(&directory, Options::default()).map(drop);
+    let mut status = 0;
+    // SAFETY: `status` is valid, and the child is ours and not waited for yet.
+    unsafe {
+        assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+    }
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL, "it was there: {status}");
+    assert!(!locked);
+    reopened.unwrap();
+}
+
+fn fork_and_drop() {
+    let place = tempfile::tempdir().unwrap();
+    let store = FileSystem::new(place.path());
+    let mut lock = Some(store.lock("LOCK").unwrap());
+    // SAFETY: the child drops a lock, takes one, which takes no lock of a thread, and ends by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(lock.take());
+        // One of its own it does release.
+        let own = store.lock("OTHER").map(drop).and_then(|()| store.is_locked("OTHER"));
+        let failed = !matches!(own, Ok(false));
+        // SAFETY: ends the child without running what the parent has registered.
+        unsafe { libc::_exit(failed.into()) }
+    }
+    assert!(child > 0);
+    let mut status = 0;
+    // SAFETY: `status` is valid, and the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+    assert!(store.is_locked("LOCK").unwrap());
+    assert_eq!(store.lock("LOCK").unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    drop(lock);
+    store.lock("LOCK").unwrap();
 }
 
 fn fork_and_compare() {

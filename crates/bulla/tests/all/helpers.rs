@@ -2,6 +2,8 @@
 
 pub(crate) use bulla_testkit::Rng;
 use bulla_testkit::fault::Fault;
+pub(crate) use bulla_testkit::sweep::{in_full, in_turn};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether `fault` can strike the operation of this line of a trace.
@@ -14,6 +16,11 @@ pub(crate) fn strikes(fault: Fault, line: &str) -> bool {
         Fault::NameFails | Fault::NamePersistsButFails => name,
         Fault::NoSpace => ["Write", "Create", "CreateDirectory"].contains(&operation),
     }
+}
+
+/// Says that something was not tested, where the harness does not keep it to itself.
+pub(crate) fn not_tested(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "not tested: {what}: {why}");
 }
 
 /// Raises a flag when dropped: whoever waits for it does not hang where a test fails.

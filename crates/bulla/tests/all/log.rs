@@ -1,11 +1,12 @@
 //! A log on a real file system: append, close, open again, verify, export.
 
 use bulla::keys::recipients::IdentityFile;
-use bulla::{Entry, Export, Init, Log, Options, Recovery, Verify};
+use bulla::{Durability, Entry, ErrorKind, Export, Init, Log, Options, Recovery, Step, Verify};
 use bulla_vault::{Access, Settings, Vault};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn identity(directory: &Path) -> Arc<IdentityFile> {
     let file = bulla::default_keys(directory).join("identity.age");
@@ -58,4 +59,47 @@ fn entries_survive_closing_and_opening_again() {
         *next += 1;
     }
     assert_eq!(next.len(), 9);
+}
+
+/// The time for a checkpoint never comes here: whoever asks for one gets it all the same.
+#[test]
+fn a_checkpoint_that_is_asked_for_comes_in_every_mode() {
+    for durability in [Durability::Group, Durability::Interval(Duration::from_millis(10)), Durability::Os] {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("audit");
+        Init::default().create(&directory).unwrap();
+        let options =
+            Options::default().durability(durability).checkpoint_interval(Duration::from_secs(3600));
+        let log = Log::open(&directory, options).unwrap();
+        let mut producer = log.producer().unwrap();
+        for _ in 0..3 {
+            let mut append = || {
+                producer.append(&Entry::new("read", "x").subject("s")).unwrap();
+                producer.flush().unwrap()
+            };
+            append().checkpointed().unwrap();
+            let receipt = append();
+            log.rotate().unwrap();
+            log.flush().unwrap();
+            receipt.checkpointed().unwrap();
+        }
+        drop(producer);
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn who_steps_a_log_that_has_threads_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().create(&directory).unwrap();
+    let log = Log::open(&directory, Options::default()).unwrap();
+    for step in [Step::Commit, Step::Sync, Step::Checkpoint] {
+        assert_eq!(log.step(step).unwrap_err().kind(), ErrorKind::Unavailable, "{step:?}");
+    }
+    let mut producer = log.producer().unwrap();
+    producer.append(&Entry::new("read", "x").subject("s")).unwrap();
+    producer.flush().unwrap().checkpointed().unwrap();
+    drop(producer);
+    log.close().unwrap();
 }

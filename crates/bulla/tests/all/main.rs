@@ -4,6 +4,7 @@
 
 mod age_tool;
 mod append_path;
+mod back_off;
 mod backpressure;
 mod configure;
 mod control;
@@ -15,7 +16,6 @@ mod erasure;
 mod examples;
 mod follow;
 mod fork;
-mod handover_model;
 mod helpers;
 mod hostile;
 mod keys;
@@ -27,6 +27,7 @@ mod panics;
 mod reader;
 mod register;
 mod second_reader;
+mod staging_model;
 mod telemetry;
 mod vectors;
 mod workshop;

@@ -1,5 +1,5 @@
 use super::{at_a_terminal, new_identity};
-use crate::support::{Place, Ran, arguments, bulla, command, exit, lines};
+use crate::support::{Place, Ran, arguments, bulla, command, exit, finish, lines};
 use std::process::Command;
 
 const PASSPHRASE: &str = "correct horse battery";
@@ -32,12 +32,12 @@ fn a_passphrase_comes_from_a_file_or_from_the_one_that_the_environment_names() {
     assert!(place.run("keys", &list).exits(exit::DONE).out.contains("opened by"));
     let mut by_environment = command(place.arguments("export", &["--identity", &path]));
     by_environment.env("BULLA_PASSPHRASE_FILE", &file);
-    assert_eq!(Ran::from(by_environment.output().unwrap()).exits(exit::DONE).out.lines().count(), 10);
+    assert_eq!(finish(by_environment.spawn().unwrap()).exits(exit::DONE).out.lines().count(), 10);
     // The option goes first.
     let wrong = place.write("wrong", b"incorrect horse");
     let mut both = command(place.arguments("export", &["--identity", &path, "--passphrase-file", &file]));
     both.env("BULLA_PASSPHRASE_FILE", &wrong);
-    Ran::from(both.output().unwrap()).exits(exit::DONE);
+    finish(both.spawn().unwrap()).exits(exit::DONE);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Plugins, by one of the tests' own: working, and in every way that one can misbehave.
 
 use super::at_a_terminal;
-use crate::support::{Place, Ran, arguments, command, eventually, exit, incompressible, lines};
+use crate::support::{Place, Ran, arguments, command, eventually, exit, finish, incompressible, lines};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -61,7 +61,7 @@ impl World {
         let mut stdin = child.stdin.take().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(move || drop(stdin.write_all(input)));
-            child.wait_with_output().unwrap().into()
+            finish(child)
         })
     }
 

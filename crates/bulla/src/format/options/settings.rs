@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// A setting as it counts for whoever opens the log next.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Setting {
     /// Its name in `[settings]`.
     pub name: &'static str,

@@ -6,39 +6,32 @@
 //!   rules out counts as not asked for only where a signature vouches for the commitment.
 
 use super::{Export, Exported, Unopened};
-use crate::format::config;
 use crate::format::frame;
-use crate::read::reader::{Asked, Matches, Memory};
-use crate::read::verify::{Examined, Progress, Verify, fingerprint, in_parallel, take_batch};
+use crate::read::given::Progress;
+use crate::read::select::{Asked, Matches, Memory, Selected};
+use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::open::Located;
+use crate::scan::full::Scan;
+use crate::scan::located::{Located, most_memory};
+use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
-use crate::scan::walk::Walk;
-use crate::scan::withheld::WithheldEntries;
-use bulla_crypto::recipients::Identity;
+use crate::scan::redaction::RedactedEntries;
 use bulla_store::{Error, ErrorKind, Result};
-use std::sync::Arc;
 
 impl Export {
     /// Reads whatever verifies, wherever it lies.
-    pub(super) fn rescue<P: Send>(
+    pub(super) fn run_salvage<P: Send>(
         &self,
-        identity: Arc<dyn Identity>,
         render: impl Fn(&Matches<'_>) -> P + Sync,
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<Exported> {
-        let progress = self.progress.clone();
-        let mut verify = Verify::open_store(self.store.clone())?.identity(identity.clone());
-        verify = verify.progress(move |step| progress(step));
-        if let Some(key) = self.key.clone() {
-            verify = verify.key(key);
-        }
-        let (report, examined) = verify.examine()?;
+        let verify = Verify::open_store(self.given.store.clone())?;
+        let (report, examined) = verify.with(self.given.clone().without_group_keys()).examine()?;
         let signed = !report.findings.iter().any(|finding| is_unsigned(finding.kind));
         let mut exported = Exported {
             entries: 0,
-            withheld: WithheldEntries::default(),
+            withheld: RedactedEntries::default(),
             left_out: 0,
             unopened: Vec::new(),
             findings: report.findings,
@@ -46,45 +39,49 @@ impl Export {
             read: None,
         };
         if let Some(examined) = examined {
-            self.write_rescued(&examined, identity, &mut exported, render, write)?;
+            self.write_salvaged(&examined, &mut exported, render, write)?;
         }
         Ok(exported)
     }
 
-    fn write_rescued<P: Send>(
+    fn write_salvaged<P: Send>(
         &self,
         examined: &Examined,
-        identity: Arc<dyn Identity>,
         exported: &mut Exported,
         render: impl Fn(&Matches<'_>) -> P + Sync,
         mut write: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
-        let (config, _) = config::load(&*self.store)?;
+        let given = &self.given;
         let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
-        let asked = Asked::new(&self.query, self.group_keys.as_deref(), &erasures)?;
-        let mut walk = Walk::new(&*self.store, &config, &examined.checkpoint, Some(identity), None)?;
-        walk.asked = self.asked(exported.signed);
-        let (total, mut done) = (walk.total_bytes()?, 0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut batches = examined.batches.iter();
+        let asked = Asked::new(&self.query, given.group_keys.as_deref(), &erasures)?;
+        let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
+        scan.asked = self.asked(exported.signed);
+        let (total, mut done) = (scan.total_bytes()?, 0);
+        let mut known = examined.frames.iter();
         let mut foreign = Ranges::default();
-        loop {
-            let batch = take_batch(&mut walk)?;
-            if batch.is_empty() {
-                break;
+        let wanted = scan.asked.clone();
+        let next = || {
+            let Some(frame) = scan.next()? else { return Ok(None) };
+            let number = frame.commitment.frame;
+            // This scan's own root comes too late: nothing is written but what verified before.
+            if known.next() != Some(&frame.commitment.leaf()) {
+                return Err(changed(&format!(", from frame {number} on")));
             }
-            // This walk's own root comes too late: nothing is written but what verified before.
-            if batches.next() != Some(&fingerprint(&batch)) {
-                let from = batch.first().map_or(0, |frame| frame.commitment.frame);
-                return Err(Error::tampered(format!(
-                    "the log changed while it was exported, from frame {from} on"
-                )));
+            if frame.foreign {
+                foreign.add(number);
             }
-            let wanted =
-                batch.iter().filter(|frame| walk.asked.admits(&frame.commitment)).collect::<Vec<_>>();
-            let work = |memory: &mut Memory, frame: &&Located| Ok(memory.select(frame, &asked, &render));
-            let pieces = in_parallel(&wanted, threads, work)?;
-            for (frame, piece) in wanted.iter().zip(pieces) {
+            Ok(Some(Job { frame: number, weight: most_memory(&frame.commitment), item: frame }))
+        };
+        let work = |memory: &mut Memory, frame: Located| {
+            let admitted = wanted.admits(&frame.commitment);
+            let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(None) };
+            Ok((frame, piece))
+        };
+        pool::in_order(
+            given.threads,
+            next,
+            work,
+            |(frame, piece): (Located, Result<Option<Selected<P>>>)| {
                 match piece {
                     Ok(None) => {}
                     Ok(Some(selected)) => {
@@ -92,18 +89,17 @@ impl Export {
                         exported.withheld.add(selected.withheld);
                         write(selected.piece)?;
                     }
-                    Err(error) => exported.leave_out(frame, &walk.asked, error)?,
+                    Err(error) => exported.leave_out(&frame, &wanted, error)?,
                 }
-            }
-            let foreigners = batch.iter().filter(|frame| frame.foreign);
-            foreigners.for_each(|frame| foreign.add(frame.commitment.frame));
-            done += batch.iter().map(|frame| frame::frame_length(&frame.commitment)).sum::<u64>();
-            (self.progress)(Progress { done, total, entries: exported.entries });
+                done += frame::frame_length(&frame.commitment);
+                given.tell(Progress { done, total, entries: exported.entries });
+                Ok(())
+            },
+        )?;
+        if known.next().is_some() {
+            return Err(changed(": frames are gone"));
         }
-        if batches.next().is_some() {
-            return Err(Error::tampered("the log changed while it was exported: frames are gone"));
-        }
-        exported.left_out += walk.lost_entries;
+        exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
         Ok(())
     }
@@ -140,6 +136,10 @@ impl Exported {
             _ => self.unopened.push(Unopened { epochs: (epoch, epoch), entries }),
         }
     }
+}
+
+fn changed(how: &str) -> Error {
+    Error::tampered(format!("the log changed while it was exported{how}"))
 }
 
 /// Whether a finding leaves no signature that vouches for the log's frames.

@@ -37,7 +37,7 @@ fn without_a_key_what_is_shared_comes_out_and_the_rest_stands() {
     let opener = world.open_groups(None);
     for row in 0..300 {
         let concerned = world.subjects(row).contains(&"user_2".to_owned());
-        assert_eq!(opener.withheld(row), concerned.then_some(Withheld::KeyLost), "{row}");
+        assert_eq!(opener.withheld(row), concerned.then_some(Redaction::KeyLost), "{row}");
         if !concerned {
             assert_eq!(opener.rows()[row], world.rows[row]);
             continue;
@@ -56,7 +56,7 @@ fn one_subject_s_groups_alone_are_opened() {
     for row in 0..300 {
         let subjects = world.subjects(row);
         let left_out = !subjects.is_empty() && !subjects.contains(&"user_2".to_owned());
-        assert_eq!(opener.withheld(row), left_out.then_some(Withheld::NotGiven), "{row}");
+        assert_eq!(opener.withheld(row), left_out.then_some(Redaction::NotGiven), "{row}");
     }
 }
 

@@ -2,10 +2,11 @@
 // The helpers of tests are tests too, which Clippy's own exception does not see.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
-use super::{BlockOpener, Located, Opening, Verified};
+use super::{BlockOpener, Opening, Verified};
 use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
 use crate::format::segment::SegmentName;
 use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::located::Located;
 use crate::write::engine::grouping::group;
 use crate::write::seal::BlockSealer;
 use bulla_columns::Compression;
@@ -165,7 +166,7 @@ impl World {
         let file: Arc<dyn StoreFile> = Arc::from(Memory::new().create("segment").unwrap());
         let frame =
             Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None, foreign: false };
-        let verified = Verified { frame: &frame, body: self.sealed.body.clone() };
+        let verified = Verified::assumed(&frame, self.sealed.body.clone());
         opener.open(verified, &self.keys).map_err(|error| error.detail).unwrap();
         opener.check_units(&commitment, &self.keys).map_err(|error| error.detail).unwrap();
         (opener, commitment)

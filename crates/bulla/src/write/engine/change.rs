@@ -1,11 +1,11 @@
 //! Beginning an epoch, and changing `[log]`, of a log that is open.
 //!
 //! Invariants:
-//! - one at a time;
+//! - only one thread does either at a time;
 //! - from the event that allows a change of `[log]` until the file has settled it no epoch begins;
 //! - a published checkpoint covers what was done before whoever asked is told so.
 
-use super::{Engine, lock};
+use super::Engine;
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use bulla_store::{Error, Result};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// Why the file of a log's configuration was not replaced.
 pub(crate) enum Unreplaced {
-    /// It is the old one, for certain.
+    /// It is the old file, for certain.
     Untouched(Error),
-    /// It is the old one or the new one: whoever opens the log next finds out.
+    /// It is the old file or the new one: whoever opens the log next finds out.
     Unclear(Error),
 }
 
@@ -30,20 +30,21 @@ impl Unreplaced {
 impl Engine {
     /// The `[log]` that the next epoch is begun with.
     pub(crate) fn config(&self) -> Arc<LogConfig> {
-        self.handover.with_numbering(|counter| counter.config().clone())
+        self.staging.with_sequencer(|sequencer| sequencer.config().clone())
     }
 
-    /// Begins an epoch; its number.
+    /// Begins an epoch. Returns its number.
     ///
     /// # Errors
     /// As [`Engine::drain`].
     pub(crate) fn rotate(&self) -> Result<u64> {
-        let _one = lock(&self.changing);
-        let place = self.handover.with_numbering(|counter| counter.begin_epoch(&*self.environment.random))?;
-        self.wait_for_checkpoint(&place)
+        let _only = self.changing.lock();
+        let frame =
+            self.staging.with_sequencer(|sequencer| sequencer.begin_epoch(&*self.environment.random))?;
+        self.wait_for_checkpoint(&frame)
     }
 
-    /// Changes `[log]`: records that, has `replace` put the file in place, and begins an epoch.
+    /// Changes `[log]`: records that, has `replace` put the file in frame, and begins an epoch.
     ///
     /// # Errors
     /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
@@ -53,7 +54,7 @@ impl Engine {
         after: LogConfig,
         replace: impl FnOnce() -> Result<(), Unreplaced>,
     ) -> Result<()> {
-        let _one = lock(&self.changing);
+        let _only = self.changing.lock();
         self.guarded(|| {
             let replaced = match self.allow_change(&after) {
                 Ok(()) => replace(),
@@ -63,32 +64,33 @@ impl Engine {
         })?
     }
 
-    /// Has it under a published checkpoint, and in the seal state, that the next epoch may be begun with this `[log]`. Until
-    /// that is settled none begins.
+    /// Has a published checkpoint and the seal state say that the next epoch may be begun with this `[log]`. No epoch begins
+    /// until [`Engine::go_on`].
     ///
     /// # Errors
     /// As [`Engine::drain`].
     pub(crate) fn allow_change(&self, after: &LogConfig) -> Result<()> {
         let before = self.config();
         let event = Event::configured(before.digest, after.digest, before.differing(after));
-        let place = self.handover.with_numbering(|counter| counter.begin_change(event));
-        self.wait_for_checkpoint(&place)?;
-        match lock(&self.publish).checkpointer.allows(after.digest) {
+        let frame = self.staging.with_sequencer(|sequencer| sequencer.begin_change(event));
+        self.wait_for_checkpoint(&frame)?;
+        match self.progress.allows(after.digest) {
             true => Ok(()),
             false => Err(Error::unavailable("no checkpoint allows the change yet: try again")),
         }
     }
 
-    /// Goes on with the `[log]` that there is.
+    /// Goes on with the `[log]` that is in its file now.
     fn go_on(&self, after: LogConfig, replaced: Result<(), Unreplaced>) -> Result<()> {
         let random = &*self.environment.random;
         match replaced {
             Ok(()) => {
-                let epoch = self.handover.with_numbering(|counter| counter.change(Arc::new(after), random));
+                let epoch =
+                    self.staging.with_sequencer(|sequencer| sequencer.change(Arc::new(after), random));
                 self.wait_for_checkpoint(&epoch.inspect_err(|error| self.fail(error))?).map(|_| ())
             }
             Err(Unreplaced::Untouched(error)) => {
-                let given_up = self.handover.with_numbering(|counter| counter.give_up_change(random));
+                let given_up = self.staging.with_sequencer(|sequencer| sequencer.give_up_change(random));
                 given_up.inspect_err(|error| self.fail(error))?;
                 Err(error)
             }

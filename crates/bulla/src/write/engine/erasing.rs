@@ -10,12 +10,15 @@
 //! transaction nothing is erased, but what was ordered is carried out all the same.
 
 use super::Engine;
+use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
 use crate::erase::{Erasure, ErasureOrder, Hold};
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
-use crate::read::reader::Reader;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
@@ -23,13 +26,14 @@ use bulla_vault::{Committed, MAX_ERASED, Vault};
 use std::sync::PoisonError;
 
 impl Engine {
-    /// Carries out an order to erase. One that was carried out before is so no second time: the person may be back.
+    /// Carries out an order to erase. An order that was carried out before is not carried out again: the person may have come
+    /// back since, and be logged under new keys.
     ///
     /// # Errors
     /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
     /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
     pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
-        let _one = super::lock(&self.erasing);
+        let _only = self.erasing.lock();
         let vault = self.vault()?;
         let config = self.config();
         let Some(key) = &config.erasure_key else {
@@ -64,7 +68,7 @@ impl Engine {
                 self.keys.describe(files::ERASURE),
                 unconfirmed.numbers
             ))),
-            // Nobody has been told of it, and there is nothing that the log could tell.
+            // Its keys are not destroyed, nobody was told of it, and the log has nothing to tell: it is withdrawn.
             None => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
         }
     }
@@ -72,18 +76,20 @@ impl Engine {
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
     fn carry_out(&self, vault: &Vault, Pending { numbers, order }: Pending) -> Result<u64> {
         let event = Event::Erased { numbers: numbers.clone(), order, remains: Remains::ALL.to_vec() };
+        let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
         destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
-        let place = self.handover.with_numbering(|counter| counter.request_event(event));
-        drop(nothing_is_sealed);
-        let frame = self.wait_for_checkpoint(&place)?;
+        let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
+        drop((nothing_is_sealed, held));
+        let frame = self.wait_for_checkpoint(&frame)?;
         vault.confirm(&numbers)?;
         Pending::remove(&*self.keys)?;
         Ok(frame)
     }
 
-    /// After an error: nobody may be held back any more, or no block of theirs could be sealed. Where the keys are gone
-    /// already, or the vault cannot even be asked, only opening the log again goes on.
+    /// Withdraws an erasure after an error: while it is under way the vault gives no keys of these data subjects, and no block
+    /// of theirs could be sealed. Where the keys are destroyed already, or the vault cannot even be asked, the log fails,
+    /// and opening it again goes on with the erasure.
     fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
         let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
             Some(unconfirmed) if unconfirmed.erased => {
@@ -96,11 +102,11 @@ impl Engine {
         Err(error)
     }
 
-    /// Finds the event of an order that was carried out, whatever signatures were put beneath it besides.
+    /// Finds the event of an order that was carried out. Orders are compared by what they say: somebody may have put further
+    /// signatures beneath the same order.
     fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<Erasure>> {
-        let reader = Reader::open_store(self.log.clone())?;
         let mut found = None;
-        reader.snapshot()?.each_event(0, |frame, event| {
+        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {
             if let Event::Erased { numbers, order: note, .. } = event
                 && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
@@ -110,16 +116,16 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sees to it that the vault, which may be one that was restored, knows nobody whom the log says it erased: of what
-    /// the checkpoint covers, and of `adopted` events above it.
+    /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
+    /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
     pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<()> {
         let Ok(vault) = self.vault() else { return Ok(()) };
         self.settle(vault)?;
         let mut erased = adopted.to_vec();
         let (follows, published) = (vault.follows()?, self.published());
         if follows < published {
-            let reader = Reader::open_store(self.log.clone())?;
-            reader.snapshot()?.each_event(follows, |_, event| erased.extend(event.erases()))?;
+            let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+            each_event(&log, follows, |_, event| erased.extend(event.erases()))?;
         }
         for numbers in erased.chunks(MAX_ERASED) {
             if let Some(erasure) = vault.begin_erasure_of(numbers)? {
@@ -145,7 +151,7 @@ impl Engine {
     /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
     /// empty or too long, else where a file cannot be written.
     pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
-        let _one = super::lock(&self.erasing);
+        let _only = self.erasing.lock();
         let number = self.number_of(subject)?;
         let (by, reason) = (by.to_owned(), reason.to_owned());
         let added =
@@ -161,7 +167,7 @@ impl Engine {
     /// # Errors
     /// `Refused` where there is none, else as [`Engine::hold`].
     pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
-        let _one = super::lock(&self.erasing);
+        let _only = self.erasing.lock();
         let number = self.number_of(subject)?;
         Holds::load(&*self.keys)?.release(&*self.keys, number, by)?;
         self.record(Event::Released { number }).map(|_| ())
@@ -182,7 +188,7 @@ impl Engine {
     /// # Errors
     /// `Refused` where it has none.
     pub(crate) fn vault(&self) -> Result<&Vault> {
-        let vault = self.people.as_ref().and_then(|people| people.vault.as_deref());
+        let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
         vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
     }
 }

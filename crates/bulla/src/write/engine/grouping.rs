@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-/// The data subjects of one entry, as places in a list of all.
+/// The data subjects of one entry, as indices into the list of all that were met.
 type Set = SmallVec<[u32; 2]>;
 
 /// Groups `rows`, whose data subjects `subjects` knows.
@@ -34,7 +34,7 @@ pub(crate) fn group(rows: &[&[u8]], place: BlockContext<'_>, subjects: &dyn Subj
             grouping.member.push(0);
             continue;
         }
-        // By number, so that a set has one spelling.
+        // Sets are ordered by number, so that the same data subjects make the same set in whatever order they are named.
         set.sort_unstable_by_key(|&place| known[place as usize].number);
         set.dedup();
         let next = groups.len() as u64 + 1;

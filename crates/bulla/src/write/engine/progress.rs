@@ -4,11 +4,14 @@
     reason = "whoever waits for durability waits by the operating system's clock"
 )]
 
-use super::numbering::Place;
-use crate::write::stage::handover::Sequence;
+use super::locks::{Rank, RankedMutex};
+use super::sequencer::AssignedFrame;
+use crate::format::config::allowed::AllowedConfig;
+use crate::write::stage::queue::StagedPosition;
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
+use std::sync::Condvar;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a receipt asks for.
@@ -18,34 +21,45 @@ pub(crate) enum Stage {
     Checkpointed,
 }
 
-#[derive(Default)]
 struct State {
-    durable: Sequence,
-    checkpointed: Sequence,
-    /// Frames that were committed, and those that the published checkpoint covers.
+    durable: StagedPosition,
+    checkpointed: StagedPosition,
+    /// How many frames were committed, and how many the published checkpoint covers.
     committed: u64,
     published: u64,
-    /// Places of slices whose entries were lost to a failure inside, first and last.
-    lost: Vec<(Sequence, Sequence)>,
+    /// Which `[log]` may follow what the published checkpoint covers.
+    terms: AllowedConfig,
+    /// First and last position of slices whose entries were lost to a failure inside.
+    lost: Vec<(StagedPosition, StagedPosition)>,
     failure: Option<(ErrorKind, String)>,
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Progress {
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     changed: Condvar,
     /// Entries acknowledged so far.
     entries: AtomicU64,
 }
 
 impl Progress {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Of a log whose published checkpoint covers so many frames, which this `[log]` may follow.
+    pub(super) fn new(published: u64, terms: AllowedConfig) -> Self {
+        let state = State {
+            durable: 0,
+            checkpointed: 0,
+            committed: 0,
+            published,
+            terms,
+            lost: Vec::new(),
+            failure: None,
+        };
+        let state = RankedMutex::new(Rank::Leaf, state);
+        Progress { state, changed: Condvar::new(), entries: AtomicU64::new(0) }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
+        change(&mut self.state.lock());
         self.changed.notify_all();
     }
 
@@ -53,27 +67,38 @@ impl Progress {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    pub(crate) fn durable(&self, sequence: Sequence) {
-        self.change(|state| state.durable = state.durable.max(sequence));
+    pub(crate) fn durable(&self, position: StagedPosition) {
+        self.change(|state| state.durable = state.durable.max(position));
     }
 
     pub(crate) fn committed(&self, frames: u64) {
         self.change(|state| state.committed = state.committed.max(frames));
     }
 
-    /// A checkpoint over so many frames covers the slices up to `sequence`.
-    pub(crate) fn checkpointed(&self, sequence: Sequence, frames: u64) {
+    /// A checkpoint over so many frames is published. It covers the slices up to `position`, and this `[log]` may follow.
+    pub(super) fn checkpointed(&self, position: StagedPosition, frames: u64, terms: AllowedConfig) {
         self.change(|state| {
-            state.checkpointed = state.checkpointed.max(sequence);
+            state.checkpointed = state.checkpointed.max(position);
             state.published = state.published.max(frames);
+            state.terms = terms;
         });
     }
 
-    pub(crate) fn lost(&self, first: Sequence, last: Sequence) {
+    /// The number of frames that the published checkpoint covers.
+    pub(super) fn published(&self) -> u64 {
+        self.state.lock().published
+    }
+
+    /// Whether the published checkpoint covers what allows an epoch with another `[log]`, this one.
+    pub(super) fn allows(&self, digest: Hash) -> bool {
+        self.state.lock().terms.next == digest
+    }
+
+    pub(crate) fn lost(&self, first: StagedPosition, last: StagedPosition) {
         self.change(|state| state.lost.push((first, last)));
     }
 
-    /// The first failure is the one that is told.
+    /// Notes why nothing can be committed any more. Of several failures the first is told: the others follow from it.
     pub(crate) fn fail(&self, error: &Error) {
         self.change(|state| {
             state.failure.get_or_insert_with(|| (error.kind(), error.to_string()));
@@ -82,7 +107,7 @@ impl Progress {
 
     /// Why nothing can be committed any more, if so.
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.lock().failure.as_ref().map(|(kind, message)| Error::new(*kind, message.clone()))
+        self.state.lock().failure.as_ref().map(|(kind, message)| Error::new(*kind, message.clone()))
     }
 
     /// Entries acknowledged since the log was opened.
@@ -90,39 +115,40 @@ impl Progress {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Waits until the frame that `place` comes to name is committed.
-    pub(crate) fn wait_committed(&self, place: &Place) -> Result<u64> {
-        self.wait_for_frame(place, |state| state.committed)
+    /// Waits until the frame that `frame` comes to name is committed.
+    pub(crate) fn wait_committed(&self, frame: &AssignedFrame) -> Result<u64> {
+        self.wait_for_frame(frame, |state| state.committed)
     }
 
-    /// Waits until a checkpoint covers the frame that `place` comes to name.
-    pub(crate) fn wait_published(&self, place: &Place) -> Result<u64> {
-        self.wait_for_frame(place, |state| state.published)
+    /// Waits until a checkpoint covers the frame that `frame` comes to name.
+    pub(crate) fn wait_published(&self, frame: &AssignedFrame) -> Result<u64> {
+        self.wait_for_frame(frame, |state| state.published)
     }
 
-    fn wait_for_frame(&self, place: &Place, come: impl Fn(&State) -> u64) -> Result<u64> {
-        let mut state = self.lock();
+    fn wait_for_frame(&self, frame: &AssignedFrame, come: impl Fn(&State) -> u64) -> Result<u64> {
+        let mut state = self.state.lock();
         loop {
-            if let Some(frame) = place.get().filter(|frame| **frame < come(&state)) {
+            if let Some(frame) = frame.get().filter(|frame| **frame < come(&state)) {
                 return Ok(*frame);
             }
             if let Some((kind, message)) = &state.failure {
                 return Err(Error::new(*kind, message.clone()));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = state.wait(&self.changed);
         }
     }
 
-    /// Whether the slices after `from` up to `to` have come so far; waits for it until `timeout`, if given.
+    /// Whether the slices after `from` up to `to` have come so far. Waits for that, for `timeout` at most if there is one: of
+    /// real time, as condition variables know no other.
     pub(crate) fn wait(
         &self,
-        from: Sequence,
-        to: Sequence,
+        from: StagedPosition,
+        to: StagedPosition,
         stage: Stage,
         timeout: Option<Duration>,
     ) -> Result<bool> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let come = match stage {
                 Stage::Durable => state.durable,
@@ -140,14 +166,14 @@ impl Progress {
                 return Err(Error::new(*kind, message.clone()));
             }
             let Some(deadline) = deadline else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = state.wait(&self.changed);
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
-            (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            state = state.wait_timeout(&self.changed, left);
         }
     }
 }

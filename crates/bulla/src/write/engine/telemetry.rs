@@ -1,28 +1,22 @@
 //! What an engine tells of itself.
 
-use super::numbering::Counter;
-use super::{Engine, lock};
-use crate::write::stage::handover::Depth;
+use super::Engine;
+use super::sequencer::Sequencer;
+use crate::write::stage::queue::Depth;
 use crate::write::telemetry::{Queues, Telemetry, Waits};
 
 impl Engine {
     /// What was done so far. Waits for no medium.
     pub(crate) fn telemetry(&self) -> Telemetry {
-        let Depth { staged, buffers, waits } = self.handover.depth();
+        let Depth { staged, buffers, waits } = self.staging.depth();
         let queues = Queues {
             staged_bytes: staged as u64,
             buffers: buffers as u64,
-            in_flight_bytes: self.handover.look(Counter::in_flight) as u64,
-            sealed_frames: lock(&self.reorder).frames.len() as u64,
+            in_flight_bytes: self.staging.look_at_sequencer(Sequencer::in_flight) as u64,
+            sealed_frames: self.commits.length() as u64,
         };
-        let counts = *lock(&self.committed);
         Telemetry {
             entries: self.progress.entries(),
-            written_bytes: counts.written_bytes,
-            segments: counts.segments,
-            abandoned: counts.abandoned,
-            syncs: counts.syncs,
-            checkpoints: *lock(&self.published),
             backpressure: Waits { count: waits.count, time: waits.time, longest: waits.longest },
             queues,
             ..self.meter.read()

@@ -1,4 +1,4 @@
-//! The primitives that [`super::buffer`] and [`super::handover`] stand on. The model test puts loom's here.
+//! The primitives that [`super::buffer`] and [`super::queue`] stand on. The model test puts loom's here.
 #![allow(unsafe_code)]
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,13 +1,13 @@
-//! The hand-over on real threads and real memory; `tests/all/handover_model.rs` checks it on modelled ones.
+//! The staging queue on real threads and real memory; `tests/all/staging_model.rs` checks it on modelled ones.
 
-use super::handover::{Bounds, Handover, NoSpace, Numbering, Wait, Work};
-use super::target::{Made, Target};
+use super::block_size::{BlockOutcome, BlockSizeController};
+use super::queue::{AssignFrames, Bounds, NoSpace, StagingQueue, Wait, Work};
 use std::time::Duration;
 
 struct Count(u64);
 
-impl Numbering for Count {
-    type Ticket = u64;
+impl AssignFrames for Count {
+    type Assignment = u64;
 
     fn control(&mut self) -> Option<u64> {
         None
@@ -25,19 +25,19 @@ impl Numbering for Count {
 
 type Rows = Vec<(u64, Vec<u8>)>;
 
-fn write(handover: &Handover<Count>) -> Rows {
+fn write(queue: &StagingQueue<Count>) -> Rows {
     let mut arrived = Vec::new();
-    while let Some(Work::Block(first, batch)) = handover.take(true) {
+    while let Some(Work::Block(first, batch)) = queue.take(true) {
         let rows = batch.slices.iter().flat_map(|slice| slice.rows().map(<[u8]>::to_vec));
         arrived.extend((first..).zip(rows));
-        handover.release(batch, Made::default());
+        queue.release(batch, BlockOutcome::default());
     }
     arrived
 }
 
 /// Rows of a producer's letter and a count, of all lengths up to twice a buffer's.
-fn produce(handover: &Handover<Count>, letter: u8, count: u32) {
-    let (id, _) = handover.register().unwrap();
+fn produce(queue: &StagingQueue<Count>, letter: u8, count: u32) {
+    let (id, _) = queue.register().unwrap();
     let mut writer = None;
     for index in 0..count {
         let length = 5 + index as usize * 7 % 120;
@@ -47,17 +47,17 @@ fn produce(handover: &Handover<Count>, letter: u8, count: u32) {
         };
         let wait = Wait::lasting(Duration::MAX);
         if length > 60 {
-            handover.push_large(id, length, encode, wait).unwrap();
+            queue.push_large(id, length, encode, wait).unwrap();
             continue;
         }
         while !writer.as_mut().is_some_and(|writer: &mut super::buffer::Writer| writer.push(length, encode)) {
-            writer = Some(handover.exchange(id, writer.take(), wait).unwrap());
+            writer = Some(queue.exchange(id, writer.take(), wait).unwrap());
         }
         if index % 100 == 0 {
-            handover.flush(id).unwrap();
+            queue.flush(id).unwrap();
         }
     }
-    handover.retire(id, writer);
+    queue.retire(id, writer);
 }
 
 #[test]
@@ -65,18 +65,18 @@ fn rows_arrive_whole_once_and_in_order() {
     let count = if cfg!(miri) { 60 } else { 30_000 };
     let bounds =
         Bounds { buffers: 6, buffer_size: 64, large_rows: 300, block_size: 200, most_block_size: 200 };
-    let handover = Handover::new(bounds, Count(0));
+    let queue = StagingQueue::new(bounds, Count(0));
     let mut rows = std::thread::scope(|scope| {
-        let writers = [(); 2].map(|()| scope.spawn(|| write(&handover)));
+        let writers = [(); 2].map(|()| scope.spawn(|| write(&queue)));
         let producers = [b'a', b'b'].map(|letter| {
-            let handover = &handover;
-            scope.spawn(move || produce(handover, letter, count))
+            let queue = &queue;
+            scope.spawn(move || produce(queue, letter, count))
         });
         while producers.iter().any(|producer| !producer.is_finished()) {
-            handover.linger();
+            queue.expire_linger();
             std::thread::yield_now();
         }
-        handover.close();
+        queue.close();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Rows>()
     });
     rows.sort_unstable();
@@ -89,53 +89,53 @@ fn rows_arrive_whole_once_and_in_order() {
         });
         assert!(indices.eq(0..count));
     }
-    assert!(handover.is_at_rest());
+    assert!(queue.is_at_rest());
 }
 
 #[test]
 fn waiting_ends_in_time() {
     let bounds = Bounds { buffers: 2, buffer_size: 16, large_rows: 64, block_size: 16, most_block_size: 16 };
-    let handover = Handover::new(bounds, Count(0));
-    let (id, _) = handover.register().unwrap();
+    let queue = StagingQueue::new(bounds, Count(0));
+    let (id, _) = queue.register().unwrap();
     let mut full = None;
     for _ in 0..2 {
-        let mut writer = handover.exchange(id, full.take(), Wait::Never).unwrap();
+        let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
         assert!(writer.push(12, |row| row.fill(1)));
         assert!(!writer.push(usize::MAX, |_| ()));
         full = Some(writer);
     }
     let wait = Wait::lasting(Duration::from_millis(1));
-    assert_eq!(handover.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
-    handover.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
-    assert_eq!(handover.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
+    assert_eq!(queue.exchange(id, full, wait).err(), Some(NoSpace::Timeout));
+    queue.push_large(id, 60, |row| row.fill(1), Wait::Never).unwrap();
+    assert_eq!(queue.push_large(id, 13, |_| (), Wait::Never), Err(NoSpace::Timeout));
 }
 
 #[test]
 fn while_a_block_is_sealed_the_next_one_waits_for_more_or_for_somebody() {
     let bounds = Bounds { buffers: 20, buffer_size: 16, large_rows: 64, block_size: 32, most_block_size: 32 };
-    let handover = Handover::new(bounds, Count(0));
-    let (id, _) = handover.register().unwrap();
+    let queue = StagingQueue::new(bounds, Count(0));
+    let (id, _) = queue.register().unwrap();
     let mut full = None;
     let mut append = |buffers| {
         for _ in 0..buffers {
-            let mut writer = handover.exchange(id, full.take(), Wait::Never).unwrap();
+            let mut writer = queue.exchange(id, full.take(), Wait::Never).unwrap();
             assert!(writer.push(12, |row| row.fill(1)));
             full = Some(writer);
         }
     };
-    let entries = || match handover.take(false) {
+    let entries = || match queue.take(false) {
         Some(Work::Block(_, batch)) => Some((batch.entries, batch)),
         _ => None,
     };
     append(2);
     assert!(entries().is_none(), "there is no full block");
-    handover.linger();
+    queue.expire_linger();
     let (count, sealing) = entries().unwrap();
     assert_eq!(count, 2);
     append(2);
-    handover.linger();
+    queue.expire_linger();
     assert!(entries().is_none(), "nobody waits for it");
-    handover.flush(id).unwrap();
+    queue.flush(id).unwrap();
     let (count, flushed) = entries().unwrap();
     assert_eq!(count, 2);
     append(3);
@@ -144,97 +144,97 @@ fn while_a_block_is_sealed_the_next_one_waits_for_more_or_for_somebody() {
     let (count, full) = entries().unwrap();
     assert_eq!(count, 2);
     for batch in [sealing, flushed, full] {
-        handover.release(batch, Made::default());
+        queue.release(batch, BlockOutcome::default());
     }
     assert_eq!(entries().unwrap().0, 2, "nobody seals");
 }
 
 /// A block with so many groups.
-fn groups(groups: u64) -> Made {
-    Made { groups, body: 1_000_000, dictionaries: 0 }
+fn groups(groups: u64) -> BlockOutcome {
+    BlockOutcome { groups, body: 1_000_000, dictionaries: 0 }
 }
 
 /// A block with so many thousandths of dictionaries.
-fn dictionaries(dictionaries: usize) -> Made {
-    Made { groups: 0, body: 1_000_000, dictionaries: 1000 * dictionaries }
+fn dictionaries(dictionaries: usize) -> BlockOutcome {
+    BlockOutcome { groups: 0, body: 1_000_000, dictionaries: 1000 * dictionaries }
 }
 
 #[test]
 fn large_dictionaries_double_it_and_small_ones_halve_it() {
-    let mut target = Target::new(1000, 4000);
+    let mut controller = BlockSizeController::new(1000, 4000);
     for (part, expected) in
         [(50, 1000), (51, 2000), (51, 4000), (51, 4000), (17, 4000), (16, 2000), (16, 1000)]
     {
-        target.learn(target.bytes(), 100, dictionaries(part));
-        assert_eq!(target.bytes(), expected, "{part}");
+        controller.learn(controller.bytes(), 100, dictionaries(part));
+        assert_eq!(controller.bytes(), expected, "{part}");
     }
 }
 
 #[test]
 fn small_bodies_double_it_and_large_ones_halve_it() {
-    let mut target = Target::new(1000, 4000);
+    let mut controller = BlockSizeController::new(1000, 4000);
     for (body, expected) in [(1 << 16, 1000), (65_535, 2000), (0, 4000), (3 * 65_535, 4000), (3 << 16, 2000)]
     {
-        target.learn(target.bytes(), 100, Made { body, ..Made::default() });
-        assert_eq!(target.bytes(), expected, "{body}");
+        controller.learn(controller.bytes(), 100, BlockOutcome { body, ..BlockOutcome::default() });
+        assert_eq!(controller.bytes(), expected, "{body}");
     }
 }
 
 #[test]
 fn full_blocks_of_small_groups_double_it_up_to_the_most() {
-    let mut target = Target::new(1000, 5000);
+    let mut controller = BlockSizeController::new(1000, 5000);
     for expected in [2000, 4000, 5000, 5000] {
-        target.learn(target.bytes(), 80, groups(11));
-        assert_eq!(target.bytes(), expected);
+        controller.learn(controller.bytes(), 80, groups(11));
+        assert_eq!(controller.bytes(), expected);
     }
 }
 
 #[test]
 fn a_block_that_is_not_full_does_not_raise_it() {
-    let mut target = Target::new(1000, 4000);
-    target.learn(999, 10, groups(10));
-    assert_eq!(target.bytes(), 1000);
-    target.learn(1000, 10, groups(10));
-    target.learn(1999, 10, groups(10));
-    assert_eq!(target.bytes(), 2000);
+    let mut controller = BlockSizeController::new(1000, 4000);
+    controller.learn(999, 10, groups(10));
+    assert_eq!(controller.bytes(), 1000);
+    controller.learn(1000, 10, groups(10));
+    controller.learn(1999, 10, groups(10));
+    assert_eq!(controller.bytes(), 2000);
 }
 
 #[test]
 fn large_groups_halve_it_down_to_the_least() {
-    let mut target = Target::new(1000, 3000);
-    target.learn(1000, 10, groups(10));
-    target.learn(2000, 10, groups(10));
+    let mut controller = BlockSizeController::new(1000, 3000);
+    controller.learn(1000, 10, groups(10));
+    controller.learn(2000, 10, groups(10));
     for expected in [1500, 1000, 1000] {
-        target.learn(10, 24, groups(1));
-        assert_eq!(target.bytes(), expected);
+        controller.learn(10, 24, groups(1));
+        assert_eq!(controller.bytes(), expected);
     }
 }
 
 #[test]
 fn without_groups_it_is_the_least() {
-    let mut target = Target::new(1000, 4000);
-    target.learn(1000, 1, groups(1));
-    target.learn(2000, 1000, groups(0));
-    target.learn(1000, 1000, groups(0));
-    assert_eq!(target.bytes(), 1000);
-    assert_eq!(Target::new(1000, 10).bytes(), 1000);
+    let mut controller = BlockSizeController::new(1000, 4000);
+    controller.learn(1000, 1, groups(1));
+    controller.learn(2000, 1000, groups(0));
+    controller.learn(1000, 1000, groups(0));
+    assert_eq!(controller.bytes(), 1000);
+    assert_eq!(BlockSizeController::new(1000, 10).bytes(), 1000);
 }
 
 #[test]
 fn it_comes_to_rest() {
     for entries_per_kilobyte in 1..40 {
-        let mut target = Target::new(1 << 10, 1 << 20);
-        // A fixed number of people, each as often in a block as the block is large.
-        let learn = |target: &mut Target| {
-            let entries = (target.bytes() >> 10) as u64 * entries_per_kilobyte;
-            target.learn(target.bytes(), entries, groups(entries.min(100)));
-            target.bytes()
+        let mut controller = BlockSizeController::new(1 << 10, 1 << 20);
+        // A fixed number of subject_keys, each as often in a block as the block is large.
+        let learn = |controller: &mut BlockSizeController| {
+            let entries = (controller.bytes() >> 10) as u64 * entries_per_kilobyte;
+            controller.learn(controller.bytes(), entries, groups(entries.min(100)));
+            controller.bytes()
         };
         for _ in 0..12 {
-            learn(&mut target);
+            learn(&mut controller);
         }
-        let rest = learn(&mut target);
-        assert_eq!(learn(&mut target), rest);
+        let rest = learn(&mut controller);
+        assert_eq!(learn(&mut controller), rest);
         assert!(rest as u64 / 1024 * entries_per_kilobyte >= 8 * 100, "{entries_per_kilobyte}: {rest}");
     }
 }

@@ -1,12 +1,13 @@
 //! Who asks, and who must not.
 
 use super::{Place, append, plain};
+use crate::helpers::not_tested;
 use bulla::control::{Client, SOCKET};
 use bulla::environment::Environment;
 use bulla::store::Store;
 use bulla::{ErrorKind, Log, Options};
 use bulla_testkit::Memory;
-use bulla_testkit::{alone, is_alone};
+use bulla_testkit::{ALONE, alone, is_alone};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -110,6 +111,18 @@ fn another_user_is_refused() {
         return;
     }
     if !is_root() {
+        // Those who may have several users of their own are root among them.
+        let mut others = Command::new("unshare");
+        others.args(["--user", "--map-root-user", "--map-auto"]);
+        let mut probe = Command::new("unshare");
+        probe.args(others.get_args()).arg("true");
+        if !probe.output().is_ok_and(|output| output.status.success()) {
+            return not_tested(TEST, "it takes a second user: root, or subordinate ids and newuidmap");
+        }
+        let mut command = alone(others, TEST);
+        let output = command.env_remove(ALONE).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
         return;
     }
     let place = Place::new(plain());
@@ -119,7 +132,12 @@ fn another_user_is_refused() {
     open_to_all(place.root.path(), 0o755);
     open_to_all(&place.keys(), 0o755);
     open_to_all(&place.keys().join(SOCKET), 0o666);
-    let mut command = alone(Command::new("env"), TEST);
+    // Where this program lies they may not reach.
+    let program = place.root.path().join("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    open_to_all(&program, 0o755);
+    let mut command = Command::new(program);
+    command.args(["--exact", TEST, "--nocapture", "--test-threads=1"]).env(ALONE, "1");
     let output = command.env("BULLA_TEST_KEYS", place.keys()).uid(STRANGER).gid(STRANGER).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

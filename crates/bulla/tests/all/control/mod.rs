@@ -1,5 +1,6 @@
 //! What other processes ask of a log at work.
 
+mod at_hand;
 mod changes;
 mod clients;
 mod groups;

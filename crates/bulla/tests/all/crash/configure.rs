@@ -5,7 +5,7 @@ use super::for_each;
 use super::points::{Examined, Image};
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
-use crate::helpers::strikes;
+use crate::helpers::{in_full, in_turn, strikes};
 use bulla::{Configure, Configured, Durability};
 use bulla_testkit::fault::{Fault, Faults};
 use std::cell::Cell;
@@ -38,6 +38,7 @@ fn make(scenario: &Scenario) -> (Faults, History) {
         Durability::Group => "group",
         Durability::Interval(_) => "interval 1 s",
         Durability::Os => "os",
+        mode => panic!("{mode:?} is not tried"),
     };
     let mut text = machine.read("audit/bulla.toml").expect("a log has one");
     text.extend(
@@ -192,7 +193,8 @@ fn survives_a_crash_at_every_operation(way: Way) {
     let outcomes = Outcomes::default();
     for_each(&points, |&(scenario, stop)| {
         let (machine, history) = stopped(&scenario, way, stop)?;
-        for cut in (0..5).map(|seed| Some(seed + 8 * (stop % 1000))).chain([None]) {
+        let cuts = (0..5).map(|seed| Some(seed + 8 * (stop % 1000))).chain([None]).collect::<Vec<_>>();
+        for cut in in_turn(&cuts, stop) {
             check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(|failure| {
                 format!("{scenario:?} stopped at operation {stop}, {cut:?}: {failure}\n{}", tail(&machine))
             })?;
@@ -200,7 +202,7 @@ fn survives_a_crash_at_every_operation(way: Way) {
         Ok(())
     });
     let all = outcomes.all();
-    println!("{} points; old, told of only, new: {all:?}", points.len());
+    println!("swept: {} points of a change; old, told of only, new: {all:?}", points.len());
     assert!(all.iter().all(|count| *count > 0), "{all:?}");
 }
 
@@ -217,15 +219,16 @@ fn a_change_of_a_log_at_work_survives_a_crash_at_every_operation() {
 #[test]
 fn a_crash_inside_the_recovery_of_a_change_is_survived() {
     let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
-    let points = operations(&scenario, Way::Opened).into_keys().step_by(5).collect::<Vec<_>>();
+    let points = operations(&scenario, Way::Opened).into_keys();
+    let points = points.step_by(if in_full() { 5 } else { 10 }).zip(0_u64..).collect::<Vec<_>>();
     let outcomes = Outcomes::default();
-    for_each(&points, |&stop| {
+    for_each(&points, |&(stop, index)| {
         let (machine, history) = stopped(&scenario, Way::Opened, stop)?;
-        let cut = [None, Some(1), Some(6), Some(7)][(stop / 5) as usize % 4];
+        let cut = [None, Some(1), Some(6), Some(7)][index as usize % 4];
         let image = Image::of(&machine, &history, cut);
         let new = is_new(&image.machine)?;
         // Opened by a writer, or by another change.
-        for again in [false, true] {
+        for again in in_turn(&[false, true], index + index / 4) {
             let crashed = |at: u64| -> Outcome<(Faults, History)> {
                 let (machine, mut history) = (image.machine.kill(), image.history.fork(at));
                 machine.stop_at(at);
@@ -238,7 +241,7 @@ fn a_crash_inside_the_recovery_of_a_change_is_survived() {
             let (whole, _) = crashed(u64::MAX)?;
             for at in 0..whole.operations() {
                 let (second, history) = crashed(at)?;
-                for cut in [Some(at % 8), None] {
+                for cut in in_turn(&[Some(at % 8), None], at / 3) {
                     let left = Image::of(&second, &history, cut);
                     must!(again || is_new(&left.machine)? == new, "the configuration changed by itself");
                     check(left, &scenario, &outcomes).map_err(|failure| {
@@ -252,7 +255,11 @@ fn a_crash_inside_the_recovery_of_a_change_is_survived() {
         }
         Ok(())
     });
-    println!("{} points; old, told of only, new: {:?}", points.len(), outcomes.all());
+    println!(
+        "swept: {} points before recoveries of a change; old, told of only, new: {:?}",
+        points.len(),
+        outcomes.all()
+    );
 }
 
 #[test]
@@ -261,8 +268,10 @@ fn any_operation_of_a_change_may_fail() {
     for (scenario, way) in scenarios().into_iter().flat_map(|scenario| WAYS.map(|way| (scenario, way))) {
         for (number, line) in operations(&scenario, way) {
             let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line));
-            let points_of = |fault| [false, true].map(|lasting| (scenario, way, number, fault, lasting));
-            points.extend(faults.flat_map(points_of));
+            for (index, fault) in faults.enumerate() {
+                let lasting = in_turn(&[false, true], number + index as u64).into_iter();
+                points.extend(lasting.map(|lasting| (scenario, way, number, fault, lasting)));
+            }
         }
     }
     let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
@@ -281,12 +290,15 @@ fn any_operation_of_a_change_may_fail() {
         is_unavailable(&changed).map_err(context)?;
         must!(changed.is_err() || is_new(&machine)?, "it said that it was done");
         failed.fetch_add(u64::from(changed.is_err()), Ordering::Relaxed);
-        for cut in [None, Some(number)] {
+        for cut in in_turn(&[None, Some(number)], number) {
             check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(context)?;
         }
         Ok(())
     });
     let all = outcomes.all();
-    println!("{} faults, {failed:?} failures; old, told of only, new: {all:?}", points.len());
+    println!(
+        "swept: {} faults of a change, {failed:?} failures; old, told of only, new: {all:?}",
+        points.len()
+    );
     assert!(all.iter().all(|count| *count > 0) && failed.into_inner() > 0, "{all:?}");
 }

@@ -182,6 +182,6 @@ fn a_killed_process_keeps_what_it_acknowledged() {
             std::fs::remove_dir_all(directory).unwrap();
         }
     }
-    println!("{rounds} rounds: {acknowledged} entries acknowledged, {entries} kept");
+    println!("swept: {rounds} rounds: {acknowledged} entries acknowledged, {entries} kept");
     assert!(rounds < 10 || acknowledged > 0, "no child was given the time to do anything");
 }

@@ -2,7 +2,7 @@
 
 use crate::helpers::Rng;
 use crate::register::ByName;
-use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
+use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt, KeyWrap, Random};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
 use bulla::text::jsonl;
@@ -35,7 +35,7 @@ impl Clock for SimulatedClock {
         self.0.fetch_add(1_000_000, Ordering::Relaxed)
     }
 
-    fn sleep(&self, _: Duration) {}
+    fn wait(&self, _: Duration, _: &Interrupt) {}
 }
 
 struct SeededRandom(Mutex<Rng>);

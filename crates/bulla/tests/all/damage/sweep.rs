@@ -1,9 +1,11 @@
-//! Every byte of every file, flipped.
+//! Every byte of every file, flipped: with each change at the level that finds it, and at all levels where a sweep is in
+//! full. With each change several bytes are flipped at once, where what is told shows each of them; in full one by one.
 
 use super::image::Image;
-use super::layout::Layout;
+use super::layout::{BLOCK, Layout};
 use super::world::{Level, Made, grouped, in_full, short, small, whole};
 use super::{config, index, note};
+use crate::helpers::in_full as swept_in_full;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +20,7 @@ struct Flip {
 }
 
 const SMALL_FILES: [&str; 2] = ["bulla.toml", "checkpoint"];
+const BUNDLES: &str = "tile/entries/";
 
 /// What a verification of one damaged byte must tell, and nothing else.
 fn expect(made: &Made, layout: &Layout, flip: &Flip, damaged: &Image) -> Vec<String> {
@@ -66,32 +69,172 @@ fn try_one(made: &Made, layout: &Layout, baseline: &BTreeSet<String>, flip: &Fli
         return Err(format!("{flip:?}: told {told:?}, but the threat model has it found at {found:?}"));
     }
     let new = told.iter().find(|text| !baseline.contains(*text));
-    Ok(new.map_or("nothing", |text| text.split([' ', ':']).next().unwrap_or_default()).to_owned())
+    Ok(new.map_or_else(|| "nothing".to_owned(), |text| kind(text)))
 }
 
-/// Verifies the log with each flip; returns how many there were, by the kind of finding that told of them.
-fn sweep(made: &Made, layout: &Layout, flips: &[Flip]) -> BTreeMap<String, usize> {
+/// A byte of a log in which several are damaged at once: those of one lane never are.
+type Lane = (String, u64);
+
+/// The lane of a flip that is told of whatever else is damaged: of a block, which is told of by itself; and of a tile or a
+/// bundle, of which the first frame and the last that differ are told.
+fn lane(layout: &Layout, flip: &Flip) -> Option<Lane> {
+    let (frame, place) = layout.place(&flip.path, flip.at)?;
+    if flip.path.starts_with("segments/") {
+        return (layout.frame(frame).kind == BLOCK).then(|| (flip.path.clone(), frame));
+    }
+    let spoils_all = flip.path.starts_with(BUNDLES) && place < 2;
+    (!spoils_all).then(|| (flip.path.clone(), frame % 256 / 128))
+}
+
+/// The flips, as they are verified: one by one where a sweep is in full. In short those of different lanes together, of blocks
+/// as far apart as there can be some in each verification.
+fn together<'a>(layout: &Layout, flips: &'a [Flip]) -> Vec<Vec<&'a Flip>> {
+    if swept_in_full() {
+        return flips.iter().map(|flip| vec![flip]).collect();
+    }
+    let apart = (layout.size / 8).max(3);
+    let mut groups = Vec::new();
+    let mut lanes = BTreeMap::<Level, [BTreeMap<Lane, Vec<&Flip>>; 2]>::new();
+    for flip in flips {
+        match lane(layout, flip) {
+            Some(lane) => {
+                let tree = usize::from(!flip.path.starts_with("segments/"));
+                lanes.entry(flip.level).or_default()[tree].entry(lane).or_default().push(flip);
+            }
+            None => groups.push(vec![flip]),
+        }
+    }
+    let rounds = |lanes: &[&Vec<&'a Flip>]| {
+        let most = lanes.iter().map(|lane| lane.len()).max().unwrap_or_default();
+        (0..most)
+            .map(|at| lanes.iter().filter_map(|lane| lane.get(at).copied()).collect())
+            .collect::<Vec<_>>()
+    };
+    for [blocks, tree] in lanes.into_values() {
+        let class = |class| {
+            let lanes = blocks.iter().filter(move |((_, frame), _)| frame % apart == class);
+            rounds(&lanes.map(|(_, flips)| flips).collect::<Vec<_>>())
+        };
+        let mut of_blocks = (0..apart).flat_map(class).collect::<Vec<Vec<_>>>();
+        let of_tree = rounds(&tree.values().collect::<Vec<_>>());
+        of_blocks.resize(of_blocks.len().max(of_tree.len()), Vec::new());
+        for (group, more) in of_blocks.iter_mut().zip(of_tree) {
+            group.extend(more);
+        }
+        groups.extend(of_blocks);
+    }
+    groups
+}
+
+/// Verifies the log with several flips: by which kind of finding each is told of, if that is what is told of each alone and
+/// nothing else. Otherwise nothing follows.
+fn try_together(
+    made: &Made,
+    layout: &Layout,
+    baseline: &BTreeSet<String>,
+    flips: &[&Flip],
+) -> Option<Vec<String>> {
+    let mut damaged = made.image.clone();
+    let mut expected = baseline.iter().cloned().collect::<Vec<_>>();
+    let mut frames = BTreeMap::<&str, (u64, u64)>::new();
+    let mut by = Vec::new();
+    for flip in flips {
+        damaged = damaged.flipped(&flip.path, flip.at, |_| flip.to);
+        let (frame, _) = layout.place(&flip.path, flip.at)?;
+        match flip.path.strip_prefix("segments/") {
+            None => {
+                let (first, last) = frames.entry(&flip.path).or_insert((frame, frame));
+                (*first, *last) = (frame.min(*first), frame.max(*last));
+            }
+            Some(segment) => {
+                let alone = layout.expect_in_segment(segment, flip.at, flip.level);
+                let new = alone.difference(baseline).cloned().collect::<Vec<_>>();
+                let least = layout.found_at(segment, flip.at)?;
+                if new.len() != 1 || flip.level < least || !alone.is_superset(baseline) {
+                    return None;
+                }
+                by.push(kind(&new[0]));
+                expected.extend(new);
+            }
+        }
+    }
+    for (path, (first, last)) in frames {
+        let of = if path.starts_with(BUNDLES) { "bundle-damaged" } else { "tile-damaged" };
+        by.extend(flips.iter().filter(|flip| flip.path == path).map(|_| of.to_owned()));
+        expected.push(format!("{of} f{first}-{last}"));
+    }
+    let mut told = made.findings_as(&damaged, flips[0].level, short);
+    told.sort();
+    expected.sort();
+    (told == expected).then_some(by)
+}
+
+/// The kind of a finding.
+fn kind(finding: &str) -> String {
+    finding.split([' ', ':']).next().unwrap_or_default().to_owned()
+}
+
+/// What a sweep has found: how many flips, by the kind of finding that told of them, and in how many verifications.
+#[derive(Debug, Default)]
+struct Found {
+    verifications: usize,
+    by: BTreeMap<String, usize>,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    /// Verifies the log with flips: together, and halves of them where that does not tell of each what it should.
+    fn find(&mut self, made: &Made, layout: &Layout, baseline: &BTreeSet<String>, flips: &[&Flip]) {
+        self.verifications += 1;
+        let found = match flips {
+            [flip] => try_one(made, layout, baseline, flip).map(|by| Some(vec![by])),
+            _ => Ok(try_together(made, layout, baseline, flips)),
+        };
+        match found {
+            Err(why) => self.wrong.push(why),
+            Ok(Some(kinds)) => {
+                for by in kinds {
+                    *self.by.entry(format!("{:?}: {by}", flips[0].level)).or_default() += 1;
+                }
+            }
+            Ok(None) => {
+                let (some, others) = flips.split_at(flips.len() / 2);
+                self.find(made, layout, baseline, some);
+                self.find(made, layout, baseline, others);
+            }
+        }
+    }
+
+    fn add(&mut self, other: Found) {
+        self.verifications += other.verifications;
+        for (by, count) in other.by {
+            *self.by.entry(by).or_default() += count;
+        }
+        self.wrong.extend(other.wrong);
+    }
+}
+
+/// Verifies the log with each flip.
+fn sweep(made: &Made, layout: &Layout, flips: &[Flip]) -> Found {
+    let groups = together(layout, flips);
+    assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), flips.len());
     let next = AtomicUsize::new(0);
-    let (found, wrong) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
+    let found = Mutex::new(Found::default());
     let baseline = layout.baseline();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut mine = BTreeMap::<String, usize>::new();
-                while let Some(flip) = flips.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match try_one(made, layout, &baseline, flip) {
-                        Ok(by) => *mine.entry(format!("{:?}: {by}", flip.level)).or_default() += 1,
-                        Err(why) => wrong.lock().unwrap().push(why),
-                    }
+                let mut mine = Found::default();
+                while let Some(flips) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    mine.find(made, layout, &baseline, flips);
                 }
-                for (by, count) in mine {
-                    *found.lock().unwrap().entry(by).or_default() += count;
-                }
+                found.lock().unwrap().add(mine);
             });
         }
     });
-    let wrong = wrong.into_inner().unwrap();
+    let found = found.into_inner().unwrap();
+    let wrong = &found.wrong;
     assert!(
         wrong.is_empty(),
         "{} of {}:\n{}",
@@ -99,7 +242,8 @@ fn sweep(made: &Made, layout: &Layout, flips: &[Flip]) -> BTreeMap<String, usize
         flips.len(),
         wrong[..wrong.len().min(60)].join("\n")
     );
-    found.into_inner().unwrap()
+    assert_eq!(found.by.values().sum::<usize>(), flips.len());
+    found
 }
 
 /// The changes of one byte: one bit, in turn; every 16th place also all bits, and to the extremes. In the small files
@@ -142,13 +286,35 @@ fn at_levels(made: &Made, levels: &[Level]) {
     let layout = Layout::of(&made.image);
     let mut flips = Vec::new();
     for (path, at, changes) in bytes(made) {
-        for to in changes {
+        for to in changes_of(&path, changes) {
+            let least = found_at(made, &layout, &path, at, to).unwrap_or(Level::Identity);
+            let levels = if swept_in_full() { levels } else { &[least] };
             flips.extend(levels.iter().map(|&level| Flip { path: path.clone(), at, to, level }));
         }
     }
     let found = sweep(made, &layout, &flips);
-    println!("{} bytes, {} verifications: {found:#?}", made.image.bytes(), flips.len());
-    assert!(flips.len() > levels.len() * made.image.bytes());
+    println!(
+        "swept: {} bytes, {} flips, {} verifications",
+        made.image.bytes(),
+        flips.len(),
+        found.verifications
+    );
+    println!("{:#?}", found.by);
+    assert_all_visited(made, &flips);
+    assert!(!swept_in_full() || flips.len() > levels.len() * made.image.bytes());
+}
+
+/// Of the changes of a byte those that are tried: one, unless the file is small or the sweep is in full.
+fn changes_of(path: &str, mut changes: Vec<u8>) -> Vec<u8> {
+    if !swept_in_full() && !SMALL_FILES.contains(&path) {
+        changes.truncate(1);
+    }
+    changes
+}
+
+fn assert_all_visited(made: &Made, flips: &[Flip]) {
+    let changed = flips.iter().map(|flip| (&flip.path, flip.at)).collect::<BTreeSet<_>>();
+    assert_eq!(changed.len(), made.image.bytes());
 }
 
 /// How many bytes of the whole log share one that is verified at all levels.
@@ -181,8 +347,8 @@ fn shared_out(made: &Made, layout: &Layout) -> Vec<Swept> {
     swept
 }
 
-/// Every byte of the log that has everything: at the lowest level that finds it; but of most frames that are like others,
-/// where there is a level below also at that one, which does not, and every so often at all levels.
+/// Every byte of the log that has everything: at the lowest level that finds it. In full, but of most frames that are like
+/// others, where there is a level below also at that one, which does not, and every so often at all levels.
 #[test]
 fn bytes_of_the_whole_log_at_the_level_that_finds_them() {
     let made = whole();
@@ -191,18 +357,20 @@ fn bytes_of_the_whole_log_at_the_level_that_finds_them() {
     let mut unfound = 0;
     for (path, at, changes, once) in shared_out(&made, &layout) {
         let several = path == "checkpoint";
-        let changes = if SMALL_FILES.contains(&path.as_str()) { changes } else { changes[..1].to_vec() };
+        let each_bit = swept_in_full() && SMALL_FILES.contains(&path.as_str());
+        let changes = if each_bit { changes } else { changes[..1].to_vec() };
         for to in changes {
             let least = found_at(&made, &layout, &path, at, to);
             unfound += usize::from(least.is_none());
             let mut levels = vec![least.unwrap_or(Level::Identity)];
+            let once = once || !swept_in_full();
             match least {
                 _ if once => {}
                 Some(Level::SealKey) => levels.push(Level::Key),
                 None => levels.push(Level::Public),
                 _ => {}
             }
-            if several || !once && at % SHARE == at / SHARE % SHARE {
+            if several && swept_in_full() || !once && at % SHARE == at / SHARE % SHARE {
                 levels.extend(Level::ALL);
             }
             levels.sort();
@@ -211,8 +379,12 @@ fn bytes_of_the_whole_log_at_the_level_that_finds_them() {
         }
     }
     let found = sweep(&made, &layout, &flips);
-    println!("{} bytes, {unfound} changes that nothing finds", made.image.bytes());
-    println!("{} verifications: {found:#?}", flips.len());
-    let changed = flips.iter().map(|flip| (&flip.path, flip.at)).collect::<BTreeSet<_>>();
-    assert_eq!(changed.len(), made.image.bytes());
+    println!(
+        "swept: {} bytes, {} flips, {} verifications, {unfound} changes that nothing finds",
+        made.image.bytes(),
+        flips.len(),
+        found.verifications
+    );
+    println!("{:#?}", found.by);
+    assert_all_visited(&made, &flips);
 }

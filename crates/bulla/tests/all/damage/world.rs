@@ -3,7 +3,7 @@
 use super::encodings;
 use super::image::Image;
 use crate::register::ByName;
-use bulla::environment::{AesGcm, Cipher, Clock, Environment, KeyWrap, Random};
+use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt, KeyWrap, Random};
 use bulla::event::Event;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
@@ -59,7 +59,7 @@ impl Clock for Ticking {
         self.0.fetch_add(1_234_567, Ordering::Relaxed)
     }
 
-    fn sleep(&self, duration: Duration) {
+    fn wait(&self, duration: Duration, _: &Interrupt) {
         self.0.fetch_add(i64::try_from(duration.as_nanos()).unwrap(), Ordering::Relaxed);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Switch, poll, reader};
 use crate::damage::world::World;
-use bulla::environment::Clock;
+use bulla::environment::{Clock, Interrupt};
 use bulla::{Entry, Follow, Log, Polled, Query, Reader, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -27,7 +27,7 @@ impl Clock for Set {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn sleep(&self, _: Duration) {}
+    fn wait(&self, _: Duration, _: &Interrupt) {}
 }
 
 /// Commits a block of entries with these times.

@@ -1,6 +1,6 @@
 //! What a writer does when a key cannot be wrapped: at opening, at rotation, for a while, for good.
 
-use bulla::environment::{Clock, Environment, KeyWrap, SystemClock};
+use bulla::environment::{Clock, Environment, Interrupt, KeyWrap, SystemClock};
 use bulla::keys::recipients::Age;
 use bulla::{Entry, Error, ErrorKind, Init, Log, Options, Query, Reader, Verify};
 use bulla_testkit::fault::Faults;
@@ -33,7 +33,7 @@ impl Clock for Waits {
         SystemClock.now()
     }
 
-    fn sleep(&self, duration: Duration) {
+    fn wait(&self, duration: Duration, _: &Interrupt) {
         self.0.lock().unwrap().push(duration);
     }
 }

@@ -8,7 +8,7 @@ use bulla::event::Event;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, SharedOnly};
 use bulla::store::Store;
 use bulla::{
-    Export, FindingKind, Log, Query, ReadReport, Reader, Result, Step, Verify, Withheld, WithheldEntries,
+    Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step, Verify,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,12 +48,12 @@ fn read(reader: &Reader) -> ReadReport {
     answer(reader, &Query::new()).unwrap().1
 }
 
-fn erased(erased: u64) -> WithheldEntries {
-    WithheldEntries { erased, ..Default::default() }
+fn erased(erased: u64) -> RedactedEntries {
+    RedactedEntries { erased, ..Default::default() }
 }
 
-fn key_lost(key_lost: u64) -> WithheldEntries {
-    WithheldEntries { key_lost, ..Default::default() }
+fn key_lost(key_lost: u64) -> RedactedEntries {
+    RedactedEntries { key_lost, ..Default::default() }
 }
 
 fn verify(world: &World, image: Image) -> bulla::Report {
@@ -105,7 +105,7 @@ fn a_key_that_came_back_is_not_used_once_the_log_says_that_it_was_destroyed() {
     assert!(found.is_empty());
     // Keys that follow the log so far are trusted to have no key that it erased.
     register.follows.store(3, Ordering::Relaxed);
-    assert_eq!(read(&world.reader(world.image())).withheld, WithheldEntries::default());
+    assert_eq!(read(&world.reader(world.image())).withheld, RedactedEntries::default());
     register.follows.store(2, Ordering::Relaxed);
     assert_eq!(read(&world.reader(world.image())).withheld, erased(2 * gone));
 }
@@ -115,7 +115,7 @@ fn without_everybodys_keys_what_is_missing_is_erased_or_not_given() {
     let (world, log) = log(1);
     record(&log, &[world.register.as_ref().unwrap().number_of("user_0")]);
     let shared = reader(world.image(), &world.key).group_keys(Arc::new(SharedOnly));
-    let expected = WithheldEntries { erased: OF_EACH + 1, key_lost: 0, not_given: 2 * OF_EACH };
+    let expected = RedactedEntries { erased: OF_EACH + 1, key_lost: 0, not_given: 2 * OF_EACH };
     assert_eq!(read(&shared).withheld, expected);
     let report = world.verify(world.image()).group_keys(Arc::new(SharedOnly)).run().unwrap();
     assert!(report.ok, "what was not given is not lost: {:?}", report.findings);
@@ -209,7 +209,7 @@ fn an_event_that_is_damaged_ends_a_query_that_needs_it() {
     let error = answer(&world.reader(damaged.clone()), &Query::new()).unwrap_err();
     assert!(error.to_string().contains("frame 2"), "{error}");
     world.register.as_ref().unwrap().follows.store(3, Ordering::Relaxed);
-    assert_eq!(read(&world.reader(damaged)).withheld, WithheldEntries::default());
+    assert_eq!(read(&world.reader(damaged)).withheld, RedactedEntries::default());
 }
 
 #[test]
@@ -234,11 +234,11 @@ fn who_follows_a_log_sees_why_fields_are_withheld() {
     // Her key is still here, and the log says that it was destroyed.
     record(&log, &[register.number_of("user_1")]);
     block(&mut world, &log);
-    assert_eq!(poll(), [Withheld::Erased; OF_EACH as usize + 1]);
+    assert_eq!(poll(), [Redaction::Erased; OF_EACH as usize + 1]);
     register.lose("user_2");
     block(&mut world, &log);
-    let of = |why| move |withheld: &[Withheld]| withheld.iter().filter(|one| **one == why).count() as u64;
+    let of = |why| move |withheld: &[Redaction]| withheld.iter().filter(|one| **one == why).count() as u64;
     let withheld = poll();
-    assert_eq!(of(Withheld::Erased)(&withheld), OF_EACH + 1);
-    assert_eq!(of(Withheld::KeyLost)(&withheld), 0, "she has got another number");
+    assert_eq!(of(Redaction::Erased)(&withheld), OF_EACH + 1);
+    assert_eq!(of(Redaction::KeyLost)(&withheld), 0, "she has got another number");
 }

@@ -5,7 +5,7 @@ use super::world::*;
 use crate::damage::world::Mask;
 use crate::helpers::Rng;
 use bulla::keys::group::SharedOnly;
-use bulla::{ErrorKind, Export, Query, WithheldEntries};
+use bulla::{ErrorKind, Export, Query, RedactedEntries};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn without_keys_nothing_is_given_out_and_with_none_on_purpose_what_is_shared() {
     let (found, report) = answer(&shared, &Query::new()).unwrap();
     assert_eq!(found.len(), world.rows.len());
     let concerned = world.rows.iter().filter(|row| row.subjects.iter().flatten().count() > 0).count();
-    assert_eq!(report.withheld, WithheldEntries { not_given: concerned as u64, ..Default::default() });
+    assert_eq!(report.withheld, RedactedEntries { not_given: concerned as u64, ..Default::default() });
     for name in ["usér_3", "location"] {
         let has = |(_, line): &&(u64, Vec<u8>)| String::from_utf8_lossy(line).contains(name);
         assert_eq!(found.iter().any(|one| has(&one)), name == "location", "{name}");
@@ -90,7 +90,7 @@ fn whose_key_is_gone_is_not_found_and_everybody_else_is() {
     let gone = world.expected(&Query::new().subject("user_1"));
     world.register.as_ref().unwrap().lose("user_1");
     let (after, report) = answer(&world.reader(world.image()), &all).unwrap();
-    let lost = WithheldEntries { key_lost: gone.len() as u64, ..Default::default() };
+    let lost = RedactedEntries { key_lost: gone.len() as u64, ..Default::default() };
     assert_eq!((after.len(), report.withheld), (before.len(), lost));
     for ((number, line), (_, was)) in after.iter().zip(&before) {
         match gone.contains(number) {

@@ -9,6 +9,7 @@ mod grants;
 mod groups;
 mod live;
 mod memory;
+mod passes;
 mod proofs;
 mod rebuilt;
 mod salvage;

@@ -5,7 +5,7 @@
 
 use crate::damage::image::Image;
 use crate::damage::world::{Level, Made, Mask, RECIPIENT, short};
-use bulla::environment::{AesGcm, Clock, Environment, Random};
+use bulla::environment::{AesGcm, Clock, Environment, Interrupt, Random};
 use bulla::keys::epoch::{EpochKeys, EpochSecret};
 use bulla::keys::seal_chain::parse_seal_key;
 use bulla::{Entry, Export, Init, Log, Options, Result, Step};
@@ -124,7 +124,7 @@ impl Clock for Still {
         self.0
     }
 
-    fn sleep(&self, _: Duration) {}
+    fn wait(&self, _: Duration, _: &Interrupt) {}
 }
 
 #[test]

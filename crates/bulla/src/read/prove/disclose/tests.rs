@@ -1,10 +1,10 @@
 //! What is disclosed of a block with groups is a proof that verifies, opens, and has what was chosen and nothing else.
 
 use super::disclose;
-use crate::read::disclosed::{Opened, open_proof};
+use crate::read::opened_proof::{Opened, open_proof};
 use crate::scan::open::BlockOpener;
 use crate::scan::open::world::{self, World};
-use crate::scan::withheld::Withheld;
+use crate::scan::redaction::Redaction;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_columns::Compression;
@@ -213,8 +213,8 @@ fn another_implementation_opens_the_same() {
         let (proof, key) = prove(disclose(&opener, commitment, &rows).unwrap()).unwrap();
         let mut lines = Vec::new();
         open_proof(&proof.verify(Some(&key)).unwrap(), |disclosed| {
-            let withheld = disclosed.withheld.then_some(Withheld::NotGiven);
-            jsonl::write_read(&disclosed.entry, disclosed.number, withheld.map(Withheld::name), &mut lines);
+            let withheld = disclosed.withheld.then_some(Redaction::NotGiven);
+            jsonl::write_read(&disclosed.entry, disclosed.number, withheld.map(Redaction::name), &mut lines);
             Ok(())
         })
         .unwrap();

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why the personal fields of an entry are not given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Withheld {
+pub enum Redaction {
     /// The log says that the key of one of its data subjects was destroyed.
     Erased,
     /// The key of one of its data subjects is not where it should be, and the log says of no erasure: nobody can read
@@ -14,21 +14,21 @@ pub enum Withheld {
     NotGiven,
 }
 
-impl Withheld {
+impl Redaction {
     /// All of them.
-    pub const ALL: [Withheld; 3] = [Withheld::Erased, Withheld::KeyLost, Withheld::NotGiven];
+    pub const ALL: [Redaction; 3] = [Redaction::Erased, Redaction::KeyLost, Redaction::NotGiven];
 
     /// The name, as in what an export says of an entry.
     pub fn name(self) -> &'static str {
         match self {
-            Withheld::Erased => "erased",
-            Withheld::KeyLost => "key-lost",
-            Withheld::NotGiven => "not-given",
+            Redaction::Erased => "erased",
+            Redaction::KeyLost => "key-lost",
+            Redaction::NotGiven => "not-given",
         }
     }
 }
 
-impl fmt::Display for Withheld {
+impl fmt::Display for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -36,36 +36,36 @@ impl fmt::Display for Withheld {
 
 /// How many entries come without their personal fields, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WithheldEntries {
-    /// [`Withheld::Erased`].
+pub struct RedactedEntries {
+    /// [`Redaction::Erased`].
     pub erased: u64,
-    /// [`Withheld::KeyLost`].
+    /// [`Redaction::KeyLost`].
     pub key_lost: u64,
-    /// [`Withheld::NotGiven`].
+    /// [`Redaction::NotGiven`].
     pub not_given: u64,
 }
 
-impl WithheldEntries {
+impl RedactedEntries {
     /// All of them.
     pub fn total(self) -> u64 {
         self.erased + self.key_lost + self.not_given
     }
 
     /// Those for this reason.
-    pub fn of(self, why: Withheld) -> u64 {
+    pub fn of(self, why: Redaction) -> u64 {
         match why {
-            Withheld::Erased => self.erased,
-            Withheld::KeyLost => self.key_lost,
-            Withheld::NotGiven => self.not_given,
+            Redaction::Erased => self.erased,
+            Redaction::KeyLost => self.key_lost,
+            Redaction::NotGiven => self.not_given,
         }
     }
 
     /// One more entry, if it is withheld.
-    pub(crate) fn count(&mut self, why: Option<Withheld>) {
+    pub(crate) fn count(&mut self, why: Option<Redaction>) {
         match why {
-            Some(Withheld::Erased) => self.erased += 1,
-            Some(Withheld::KeyLost) => self.key_lost += 1,
-            Some(Withheld::NotGiven) => self.not_given += 1,
+            Some(Redaction::Erased) => self.erased += 1,
+            Some(Redaction::KeyLost) => self.key_lost += 1,
+            Some(Redaction::NotGiven) => self.not_given += 1,
             None => {}
         }
     }

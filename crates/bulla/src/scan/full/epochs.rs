@@ -1,62 +1,59 @@
 //! Epochs: their frames, the copies of those at the beginnings of segments, and their keys.
 
-use super::{Epoch, Last, Walk, failed};
+use super::{Epoch, Last, Scan};
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
-use crate::format::frame::{self, Head, ReadError};
-use crate::format::segment::SegmentName;
+use crate::format::frame::{self, Head};
+use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::open::Located;
-use crate::scan::sources::Chunk;
+use crate::scan::located::Located;
+use crate::scan::stored_tree::Chunk;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::tree;
-use bulla_store::StoreFile;
 use bulla_store::{ErrorKind, Result};
 use std::sync::Arc;
 
-impl Walk<'_> {
+impl Scan<'_> {
     /// Passes the copy of the epoch frame with which a segment begins that continues an epoch.
     pub(super) fn skip_copy(&mut self, frame: u64) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
-        let (name, file, length) = (open.name, open.file.clone(), open.length);
-        let head = frame::read_head(&*file, 0, length);
-        let kind = match &head {
-            Ok(head) if head.commitment.frame == frame => Some(head.commitment.kind as u8),
+        let cursor = open.cursor.clone();
+        let (name, next) = (cursor.name, cursor.peek()?);
+        let kind = match &next {
+            Some(Ok(head)) if head.commitment.frame == frame => Some(head.commitment.kind as u8),
             // One source alone may be wrong.
             _ => self.chunk.agreed(frame).map(|entry| entry[1]),
         };
         if frame >= self.size {
             // Beyond the checkpoint nothing is settled, and a crash may have torn it: it is part of the tail.
-            let copy = head.ok().filter(|head| head.commitment.kind == FrameKind::Epoch);
-            if let (Some(head), Some(open)) =
-                (copy.filter(|head| head.commitment.frame < name.first), &mut self.open)
+            if let (Some(Ok(head)), Some(open)) = (next, &mut self.open)
+                && cursor.is_copy(&head)
             {
-                open.offset = head.end();
+                open.cursor.pass(&head);
             }
             return Ok(());
         }
         let continues = kind.is_some_and(|kind| kind != FrameKind::Epoch as u8) && frame == name.first;
-        let (end, damage) = match head {
-            Ok(head) if head.commitment.kind == FrameKind::Epoch && head.commitment.frame < name.first => {
+        let (end, damage) = match next {
+            Some(Ok(head)) if cursor.is_copy(&head) => {
                 let begins = kind == Some(FrameKind::Epoch as u8) && frame == name.first;
-                let damage = self.check_copy(&head, name, &file)?;
+                let damage = self.check_copy(&head, &cursor)?;
                 (head.end(), damage.or(begins.then_some("the segment begins an epoch of its own")))
             }
-            Err(ReadError::Io(error)) => return Err(failed(name, error)),
-            Ok(_) if continues => (0, Some("it is missing")),
-            Err(_) if continues && length > 0 => {
+            Some(Ok(_)) if continues => (0, Some("it is missing")),
+            Some(Err(_)) if continues => {
                 let known = self.epoch.as_ref().and_then(|epoch| Commitment::decode(&epoch.encoded).ok());
-                let known = known.map_or(0, |commitment| frame::frame_length(&commitment)).min(length);
+                let known = known.map_or(0, |commitment| frame::frame_length(&commitment)).min(cursor.length);
                 let found = self.find_sound(frame)?.filter(|head| head.commitment.frame == frame);
                 (found.map_or(known, |head| head.offset), Some("it is damaged"))
             }
             _ => return Ok(()),
         };
         if let Some(open) = &mut self.open {
-            open.offset = end;
+            open.cursor.offset = end;
         }
         if let Some(damage) = damage {
             let detail = format!("the segment begins with a copy of its epoch's frame: {damage}");
@@ -71,12 +68,7 @@ impl Walk<'_> {
 
     /// What is wrong with a copy of an epoch frame, if anything. One that is sound stands in for an original that is
     /// not.
-    pub(super) fn check_copy(
-        &mut self,
-        head: &Head,
-        name: SegmentName,
-        file: &Arc<dyn StoreFile>,
-    ) -> Result<Option<&'static str>> {
+    pub(super) fn check_copy(&mut self, head: &Head, cursor: &Cursor) -> Result<Option<&'static str>> {
         let number = head.commitment.frame;
         if self.epoch.as_ref().is_none_or(|epoch| epoch.number < number) {
             // The original was not met: the tree may know it.
@@ -91,8 +83,8 @@ impl Walk<'_> {
         let Some(epoch) = self.epoch.as_ref().filter(|epoch| epoch.encoded == head.encoded) else {
             return Ok(Some("it is not that frame's"));
         };
-        let seal = frame::read_seal(&**file, head.end()).map_err(|error| failed(name, error))?;
-        let body = self.read_epoch(&head.commitment, &**file, head.offset, name)?;
+        let seal = cursor.seal(head.end())?;
+        let body = read_epoch(&cursor.locate(head.commitment.clone(), head.offset))?;
         Ok(match (epoch.original, body) {
             (_, None) => Some("its body does not have the digest in its commitment"),
             (Some((group, _)), _) if group != head.group => Some("its header differs from the original's"),
@@ -112,27 +104,9 @@ impl Walk<'_> {
         })
     }
 
-    /// The body of an epoch frame; `None` where it is damaged, of which whoever verifies the frame's body tells.
-    pub(super) fn read_epoch(
-        &self,
-        commitment: &Commitment,
-        file: &dyn StoreFile,
-        offset: u64,
-        name: SegmentName,
-    ) -> Result<Option<EpochBody>> {
-        if commitment.body_length > MAX_EPOCH {
-            return Ok(None);
-        }
-        let body = frame::read_body(file, offset, commitment).map_err(|error| failed(name, error))?;
-        if sha256(&[&body]) != commitment.body_digest {
-            return Ok(None);
-        }
-        Ok(EpochBody::decode(&body).ok())
-    }
-
     /// Takes an epoch frame in: its configuration digest, its link to the frame before, its key.
     pub(super) fn begin_epoch(&mut self, located: &Located, previous: Option<Last>) -> Result<()> {
-        let Located { commitment, segment, file, offset, .. } = located;
+        let Located { commitment, segment, offset, .. } = located;
         let number = commitment.frame;
         let invalid = |detail: String| {
             Finding::new(FindingKind::EpochInvalid, detail).at(segment, *offset).frame(number)
@@ -142,7 +116,7 @@ impl Walk<'_> {
             self.add(invalid(format!("its body has {} bytes", commitment.body_length)));
             return Ok(());
         }
-        let body = frame::read_body(&**file, *offset, commitment).map_err(|error| failed(*segment, error))?;
+        let body = located.body()?;
         if sha256(&[&body]) != commitment.body_digest {
             // Whoever verifies the frame's body tells of it.
             return Ok(());
@@ -230,4 +204,14 @@ impl Walk<'_> {
             None => located,
         }
     }
+}
+
+/// The body of an epoch frame; `None` where it is damaged, of which whoever verifies the frame's body tells.
+fn read_epoch(frame: &Located) -> Result<Option<EpochBody>> {
+    if frame.commitment.body_length > MAX_EPOCH {
+        return Ok(None);
+    }
+    let body = frame.body()?;
+    let sound = sha256(&[&body]) == frame.commitment.body_digest;
+    Ok(EpochBody::decode(&body).ok().filter(|_| sound))
 }

@@ -1,15 +1,14 @@
-//! The end of the walk: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
+//! The end of the scan: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
 
-use super::{Tail, Walk, open_segment};
+use super::{Scan, Tail};
 use crate::format::event::{Event, MAX_EVENT};
-use crate::format::frame;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::Result;
 
-impl Walk<'_> {
-    /// Ends the walk: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
+impl Scan<'_> {
+    /// Ends the scan: the tree's right edge and root, what lies beyond the checkpoint, and what lies nowhere.
     pub(crate) fn finish(&mut self, root: Hash) -> Result<Tail> {
         self.tell_lost(None);
         if !self.broken {
@@ -22,21 +21,21 @@ impl Walk<'_> {
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
         self.check_config();
-        let covered = self.surplus.len();
-        self.read_to.extend(self.open.as_ref().map(|open| (open.name, open.offset)));
+        let covered = self.unreferenced.len();
+        self.read_to.extend(self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset)));
         self.contradict_events();
         let settled = self.events.len();
         let mut tail = self.walk_tail()?;
-        for (index, surplus) in std::mem::take(&mut self.surplus).into_iter().enumerate() {
-            if index >= covered && !surplus.is_explained(&self.events) {
+        for (index, bytes) in std::mem::take(&mut self.unreferenced).into_iter().enumerate() {
+            if index >= covered && !bytes.is_explained(&self.events) {
                 // Left by the frames beyond the checkpoint, whose events are still to come.
-                tail.at.get_or_insert((surplus.name, surplus.offset));
-                tail.bytes += surplus.length;
+                tail.at.get_or_insert((bytes.name, bytes.offset));
+                tail.bytes += bytes.length;
                 continue;
             }
             // An event beyond the checkpoint is nobody's yet: it explains nothing below.
             let events = if index < covered { &self.events[..settled] } else { &self.events[..] };
-            let finding = surplus.finding(self.store, events)?;
+            let finding = bytes.finding(self.store, events)?;
             self.add(finding);
         }
         Ok(tail)
@@ -62,23 +61,23 @@ impl Walk<'_> {
             self.seek(self.next)?;
             let Some(Some(head)) = self.read_head()?.ok() else { break };
             let Some(open) = self.open.as_mut().filter(|_| head.commitment.frame == self.next) else { break };
-            tail.at.get_or_insert((open.name, open.offset));
+            tail.at.get_or_insert((open.cursor.name, open.cursor.offset));
             tail.frames += 1;
             tail.bytes += head.length();
-            open.offset = head.end();
+            open.cursor.pass(&head);
             if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
-                let body = frame::read_body(&*open.file, head.offset, &head.commitment);
+                let body = open.cursor.locate(head.commitment, head.offset).body();
                 self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));
             }
             self.next += 1;
         }
         let open = self.open.take();
-        if let Some(open) = open.as_ref().filter(|open| open.offset < open.length) {
-            tail.at.get_or_insert((open.name, open.offset));
-            tail.bytes += open.length - open.offset;
+        if let Some(open) = open.as_ref().filter(|open| open.cursor.offset < open.cursor.length) {
+            tail.at.get_or_insert((open.cursor.name, open.cursor.offset));
+            tail.bytes += open.cursor.length - open.cursor.offset;
         }
         for &name in &self.segments[open.map_or(0, |open| open.index + 1)..] {
-            let (_, length) = open_segment(self.store, name)?;
+            let length = self.length_of(name)?;
             if length > 0 {
                 tail.at.get_or_insert((name, 0));
                 tail.bytes += length;

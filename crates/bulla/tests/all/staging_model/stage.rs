@@ -1,11 +1,11 @@
-//! The sources of `src/stage`, on loom's primitives.
+//! The sources of `src/write/stage`, on loom's primitives.
 
+#[path = "../../../src/write/stage/block_size.rs"]
+pub(crate) mod block_size;
 #[path = "../../../src/write/stage/buffer.rs"]
 pub(crate) mod buffer;
-#[path = "../../../src/write/stage/handover.rs"]
-pub(crate) mod handover;
-#[path = "../../../src/write/stage/target.rs"]
-pub(crate) mod target;
+#[path = "../../../src/write/stage/queue.rs"]
+pub(crate) mod queue;
 
 /// What `src/write/stage/sync.rs` gives, of loom.
 mod sync {

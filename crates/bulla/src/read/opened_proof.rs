@@ -18,6 +18,7 @@ const TIMES: usize = 256;
 
 /// An entry that a proof discloses.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Disclosed<'a> {
     /// Its number in the log.
     pub number: u64,

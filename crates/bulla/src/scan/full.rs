@@ -1,38 +1,38 @@
-//! The walk: every frame of a log in order, where it lies, and what its commitment really is.
+//! The scan of a whole log, however damaged: every frame in order, where it lies, and what its commitment really is.
 //!
-//! Three sources say what frame n's commitment is: the segment, the level-0 tile (its hash) and the entry bundle.
-//! Where one of them is damaged the other two outvote it, so the walk knows how long the damaged frame is, names
+//! Three places say what frame n's commitment is: the segment, the level-0 tile (its hash) and the entry bundle.
+//! Where one of them is damaged the other two outvote it, so the scan knows how long the damaged frame is, names
 //! it and its entries, and goes on behind it. What was chosen is hashed up to the root, which the signed
 //! checkpoint settles: no vote can smuggle a wrong leaf past that.
 //!
-//! Where bytes were added or removed, frames do not lie where the ones before them end: the walk then looks for the
+//! Where bytes were added or removed, frames do not lie where the ones before them end: the scan then looks for the
 //! next sound head that the tree knows, and goes on there.
 
 mod epochs;
 mod orders;
-mod place;
+mod position;
 mod tail;
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
+use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
-use crate::scan::open::Located;
+use crate::scan::located::Located;
 use crate::scan::query::Query;
 use crate::scan::seals::Seals;
-use crate::scan::sources::{self, Chunk, Encoded};
-use crate::scan::surplus::Surplus;
+use crate::scan::snapshot::Snapshot;
+use crate::scan::stored_tree::{self, Chunk, Encoded};
+use crate::scan::unreferenced::Unreferenced;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{Seal, SealChain};
-use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
-use bulla_store::{Error, Result};
-use bulla_store::{Store, StoreFile};
+use bulla_store::{Result, Store};
 use orders::Orders;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ use std::sync::Arc;
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
 const MOST_UNKNOWN: u64 = 1 << 16;
 
-/// The walk over one log.
-pub(crate) struct Walk<'a> {
+/// The scan of one log.
+pub(crate) struct Scan<'a> {
     store: &'a dyn Store,
     config: &'a LogConfig,
     identity: Option<Arc<dyn Identity>>,
@@ -49,7 +49,7 @@ pub(crate) struct Walk<'a> {
     size: u64,
     segments: Vec<SegmentName>,
     open: Option<Open>,
-    surplus: Vec<Surplus>,
+    unreferenced: Vec<Unreferenced>,
     /// Segments that are done with, and up to where frames were read from them.
     read_to: Vec<(SegmentName, u64)>,
     /// Those that explain a segment's end.
@@ -94,11 +94,8 @@ pub(crate) struct Walk<'a> {
 /// A segment that is being read.
 struct Open {
     index: usize,
-    name: SegmentName,
-    file: Arc<dyn StoreFile>,
-    length: u64,
     /// Where the next frame should be.
-    offset: u64,
+    cursor: Cursor,
     /// Where the body of the frame before begins: from there on the next one is looked for where it is not in place.
     low: u64,
     /// The first sound head from some offset on, as it was looked for last.
@@ -133,7 +130,7 @@ struct Last {
 }
 
 /// Where a frame lies that is not soundly where it should be.
-enum Place {
+enum Position {
     /// There all the same, damaged.
     Here,
     /// Further on.
@@ -152,24 +149,23 @@ pub(crate) struct Tail {
     pub(crate) bytes: u64,
 }
 
-impl<'a> Walk<'a> {
-    /// A walk over the frames that `checkpoint` covers.
+impl<'a> Scan<'a> {
+    /// A scan of the frames that the checkpoint of `snapshot` covers.
     pub(crate) fn new(
-        store: &'a dyn Store,
-        config: &'a LogConfig,
-        checkpoint: &Checkpoint,
+        snapshot: &'a Snapshot,
         identity: Option<Arc<dyn Identity>>,
         chain: Option<SealChain>,
     ) -> Result<Self> {
-        Ok(Walk {
+        let store = &*snapshot.store;
+        Ok(Scan {
             store,
-            config,
+            config: &snapshot.config,
             identity,
             seals: Seals::new(chain),
-            size: checkpoint.size,
+            size: snapshot.checkpoint.size,
             segments: segment::list(store)?.0,
             open: None,
-            surplus: Vec::new(),
+            unreferenced: Vec::new(),
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
@@ -199,9 +195,7 @@ impl<'a> Walk<'a> {
 
     /// Bytes in all segments.
     pub(crate) fn total_bytes(&self) -> Result<u64> {
-        let lengths =
-            self.segments.iter().map(|name| open_segment(self.store, *name).map(|(_, length)| length));
-        lengths.sum()
+        self.segments.iter().map(|name| self.length_of(*name)).sum()
     }
 
     /// The numbers of the data subjects that were erased, as the events say that it has passed.
@@ -233,13 +227,13 @@ impl<'a> Walk<'a> {
         let sound = |head: &Head| head.commitment.frame == frame && Some(&head.encoded) == settled.as_ref();
         if !matches!(&head, Ok(Some(head)) if sound(head)) {
             match self.place(frame, settled.as_ref())? {
-                Place::Here => {}
-                Place::Moved(found) => {
+                Position::Here => {}
+                Position::Moved(found) => {
                     self.pass_to(found.offset);
                     settled = self.settle(frame, Some(&found));
                     head = Ok(Some(*found));
                 }
-                Place::Gone(end) => gone = Some(end),
+                Position::Gone(end) => gone = Some(end),
             }
         }
         let Some(encoded) = settled else {
@@ -274,7 +268,7 @@ impl<'a> Walk<'a> {
         Ok(located.map(|located| self.with_keys(located)))
     }
 
-    /// The commitment that at least two sources agree on; where no two do, the segment's, or the bundle's.
+    /// The commitment that at least two of the three places agree on; where no two do, the segment's, or the bundle's.
     fn settle(&self, frame: u64, head: Option<&Head>) -> Option<Encoded> {
         let own = head.filter(|head| head.commitment.frame == frame).map(|head| head.encoded);
         let entry = self.chunk.entry(frame);
@@ -299,13 +293,13 @@ impl<'a> Walk<'a> {
             let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(frame);
             finding.entries = self.next_entry.map(|entry| (entry, entry));
             match &self.open {
-                Some(open) => finding.at(open.name, open.offset),
+                Some(open) => finding.at(open.cursor.name, open.cursor.offset),
                 None => finding,
             }
         });
         lost.last_frame = Some(next - 1);
         if let Some(open) = &mut self.open {
-            open.offset = found.map_or(open.length, |head| head.offset);
+            open.cursor.offset = found.map_or(open.cursor.length, |head| head.offset);
         }
         self.unknown += next - frame;
         self.broken |= self.unknown > MOST_UNKNOWN;
@@ -333,8 +327,8 @@ impl<'a> Walk<'a> {
 
     /// A frame is known and not there; the segment goes on at `end`.
     fn miss(&mut self, commitment: &Commitment, end: u64, told: impl FnOnce(Finding) -> Finding) {
-        let place = self.open.as_ref().map(|open| (open.name, open.offset));
-        self.open.iter_mut().for_each(|open| open.offset = end);
+        let place = self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset));
+        self.open.iter_mut().for_each(|open| open.cursor.offset = end);
         self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
         if self.asked.admits(commitment) {
             self.count_lost(commitment.first_entry, commitment.entries);
@@ -362,20 +356,21 @@ impl<'a> Walk<'a> {
         head: Result<Option<Head>, String>,
     ) -> Result<Option<Located>> {
         let end = |offset: u64| offset.saturating_add(frame::frame_length(&commitment));
-        let Some(open) = self.open.as_mut().filter(|open| end(open.offset) <= open.length) else {
-            let rest = self.open.as_ref().map_or(0, |open| open.length);
+        let Some(open) = self.open.as_mut().filter(|open| end(open.cursor.offset) <= open.cursor.length)
+        else {
+            let rest = self.open.as_ref().map_or(0, |open| open.cursor.length);
             self.miss(&commitment, rest, |finding| finding);
             return Ok(None);
         };
-        let offset = open.offset;
+        let offset = open.cursor.offset;
         open.low = offset + HEAD as u64;
-        open.offset = end(offset);
-        let (name, file) = (open.name, open.file.clone());
+        open.cursor.offset = end(offset);
+        let cursor = open.cursor.clone();
         let told = |kind, detail: &str| {
-            let finding = Finding::new(kind, detail).at(name, offset).frame(frame);
+            let finding = Finding::new(kind, detail).at(cursor.name, offset).frame(frame);
             finding.entries(commitment.first_entry, commitment.entries)
         };
-        let seal = frame::read_seal(&*file, end(offset)).map_err(|error| failed(name, error))?;
+        let seal = cursor.seal(end(offset))?;
         let mut wrong_seal = told(FindingKind::SealMismatch, "its seal does not hold");
         let (group, damage) = match &head {
             Ok(Some(head)) if head.encoded == *encoded => (Some(head.group), None),
@@ -402,7 +397,7 @@ impl<'a> Walk<'a> {
         }
         wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
         let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
-        let located = Located { commitment, segment: name, file, offset, keys: None, foreign: false };
+        let located = cursor.locate(commitment, offset);
         if located.commitment.kind == FrameKind::Epoch {
             self.begin_epoch(&located, last)?;
         }
@@ -443,8 +438,7 @@ impl<'a> Walk<'a> {
         let Located { commitment, segment, offset, .. } = located;
         match commitment.kind {
             FrameKind::Event if commitment.body_length <= MAX_EVENT => {
-                let body = frame::read_body(&*located.file, *offset, commitment);
-                let body = body.map_err(|error| failed(*segment, error))?;
+                let body = located.body()?;
                 // A damaged one explains nothing.
                 match Event::decode(&body) {
                     _ if sha256(&[&body]) != commitment.body_digest => self.unsure_terms = true,
@@ -475,6 +469,11 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// How many bytes a segment has.
+    fn length_of(&self, name: SegmentName) -> Result<u64> {
+        Cursor::open(self.store, name).map(|cursor| cursor.length)
+    }
+
     fn push_leaf(&mut self, leaf: Hash) -> Result<()> {
         if self.broken {
             return Ok(());
@@ -485,22 +484,10 @@ impl<'a> Walk<'a> {
     }
 
     fn check_tile(&mut self, id: TileId, hashes: &[Hash]) -> Result<()> {
-        sources::check_tile(self.store, id, hashes, &mut self.findings)
+        stored_tree::check_tile(self.store, id, hashes, &mut self.findings)
     }
 
     fn add(&mut self, finding: Finding) {
         self.findings.add(finding);
     }
-}
-
-pub(crate) fn open_segment(store: &dyn Store, name: SegmentName) -> Result<(Arc<dyn StoreFile>, u64)> {
-    let path = name.path();
-    let file =
-        store.open(&path).map_err(|error| Error::io(format!("opening {}", store.describe(&path)), error))?;
-    let length = file.length().map_err(|error| failed(name, error))?;
-    Ok((Arc::from(file), length))
-}
-
-pub(crate) fn failed(name: SegmentName, error: std::io::Error) -> Error {
-    Error::io(format!("reading {}", name.path()), error)
 }

@@ -1,20 +1,21 @@
-//! The numbering: frame and entry numbers, without holes, in the order in which work leaves the hand-over.
+//! The sequencer: gives frames and entries their numbers, without holes, in the order in which work leaves the staging
+//! queue.
 //!
-//! An epoch takes its `[log]` along as it gets its number. While `[log]` is being changed no epoch gets one: after the
-//! event that allows the change, one with the old `[log]` would take the permission back.
+//! An epoch is begun with the `[log]` that there is when it gets its number. While `[log]` is being changed no epoch gets
+//! one: after the event that allows the change, an epoch with the old `[log]` would take the permission back.
 
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::format::sealed::FrameNumbers;
-use crate::write::stage::handover::Numbering;
+use crate::write::stage::queue::AssignFrames;
 use bulla_crypto::environment::Random;
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
 use bulla_store::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-/// What a sealer needs to know of a frame.
-pub(crate) struct Ticket {
+/// A frame's numbers, and what a writer needs besides to seal it.
+pub(crate) struct FrameAssignment {
     pub(crate) numbers: FrameNumbers,
     pub(crate) keys: Arc<EpochKeys>,
     pub(crate) control: Option<Control>,
@@ -27,18 +28,18 @@ pub(crate) enum Control {
 }
 
 enum Request {
-    Epoch(EpochSecret, [u8; 32], Place),
-    Event(Event, Place),
+    Epoch(EpochSecret, [u8; 32], AssignedFrame),
+    Event(Event, AssignedFrame),
 }
 
-/// The frame of an event or an epoch, once it has a number.
-pub(crate) type Place = Arc<OnceLock<u64>>;
+/// The number of the frame of an event or an epoch, once it has one. Whoever asked for the frame waits for that.
+pub(crate) type AssignedFrame = Arc<OnceLock<u64>>;
 
-/// Invariant: `requests` has an epoch in front until there is a first one, so a block always finds keys.
-pub(crate) struct Counter {
+/// See the module. Invariant: until there is a first epoch, one is in front of `requests`, so a block always finds keys.
+pub(crate) struct Sequencer {
     /// The `[log]` of epochs to come.
     config: Arc<LogConfig>,
-    /// Whether that is being changed, and whether an epoch waits for the outcome.
+    /// Whether `[log]` is being changed, and whether an epoch was asked for meanwhile.
     changing: bool,
     postponed: bool,
     next_frame: u64,
@@ -50,8 +51,8 @@ pub(crate) struct Counter {
     limit: usize,
 }
 
-impl Counter {
-    /// The numbering of a log that goes on at these numbers, in a new epoch.
+impl Sequencer {
+    /// The sequencer of a log that goes on at these numbers, in a new epoch.
     pub(crate) fn new(
         config: Arc<LogConfig>,
         next_frame: u64,
@@ -59,7 +60,7 @@ impl Counter {
         in_flight: usize,
         random: &dyn Random,
     ) -> Result<Self> {
-        let mut counter = Counter {
+        let mut sequencer = Sequencer {
             config,
             changing: false,
             postponed: false,
@@ -70,8 +71,8 @@ impl Counter {
             in_flight: 0,
             limit: in_flight,
         };
-        counter.request_epoch(random)?;
-        Ok(counter)
+        sequencer.request_epoch(random)?;
+        Ok(sequencer)
     }
 
     /// The `[log]` that the next epoch is begun with.
@@ -86,30 +87,30 @@ impl Counter {
     }
 
     /// Begins a new epoch before the next block, while `[log]` is not being changed, and says in which frame.
-    pub(crate) fn begin_epoch(&mut self, random: &dyn Random) -> Result<Place> {
+    pub(crate) fn begin_epoch(&mut self, random: &dyn Random) -> Result<AssignedFrame> {
         let secret = EpochSecret::generate(random)?;
         let mut salt = [0; 32];
         random.fill(&mut salt)?;
-        let place = Place::default();
-        self.requests.push_back(Request::Epoch(secret, salt, place.clone()));
-        Ok(place)
+        let frame = AssignedFrame::default();
+        self.requests.push_back(Request::Epoch(secret, salt, frame.clone()));
+        Ok(frame)
     }
 
     /// Records an event before the next block, and says in which frame.
-    pub(crate) fn request_event(&mut self, event: Event) -> Place {
-        let place = Place::default();
-        self.requests.push_back(Request::Event(event, place.clone()));
-        place
+    pub(crate) fn request_event(&mut self, event: Event) -> AssignedFrame {
+        let frame = AssignedFrame::default();
+        self.requests.push_back(Request::Event(event, frame.clone()));
+        frame
     }
 
     /// Records that `[log]` may change. No epoch begins until that is settled.
-    pub(crate) fn begin_change(&mut self, event: Event) -> Place {
+    pub(crate) fn begin_change(&mut self, event: Event) -> AssignedFrame {
         self.changing = true;
         self.request_event(event)
     }
 
     /// `[log]` is this one from now on, and an epoch begins with it.
-    pub(crate) fn change(&mut self, config: Arc<LogConfig>, random: &dyn Random) -> Result<Place> {
+    pub(crate) fn change(&mut self, config: Arc<LogConfig>, random: &dyn Random) -> Result<AssignedFrame> {
         (self.changing, self.postponed) = (false, false);
         self.config = config;
         self.begin_epoch(random)
@@ -131,42 +132,42 @@ impl Counter {
         self.in_flight -= bytes;
     }
 
-    fn ticket(&mut self, entries: u64, keys: Arc<EpochKeys>, control: Option<Control>) -> Ticket {
+    fn assign(&mut self, entries: u64, keys: Arc<EpochKeys>, control: Option<Control>) -> FrameAssignment {
         let numbers =
             FrameNumbers { frame: self.next_frame, first_entry: self.next_entry, epoch: keys.number() };
         self.next_frame += 1;
         self.next_entry += entries;
-        Ticket { numbers, keys, control }
+        FrameAssignment { numbers, keys, control }
     }
 }
 
-impl Numbering for Counter {
-    type Ticket = Ticket;
+impl AssignFrames for Sequencer {
+    type Assignment = FrameAssignment;
 
-    fn control(&mut self) -> Option<Ticket> {
+    fn control(&mut self) -> Option<FrameAssignment> {
         let control = match self.requests.pop_front()? {
-            Request::Epoch(secret, random, place) => {
-                place.get_or_init(|| self.next_frame);
+            Request::Epoch(secret, random, frame) => {
+                frame.get_or_init(|| self.next_frame);
                 let keys = EpochKeys::derive(&secret, random, self.config.id, self.next_frame);
                 self.keys = Some(Arc::new(keys.expect("HKDF gives 32 bytes")));
                 Control::Epoch(secret, self.config.clone())
             }
-            Request::Event(event, place) => {
-                place.get_or_init(|| self.next_frame);
+            Request::Event(event, frame) => {
+                frame.get_or_init(|| self.next_frame);
                 Control::Event(event)
             }
         };
         let keys = self.keys.clone().expect("an epoch comes first");
-        Some(self.ticket(0, keys, Some(control)))
+        Some(self.assign(0, keys, Some(control)))
     }
 
     fn admits(&self) -> bool {
         self.in_flight < self.limit
     }
 
-    fn block(&mut self, entries: u64, bytes: usize) -> Ticket {
+    fn block(&mut self, entries: u64, bytes: usize) -> FrameAssignment {
         self.in_flight += bytes;
         let keys = self.keys.clone().expect("an epoch comes first");
-        self.ticket(entries, keys, None)
+        self.assign(entries, keys, None)
     }
 }

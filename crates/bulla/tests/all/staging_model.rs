@@ -1,4 +1,4 @@
-//! The hand-over, checked by loom: the sources of `src/stage` themselves, in every interleaving of their atomic
+//! The staging queue, checked by loom: the sources of `src/write/stage` themselves, in every interleaving of their atomic
 //! operations and locks that a few preemptions can make, with the weakest memory order that they ask for.
 //!
 //! Every model checks that each row that was published arrives once, in its producer's order, under dense numbers;
@@ -9,9 +9,9 @@ mod stage;
 
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
+use stage::block_size::BlockOutcome;
 use stage::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
-use stage::handover::{Batch, Bounds, Handover, NoSpace, Numbering, ProducerId, Wait, Work};
-use stage::target::Made;
+use stage::queue::{AssignFrames, Batch, Bounds, NoSpace, ProducerId, StagingQueue, Wait, Work};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROW: usize = ROW_PREFIX + 1;
@@ -23,8 +23,8 @@ struct Count {
     limit: usize,
 }
 
-impl Numbering for Count {
-    type Ticket = u64;
+impl AssignFrames for Count {
+    type Assignment = u64;
 
     fn control(&mut self) -> Option<u64> {
         None
@@ -41,13 +41,13 @@ impl Numbering for Count {
     }
 }
 
-type Shared = Arc<Handover<Count>>;
+type Shared = Arc<StagingQueue<Count>>;
 
 /// Rows with their numbers.
 type Arrived = Vec<(u64, u8)>;
 
 /// Buffers of `rows` rows each; as many in flight as there may be.
-fn handover(buffers: usize, rows: usize) -> Shared {
+fn queue(buffers: usize, rows: usize) -> Shared {
     gated(buffers, rows, usize::MAX)
 }
 
@@ -63,7 +63,7 @@ fn bounds(size: usize) -> Bounds {
 }
 
 fn bounded(bounds: Bounds, limit: usize) -> Shared {
-    Arc::new(Handover::new(bounds, Count { next: 0, in_flight: 0, limit }))
+    Arc::new(StagingQueue::new(bounds, Count { next: 0, in_flight: 0, limit }))
 }
 
 /// No bound on preemptions.
@@ -85,22 +85,22 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     assert!(runs > 5, "a model of {runs} interleavings shows nothing");
 }
 
-fn spawn<T: 'static>(handover: &Shared, run: impl FnOnce(&Handover<Count>) -> T + 'static) -> JoinHandle<T> {
-    let handover = handover.clone();
-    thread::spawn(move || run(&handover))
+fn spawn<T: 'static>(queue: &Shared, run: impl FnOnce(&StagingQueue<Count>) -> T + 'static) -> JoinHandle<T> {
+    let queue = queue.clone();
+    thread::spawn(move || run(&queue))
 }
 
 /// What a log's producer does.
 struct Producer<'a> {
-    handover: &'a Handover<Count>,
+    queue: &'a StagingQueue<Count>,
     id: ProducerId,
     writer: Option<Writer>,
 }
 
 impl<'a> Producer<'a> {
-    fn new(handover: &'a Handover<Count>) -> Self {
-        let (id, _) = handover.register().unwrap();
-        Producer { handover, id, writer: None }
+    fn new(queue: &'a StagingQueue<Count>) -> Self {
+        let (id, _) = queue.register().unwrap();
+        Producer { queue, id, writer: None }
     }
 
     fn append(&mut self, row: u8) -> Result<(), NoSpace> {
@@ -112,26 +112,26 @@ impl<'a> Producer<'a> {
             writer.as_mut().is_some_and(|writer| writer.push(1, |space| space[0] = row))
         };
         while !push(&mut self.writer) {
-            self.writer = Some(self.handover.exchange(self.id, self.writer.take(), wait)?);
+            self.writer = Some(self.queue.exchange(self.id, self.writer.take(), wait)?);
         }
         Ok(())
     }
 
     fn append_large(&mut self, row: u8, length: usize) -> Result<(), NoSpace> {
-        self.handover.push_large(self.id, length, |space| space.fill(row), Wait::Forever)
+        self.queue.push_large(self.id, length, |space| space.fill(row), Wait::Forever)
     }
 
     fn retire(mut self) {
-        self.handover.retire(self.id, self.writer.take());
+        self.queue.retire(self.id, self.writer.take());
     }
 }
 
 /// What a log's writer does, until there is nothing left to do.
-fn write(handover: &Handover<Count>) -> Arrived {
+fn write(queue: &StagingQueue<Count>) -> Arrived {
     let mut arrived = Vec::new();
-    while let Some(Work::Block(first, batch)) = handover.take(true) {
+    while let Some(Work::Block(first, batch)) = queue.take(true) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch, Made::default());
+        queue.release(batch, BlockOutcome::default());
     }
     arrived
 }
@@ -143,12 +143,12 @@ fn seal(arrived: &mut Arrived, first: u64, batch: &Batch) {
 }
 
 /// What is left once the threads are gone: what a log's `drain` does.
-fn drain(handover: &Handover<Count>) -> Arrived {
-    handover.take_all();
+fn drain(queue: &StagingQueue<Count>) -> Arrived {
+    queue.take_all();
     let mut arrived = Vec::new();
-    while let Some(Work::Block(first, batch)) = handover.take(false) {
+    while let Some(Work::Block(first, batch)) = queue.take(false) {
         seal(&mut arrived, first, &batch);
-        handover.release(batch, Made::default());
+        queue.release(batch, BlockOutcome::default());
     }
     arrived
 }
@@ -169,61 +169,61 @@ fn rows_of(rows: &[u8], second: bool) -> Vec<u8> {
 #[test]
 fn linger_takes_from_a_buffer_that_is_being_written() {
     check(5, || {
-        let handover = handover(2, 2);
-        let producer = spawn(&handover, |handover| {
-            let mut producer = Producer::new(handover);
+        let queue = queue(2, 2);
+        let producer = spawn(&queue, |queue| {
+            let mut producer = Producer::new(queue);
             for row in 1..=3 {
                 producer.append(row).unwrap();
             }
             producer.retire();
         });
-        let linger = spawn(&handover, |handover| {
-            handover.linger();
-            drain(handover)
+        let linger = spawn(&queue, |queue| {
+            queue.expire_linger();
+            drain(queue)
         });
         producer.join().unwrap();
         let early = linger.join().unwrap();
-        handover.close();
-        let late = drain(&handover);
+        queue.close();
+        let late = drain(&queue);
         assert_eq!(in_order([early, late]), [1, 2, 3]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
 #[test]
 fn buffers_are_used_again_while_a_writer_reads() {
     check(3, || {
-        let handover = handover(2, 1);
-        let writer = spawn(&handover, write);
-        let linger = spawn(&handover, |handover| handover.linger());
-        let mut producer = Producer::new(&handover);
+        let queue = queue(2, 1);
+        let writer = spawn(&queue, write);
+        let linger = spawn(&queue, |queue| queue.expire_linger());
+        let mut producer = Producer::new(&queue);
         for row in 1..=4 {
             producer.append(row).unwrap();
         }
         producer.retire();
         linger.join().unwrap();
-        handover.close();
+        queue.close();
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
 #[test]
 fn a_producer_goes_on_in_the_buffer_that_it_flushed() {
     check(ALL, || {
-        let handover = handover(2, 3);
-        let writer = spawn(&handover, write);
-        let mut producer = Producer::new(&handover);
+        let queue = queue(2, 3);
+        let writer = spawn(&queue, write);
+        let mut producer = Producer::new(&queue);
         producer.append(1).unwrap();
-        assert_eq!(handover.flush(producer.id), Ok(1));
+        assert_eq!(queue.flush(producer.id), Ok(1));
         producer.append(2).unwrap();
         producer.append(3).unwrap();
-        assert_eq!(handover.flush(producer.id), Ok(2));
+        assert_eq!(queue.flush(producer.id), Ok(2));
         producer.append(4).unwrap();
         producer.retire();
-        handover.close();
+        queue.close();
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
@@ -231,24 +231,24 @@ fn a_producer_goes_on_in_the_buffer_that_it_flushed() {
 #[test]
 fn producers_that_retire_leave_nothing_behind() {
     check(3, || {
-        let handover = handover(4, 1);
-        let writer = spawn(&handover, write);
-        let other = spawn(&handover, |handover| {
-            let mut producer = Producer::new(handover);
+        let queue = queue(4, 1);
+        let writer = spawn(&queue, write);
+        let other = spawn(&queue, |queue| {
+            let mut producer = Producer::new(queue);
             producer.append(100).unwrap();
             producer.append(101).unwrap();
             producer.retire();
         });
-        let mut producer = Producer::new(&handover);
+        let mut producer = Producer::new(&queue);
         for row in 1..=3 {
             producer.append(row).unwrap();
         }
         producer.retire();
         other.join().unwrap();
-        handover.close();
+        queue.close();
         let rows = in_order([writer.join().unwrap()]);
         assert_eq!((rows_of(&rows, false), rows_of(&rows, true)), (vec![1, 2, 3], vec![100, 101]));
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
@@ -256,42 +256,42 @@ fn producers_that_retire_leave_nothing_behind() {
 #[test]
 fn a_buffer_that_comes_free_by_retiring_wakes_whoever_waits() {
     check(ALL, || {
-        let handover = handover(4, 1);
+        let queue = queue(4, 1);
         let idle = {
-            let (id, _) = handover.register().unwrap();
-            let writer = handover.exchange(id, None, Wait::Never).unwrap();
-            spawn(&handover, move |handover| handover.retire(id, Some(writer)))
+            let (id, _) = queue.register().unwrap();
+            let writer = queue.exchange(id, None, Wait::Never).unwrap();
+            spawn(&queue, move |queue| queue.retire(id, Some(writer)))
         };
-        let mut producer = Producer::new(&handover);
+        let mut producer = Producer::new(&queue);
         for row in 1..=4 {
             producer.append(row).unwrap();
         }
         idle.join().unwrap();
         producer.retire();
-        assert_eq!(in_order([drain(&handover)]), [1, 2, 3, 4]);
-        assert!(handover.is_at_rest());
+        assert_eq!(in_order([drain(&queue)]), [1, 2, 3, 4]);
+        assert!(queue.is_at_rest());
     });
 }
 
 /// Nothing more comes, and nobody closes: a writer gets what there is all the same.
 #[test]
 fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
-    let hurries: [fn(&Handover<Count>, &mut Producer<'_>); 4] = [
+    let flushes: [fn(&StagingQueue<Count>, &mut Producer<'_>); 4] = [
         |_, producer| producer.append(2).unwrap(),
-        |handover, producer| drop(handover.flush(producer.id)),
-        |handover, _| _ = handover.take_all(),
-        |handover, _| _ = handover.linger(),
+        |queue, producer| drop(queue.flush(producer.id)),
+        |queue, _| _ = queue.take_all(),
+        |queue, _| _ = queue.expire_linger(),
     ];
-    for hurry in hurries {
+    for flush in flushes {
         check(ALL, move || {
-            let handover = handover(2, 1);
-            let writer = spawn(&handover, |handover| match handover.take(true) {
-                Some(Work::Block(_, batch)) => handover.release(batch, Made::default()),
+            let queue = queue(2, 1);
+            let writer = spawn(&queue, |queue| match queue.take(true) {
+                Some(Work::Block(_, batch)) => queue.release(batch, BlockOutcome::default()),
                 _ => panic!("no block"),
             });
-            let mut producer = Producer::new(&handover);
+            let mut producer = Producer::new(&queue);
             producer.append(1).unwrap();
-            hurry(&handover, &mut producer);
+            flush(&queue, &mut producer);
             writer.join().unwrap();
         });
     }
@@ -301,45 +301,45 @@ fn what_is_full_flushed_or_lingering_reaches_a_waiting_writer() {
 #[test]
 fn what_lingers_while_a_block_is_sealed_is_taken_after_it() {
     check(ALL, || {
-        let handover = bounded(Bounds { buffers: 4, ..bounds(ROW) }, usize::MAX);
-        let writer = spawn(&handover, |handover| {
+        let queue = bounded(Bounds { buffers: 4, ..bounds(ROW) }, usize::MAX);
+        let writer = spawn(&queue, |queue| {
             let mut arrived = Vec::new();
             while arrived.len() < 2 {
-                let Some(Work::Block(first, batch)) = handover.take(true) else { panic!("no block") };
+                let Some(Work::Block(first, batch)) = queue.take(true) else { panic!("no block") };
                 seal(&mut arrived, first, &batch);
-                handover.release(batch, Made::default());
+                queue.release(batch, BlockOutcome::default());
             }
             arrived
         });
-        let mut producer = Producer::new(&handover);
+        let mut producer = Producer::new(&queue);
         for row in 1..=2 {
             producer.append(row).unwrap();
-            handover.linger();
+            queue.expire_linger();
         }
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2]);
     });
 }
 
-/// Two blocks become ripe at once: whoever takes the first tells the next writer of the second.
+/// Two blocks become ready at once: whoever takes the first tells the next writer of the second.
 #[test]
 fn one_notice_reaches_as_many_writers_as_there_are_blocks() {
     check(4, || {
-        let handover = handover(4, 1);
+        let queue = queue(4, 1);
         let writers = [(); 2].map(|()| {
-            spawn(&handover, |handover| match handover.take(true) {
+            spawn(&queue, |queue| match queue.take(true) {
                 Some(Work::Block(first, _)) => first,
                 _ => panic!("no block"),
             })
         });
-        let mut producers = [Producer::new(&handover), Producer::new(&handover)];
-        assert!(handover.register().is_none(), "half of the buffers are taken");
+        let mut producers = [Producer::new(&queue), Producer::new(&queue)];
+        assert!(queue.register().is_none(), "half of the buffers are taken");
         producers.iter_mut().for_each(|producer| producer.append(1).unwrap());
-        handover.take_all();
+        queue.take_all();
         let mut numbers = writers.map(|writer| writer.join().unwrap());
         numbers.sort_unstable();
         assert_eq!(numbers, [0, 1]);
         producers.into_iter().for_each(Producer::retire);
-        assert!(handover.register().is_some());
+        assert!(queue.register().is_some());
     });
 }
 
@@ -347,18 +347,18 @@ fn one_notice_reaches_as_many_writers_as_there_are_blocks() {
 #[test]
 fn who_waits_presses_the_writers() {
     check(4, || {
-        let handover = bounded(Bounds { large_rows: ROW, ..bounds(ROW) }, usize::MAX);
-        let writer = spawn(&handover, write);
-        let mut producer = Producer::new(&handover);
+        let queue = bounded(Bounds { large_rows: ROW, ..bounds(ROW) }, usize::MAX);
+        let writer = spawn(&queue, write);
+        let mut producer = Producer::new(&queue);
         for row in 1..=4 {
             producer.append(row).unwrap();
         }
         producer.append_large(5, ROW).unwrap();
         producer.append_large(6, ROW).unwrap();
         producer.retire();
-        handover.close();
+        queue.close();
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5, 6]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
@@ -367,37 +367,37 @@ fn who_waits_presses_the_writers() {
 fn blocks_that_grow_beyond_what_can_be_staged_are_taken() {
     check(3, || {
         let size = 2 * ROW;
-        let handover =
+        let queue =
             bounded(Bounds { block_size: ROW, most_block_size: 100 * size, ..bounds(size) }, usize::MAX);
-        let writer = spawn(&handover, |handover| {
+        let writer = spawn(&queue, |queue| {
             let (mut arrived, mut lengths) = (Vec::new(), Vec::new());
-            while let Some(Work::Block(first, batch)) = handover.take(true) {
+            while let Some(Work::Block(first, batch)) = queue.take(true) {
                 seal(&mut arrived, first, &batch);
                 lengths.push(batch.bytes);
                 let entries = batch.entries;
-                handover.release(batch, Made { groups: entries, ..Made::default() });
+                queue.release(batch, BlockOutcome { groups: entries, ..BlockOutcome::default() });
             }
             (arrived, lengths)
         });
-        let mut producer = Producer::new(&handover);
+        let mut producer = Producer::new(&queue);
         for row in 1..=6 {
             producer.append(row).unwrap();
         }
         producer.retire();
-        handover.close();
+        queue.close();
         let (arrived, lengths) = writer.join().unwrap();
         assert_eq!(in_order([arrived]), [1, 2, 3, 4, 5, 6]);
         assert!(lengths.iter().all(|&length| length <= 2 * size), "{lengths:?}");
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
 #[test]
 fn who_never_waits_is_told_which_rows_were_taken() {
     check(ALL, || {
-        let handover = handover(2, 1);
-        let writer = spawn(&handover, write);
-        let mut producer = Producer::new(&handover);
+        let queue = queue(2, 1);
+        let writer = spawn(&queue, write);
+        let mut producer = Producer::new(&queue);
         let taken = (1..=4).filter(|&row| match producer.append_within(row, Wait::Never) {
             Ok(()) => true,
             Err(refusal) => {
@@ -408,9 +408,9 @@ fn who_never_waits_is_told_which_rows_were_taken() {
         let taken = taken.collect::<Vec<u8>>();
         assert!(taken.starts_with(&[1, 2]), "{taken:?}");
         producer.retire();
-        handover.close();
+        queue.close();
         assert_eq!(in_order([writer.join().unwrap()]), taken);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
@@ -418,24 +418,24 @@ fn who_never_waits_is_told_which_rows_were_taken() {
 #[test]
 fn closing_races_with_appending() {
     check(4, || {
-        let handover = handover(2, 2);
-        let writer = spawn(&handover, write);
-        let producer = spawn(&handover, |handover| {
-            let mut producer = Producer::new(handover);
+        let queue = queue(2, 2);
+        let writer = spawn(&queue, write);
+        let producer = spawn(&queue, |queue| {
+            let mut producer = Producer::new(queue);
             let mut flushed = 0;
             for row in 1..=3 {
                 if producer.append(row).is_err() {
                     break;
                 }
-                if row == 2 && handover.flush(producer.id).is_ok() {
+                if row == 2 && queue.flush(producer.id).is_ok() {
                     flushed = row;
                 }
             }
             (producer.id, producer.writer.take(), flushed)
         });
-        handover.close();
+        queue.close();
         let early = writer.join().unwrap();
-        let late = drain(&handover);
+        let late = drain(&queue);
         let (id, mut writer, flushed) = producer.join().unwrap();
         let rows = in_order([early, late]);
         assert!(
@@ -446,21 +446,21 @@ fn closing_races_with_appending() {
         if let Some(writer) = &mut writer {
             assert!(!writer.push(0, |_| ()));
         }
-        assert_eq!(handover.flush(id), Err(NoSpace::Closed));
-        assert_eq!(handover.exchange(id, writer, Wait::Forever).err(), Some(NoSpace::Closed));
+        assert_eq!(queue.flush(id), Err(NoSpace::Closed));
+        assert_eq!(queue.exchange(id, writer, Wait::Forever).err(), Some(NoSpace::Closed));
     });
 }
 
 #[test]
 fn failing_wakes_everybody() {
     check(5, || {
-        let handover = gated(2, 1, 0);
-        let writer = spawn(&handover, write);
-        let producer = spawn(&handover, |handover| {
-            let mut producer = Producer::new(handover);
+        let queue = gated(2, 1, 0);
+        let writer = spawn(&queue, write);
+        let producer = spawn(&queue, |queue| {
+            let mut producer = Producer::new(queue);
             (1..=3).find_map(|row| producer.append(row).err())
         });
-        handover.fail();
+        queue.fail();
         assert_eq!(writer.join().unwrap(), []);
         assert_eq!(producer.join().unwrap(), Some(NoSpace::Failed));
     });
@@ -469,9 +469,9 @@ fn failing_wakes_everybody() {
 #[test]
 fn large_rows_keep_their_place_and_their_bound() {
     check(ALL, || {
-        let handover = handover(2, 2);
-        let writer = spawn(&handover, write);
-        let mut producer = Producer::new(&handover);
+        let queue = queue(2, 2);
+        let writer = spawn(&queue, write);
+        let mut producer = Producer::new(&queue);
         producer.append(1).unwrap();
         producer.append_large(2, 2 * ROW).unwrap();
         producer.append(3).unwrap();
@@ -479,30 +479,30 @@ fn large_rows_keep_their_place_and_their_bound() {
         producer.append_large(4, 5 * ROW).unwrap();
         producer.append(5).unwrap();
         producer.retire();
-        handover.close();
+        queue.close();
         assert_eq!(in_order([writer.join().unwrap()]), [1, 2, 3, 4, 5]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
-/// A large row that is handed over while the log is closed is either refused or arrives.
+/// A large row that is queued while the log is closed is either refused or arrives.
 #[test]
 fn closing_races_with_a_large_row() {
     check(ALL, || {
-        let handover = handover(2, 1);
-        let writer = spawn(&handover, write);
-        let producer = spawn(&handover, |handover| {
-            let mut producer = Producer::new(handover);
+        let queue = queue(2, 1);
+        let writer = spawn(&queue, write);
+        let producer = spawn(&queue, |queue| {
+            let mut producer = Producer::new(queue);
             let taken = producer.append_large(1, ROW).is_ok();
             producer.retire();
             taken
         });
-        handover.close();
+        queue.close();
         let early = writer.join().unwrap();
-        let late = drain(&handover);
+        let late = drain(&queue);
         let taken = producer.join().unwrap();
         assert_eq!(in_order([early, late]), if taken { vec![1] } else { vec![] });
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 
@@ -510,26 +510,26 @@ fn closing_races_with_a_large_row() {
 #[test]
 fn writers_behind_a_closed_gate_wake_up() {
     check(2, || {
-        let handover = gated(2, 1, 1);
-        let committing = |handover: &Handover<Count>| {
+        let queue = gated(2, 1, 1);
+        let committing = |queue: &StagingQueue<Count>| {
             let mut arrived = Vec::new();
-            while let Some(Work::Block(first, batch)) = handover.take(true) {
+            while let Some(Work::Block(first, batch)) = queue.take(true) {
                 seal(&mut arrived, first, &batch);
                 let bytes = batch.bytes;
-                handover.release(batch, Made::default());
-                handover.with_numbering(|count| count.in_flight -= bytes);
+                queue.release(batch, BlockOutcome::default());
+                queue.with_sequencer(|count| count.in_flight -= bytes);
             }
             arrived
         };
-        let writers = [spawn(&handover, committing), spawn(&handover, committing)];
-        let mut producer = Producer::new(&handover);
+        let writers = [spawn(&queue, committing), spawn(&queue, committing)];
+        let mut producer = Producer::new(&queue);
         for row in 1..=3 {
             producer.append(row).unwrap();
         }
         producer.retire();
-        handover.close();
+        queue.close();
         assert_eq!(in_order(writers.map(|writer| writer.join().unwrap())), [1, 2, 3]);
-        assert!(handover.is_at_rest());
+        assert!(queue.is_at_rest());
     });
 }
 

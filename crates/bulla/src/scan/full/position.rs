@@ -1,17 +1,16 @@
 //! Where frames lie: segments, what is left over between frames, and what is found again behind damage.
 
-use super::{Open, Place, Walk, failed, open_segment};
-use crate::format::frame::{self, Head, ReadError};
-use crate::format::segment::SegmentName;
-use crate::scan::sources::{self, Encoded};
-use crate::scan::surplus::Surplus;
+use super::{Open, Position, Scan};
+use crate::format::frame::{self, Head};
+use crate::scan::cursor::Cursor;
+use crate::scan::stored_tree::{self, Encoded};
+use crate::scan::unreferenced::Unreferenced;
 use bulla_proof::commitment::Commitment;
 use bulla_proof::tile::FULL_WIDTH;
 use bulla_proof::tree;
 use bulla_store::Result;
-use bulla_store::StoreFile;
 
-impl Walk<'_> {
+impl Scan<'_> {
     /// Opens the segment that must hold `frame`, unless it is open.
     pub(super) fn seek(&mut self, frame: u64) -> Result<()> {
         loop {
@@ -19,12 +18,13 @@ impl Walk<'_> {
             let current = self.open.as_ref().map(|open| open.index);
             let Some(index) = index.filter(|&index| Some(index) != current) else { return Ok(()) };
             let name = self.segments[index];
-            let (file, length) = open_segment(self.store, name)?;
-            let next = Open { index, name, file, length, offset: 0, low: 0, searched: None };
+            let cursor = Cursor::open(self.store, name)?;
+            let length = cursor.length;
+            let next = Open { index, cursor, low: 0, searched: None };
             if self.is_intruder(&next, frame)? {
                 self.segments.remove(index);
                 if length > 0 {
-                    self.surplus.push(Surplus { name, offset: 0, length });
+                    self.unreferenced.push(Unreferenced { name, offset: 0, length });
                 }
                 continue;
             }
@@ -37,30 +37,28 @@ impl Walk<'_> {
     /// Whether a segment holds nothing that its name says, while another one before it has the frame.
     pub(super) fn is_intruder(&self, next: &Open, frame: u64) -> Result<bool> {
         let here = match &self.open {
-            Some(open) => match frame::read_head(&*open.file, open.offset, open.length) {
-                Ok(head) => head.commitment.frame == frame && self.is_in_tree(&head),
-                Err(_) => false,
-            },
+            Some(open) => matches!(
+                open.cursor.peek(),
+                Ok(Some(Ok(head))) if head.commitment.frame == frame && self.is_in_tree(&head)
+            ),
             None => false,
         };
         let passed = self.open.as_ref().map_or(0, |open| open.index + 1);
         if !here && passed == next.index {
             return Ok(false);
         }
-        let plausible = |name: SegmentName, file: &dyn StoreFile, length: u64| {
-            let wanted =
-                |head: &Head| head.commitment.frame >= name.first.max(frame) && self.is_in_tree(head);
-            frame::find(file, 0, length, wanted).map_err(|error| failed(name, error))
+        let plausible = |cursor: &Cursor| {
+            let least = cursor.name.first.max(frame);
+            cursor.find(0, |head| head.commitment.frame >= least && self.is_in_tree(head))
         };
-        if plausible(next.name, &*next.file, next.length)?.is_some() {
+        if plausible(&next.cursor)?.is_some() {
             return Ok(false);
         }
         if here {
             return Ok(true);
         }
         for &name in &self.segments[passed..next.index] {
-            let (file, length) = open_segment(self.store, name)?;
-            if plausible(name, &*file, length)?.is_some() {
+            if plausible(&Cursor::open(self.store, name)?)?.is_some() {
                 return Ok(true);
             }
         }
@@ -76,57 +74,50 @@ impl Walk<'_> {
         }
     }
 
-    /// Closes the current segment; what is left of it, and segments of which nothing counts, are surplus.
+    /// Closes the current segment; what is left of it, and segments of which nothing counts, no frame refers to.
     pub(super) fn leave(&mut self, index: usize) -> Result<()> {
         let passed = self.open.take().map_or(0, |open| {
-            if open.offset < open.length {
-                let Open { name, offset, length, .. } = open;
-                self.surplus.push(Surplus { name, offset, length: length - offset });
+            if open.cursor.offset < open.cursor.length {
+                let Cursor { name, offset, length, .. } = open.cursor;
+                self.unreferenced.push(Unreferenced { name, offset, length: length - offset });
             }
-            self.read_to.push((open.name, open.offset));
+            self.read_to.push((open.cursor.name, open.cursor.offset));
             open.index + 1
         });
         for &name in &self.segments[passed..index] {
-            let (_, length) = open_segment(self.store, name)?;
+            let length = self.length_of(name)?;
             if length > 0 {
-                self.surplus.push(Surplus { name, offset: 0, length });
+                self.unreferenced.push(Unreferenced { name, offset: 0, length });
             }
         }
         Ok(())
     }
 
-    /// Moves in the segment to where a frame was found again; what is passed is surplus.
+    /// Moves in the segment to where a frame was found again; to what is passed no frame refers.
     pub(super) fn pass_to(&mut self, offset: u64) {
         if let Some(open) = &mut self.open {
-            let passed = offset.checked_sub(open.offset).filter(|&length| length > 0);
-            let (name, from) = (open.name, open.offset);
-            self.surplus.extend(passed.map(|length| Surplus { name, offset: from, length }));
-            open.offset = offset;
+            let passed = offset.checked_sub(open.cursor.offset).filter(|&length| length > 0);
+            let (name, from) = (open.cursor.name, open.cursor.offset);
+            self.unreferenced.extend(passed.map(|length| Unreferenced { name, offset: from, length }));
+            open.cursor.offset = offset;
         }
     }
 
     /// What stands where the next frame should be: a head, something unsound (and why), or nothing at all.
     pub(super) fn read_head(&self) -> Result<Result<Option<Head>, String>> {
         let Some(open) = &self.open else { return Ok(Ok(None)) };
-        if open.offset >= open.length {
-            return Ok(Ok(None));
-        }
-        match frame::read_head(&*open.file, open.offset, open.length) {
-            Ok(head) => Ok(Ok(Some(head))),
-            Err(ReadError::Frame(error)) => Ok(Err(error.to_string())),
-            Err(ReadError::Io(error)) => Err(failed(open.name, error)),
-        }
+        Ok(open.cursor.peek()?.transpose().map_err(|error| error.to_string()))
     }
 
     /// Where a frame is that is not soundly where it should be.
-    pub(super) fn place(&mut self, frame: u64, settled: Option<&Encoded>) -> Result<Place> {
+    pub(super) fn place(&mut self, frame: u64, settled: Option<&Encoded>) -> Result<Position> {
         let found = self.find_sound(frame)?;
-        let (Some(open), Some(found)) = (&self.open, found) else { return Ok(Place::Here) };
+        let (Some(open), Some(found)) = (&self.open, found) else { return Ok(Position::Here) };
         if found.commitment.frame == frame {
             let same = settled.is_none_or(|settled| *settled == found.encoded || self.is_in_tree(&found));
-            return Ok(if same { Place::Moved(Box::new(found)) } else { Place::Here });
+            return Ok(if same { Position::Moved(Box::new(found)) } else { Position::Here });
         }
-        let Some(settled) = settled else { return Ok(Place::Here) };
+        let Some(settled) = settled else { return Ok(Position::Here) };
         // In place where it and the frames after it come to just the bytes up to the next sound one.
         let length =
             |encoded: &Encoded| Commitment::decode(encoded).ok().map(|one| frame::frame_length(&one));
@@ -134,12 +125,12 @@ impl Walk<'_> {
         let span = others.try_fold(length(settled), |span, other| {
             other.map(|other| span.zip(length(&other)).and_then(|(a, b)| a.checked_add(b)))
         });
-        let between = found.offset.checked_sub(open.offset);
+        let between = found.offset.checked_sub(open.cursor.offset);
         let fits = match span {
             Some(Some(span)) => Some(span) == between,
             _ => length(settled).zip(between).is_some_and(|(length, between)| length <= between),
         };
-        Ok(if fits { Place::Here } else { Place::Gone(found.offset) })
+        Ok(if fits { Position::Here } else { Position::Gone(found.offset) })
     }
 
     /// The next sound head in the segment, from within the frame before on, that is of `frame` or a later one and that the tree knows.
@@ -156,17 +147,13 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        let (name, length) = (open.name, open.length);
+        let length = open.cursor.length;
         let wanted = |head: &Head| {
             let number = head.commitment.frame;
             (frame..self.size).contains(&number) && head.end() <= length && self.is_in_tree(head)
         };
-        let found = frame::find(&*open.file, from, length, wanted).map_err(|error| failed(name, error))?;
-        let head = match found.map(|offset| frame::read_head(&*open.file, offset, length)) {
-            Some(Ok(head)) => Some(head),
-            Some(Err(ReadError::Io(error))) => return Err(failed(name, error)),
-            Some(Err(ReadError::Frame(_))) | None => None,
-        };
+        let found = open.cursor.find(from, wanted)?.map(|offset| open.cursor.peek_at(offset)).transpose()?;
+        let head = found.flatten().and_then(Result::ok);
         self.open.iter_mut().for_each(|open| open.searched = Some((open.low, head.clone())));
         Ok(head)
     }
@@ -174,7 +161,7 @@ impl Walk<'_> {
     /// The first frame after `frame` of which a segment or a bundle may tell something.
     pub(super) fn next_known(&mut self, frame: u64, found: Option<&Head>) -> Result<u64> {
         if self.bundles.is_none() {
-            self.bundles = Some(sources::bundles(self.store)?);
+            self.bundles = Some(stored_tree::bundles(self.store)?);
         }
         let bundles = self.bundles.as_deref().unwrap_or_default();
         let width = u64::from(FULL_WIDTH);

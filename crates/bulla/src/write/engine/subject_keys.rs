@@ -1,4 +1,4 @@
-//! Where the data subjects of a log that is opened have their numbers and keys, and that this is not older than the log.
+//! Opening what holds the numbers and keys of a log's data subjects, and refusing what is older than the log.
 
 use crate::format::config::LogConfig;
 use crate::keys;
@@ -15,20 +15,20 @@ use std::sync::Arc;
 /// Which vaults a log is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vaults {
-    /// None that is older than the log.
+    /// Only one that is not older than the log.
     Newest,
-    /// One from a backup, too.
+    /// One from a backup, too: the caller sees to what is missing in it.
     Restored,
 }
 
-/// The data subjects of a log with erasure.
-pub(super) struct People {
+/// The numbers and keys of the data subjects of a log with erasure.
+pub(super) struct SubjectKeys {
     pub(super) subjects: Arc<dyn Subjects>,
-    /// Where the log's own vault is that.
+    /// The log's own vault, where that is what holds them.
     pub(super) vault: Option<Arc<Vault>>,
 }
 
-/// A restore that was cut short has to be done again first.
+/// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match keys.open(keys::files::RESTORING) {
         Ok(_) => Err(older(keys)),
@@ -45,8 +45,8 @@ pub(super) fn older(keys: &dyn Store) -> Error {
     Error::new(ErrorKind::Refused, message)
 }
 
-impl People {
-    /// Where the data subjects of a log with erasure have their keys, and the directories of the vault's replicas.
+impl SubjectKeys {
+    /// Opens what the environment gives, or else the log's vault with its replicas; `None` for a log without erasure.
     pub(super) fn load(
         (log, keys): (&dyn Store, &dyn Store),
         config: &LogConfig,
@@ -65,12 +65,12 @@ impl People {
         let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
         let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
-        let people = People { subjects, vault };
+        let subject_keys = SubjectKeys { subjects, vault };
         if vaults == Vaults::Newest {
-            // One that is older would give numbers away a second time.
-            people.subjects.require_at_least(SealState::load(keys)?.subjects)?;
+            // A vault that is older would give numbers a second time.
+            subject_keys.subjects.require_at_least(SealState::load(keys)?.subjects)?;
         }
-        Ok(Some(people))
+        Ok(Some(subject_keys))
     }
 
     /// The vault's replicas.
@@ -79,7 +79,7 @@ impl People {
     }
 }
 
-/// Whoever keeps the log must not get the keys with it.
+/// Refuses a replica inside the log's directory: whoever keeps the log must not get the keys with it.
 #[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
 fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
     let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));

@@ -3,20 +3,20 @@
 use crate::format::event::Event;
 use crate::format::frame;
 use crate::format::segment::SegmentName;
+use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind};
-use crate::scan::walk::{failed, open_segment};
 use bulla_store::Result;
 use bulla_store::Store;
 
 /// Bytes that belong to no frame.
 #[derive(Clone, Copy)]
-pub(crate) struct Surplus {
+pub(crate) struct Unreferenced {
     pub(crate) name: SegmentName,
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
-impl Surplus {
+impl Unreferenced {
     /// The event that explains where they begin, if one does.
     fn event<'a>(&self, events: &'a [Event]) -> Option<&'a Event> {
         let name = self.name.to_string();
@@ -37,9 +37,9 @@ impl Surplus {
                 format!("{length} bytes count for nothing: the segment was abandoned ({reason})"),
             ),
             Some(Event::Recovered { length: known, sha256, adopted, .. }) => {
-                let (file, _) = open_segment(store, self.name)?;
-                let digest = frame::digest(&*file, self.offset, length);
-                let digest = digest.map_err(|error| failed(self.name, error))?;
+                let cursor = Cursor::open(store, self.name)?;
+                let digest = frame::digest(&*cursor.file, self.offset, length);
+                let digest = digest.map_err(|error| cursor.failed(error))?;
                 match *known == length && *sha256 == digest.to_string() {
                     true => (
                         FindingKind::Abandoned,

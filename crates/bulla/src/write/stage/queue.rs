@@ -1,4 +1,4 @@
-//! The hand-over: the pool of buffers, the queue of published rows, and the numbering of what leaves it.
+//! The staging queue: the pool of buffers, the queue of published rows, and the numbers of what leaves it.
 //!
 //! Invariants:
 //! - slices leave the queue in the order in which they entered it, and get their numbers as they leave, under the
@@ -8,25 +8,25 @@
 //!   returns the buffer to the pool.
 #![expect(clippy::disallowed_methods, reason = "producers wait for space by the operating system's clock")]
 
+use super::block_size::{BlockOutcome, BlockSizeController};
 use super::buffer::{Buffer, Mark, ROW_PREFIX, Slice, Writer};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard};
-use super::target::{Made, Target};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Gives numbers to blocks, and has frames of its own to number.
-pub(crate) trait Numbering {
-    /// What a sealer needs to know of a frame.
-    type Ticket;
+/// Gives frames their numbers, and has frames of its own to number: epochs and events. It lives under the queue's mutex.
+pub(crate) trait AssignFrames {
+    /// What a writer needs to know of a frame to seal it.
+    type Assignment;
     /// A frame other than a block that waits for its number.
-    fn control(&mut self) -> Option<Self::Ticket>;
+    fn control(&mut self) -> Option<Self::Assignment>;
     /// Whether another block may be numbered now.
     fn admits(&self) -> bool;
     /// The number of a block of so many entries and bytes of rows.
-    fn block(&mut self, entries: u64, bytes: usize) -> Self::Ticket;
+    fn block(&mut self, entries: u64, bytes: usize) -> Self::Assignment;
 }
 
-/// Room for so many buffers in lists is made at the start, so that handing over allocates nothing later.
+/// Room for so many buffers in lists is made at the start, so that handing a buffer over allocates nothing later.
 const MOST_ROOM: usize = 8192;
 
 /// Bounds on what is staged.
@@ -35,7 +35,7 @@ pub(crate) struct Bounds {
     pub(crate) buffers: usize,
     pub(crate) buffer_size: usize,
     pub(crate) large_rows: usize,
-    /// Bytes of rows that make a full block, at least and at most: see [`Target`].
+    /// Bytes of rows that make a full block, at least and at most: see [`super::block_size`].
     pub(crate) block_size: usize,
     pub(crate) most_block_size: usize,
 }
@@ -48,7 +48,7 @@ pub(crate) enum NoSpace {
     Failed,
 }
 
-/// How long to wait for space.
+/// How long to wait for space: in real time, as condition variables know no other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Never,
@@ -63,20 +63,20 @@ impl Wait {
     }
 }
 
-/// Names a producer of this hand-over.
+/// Names a producer of this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProducerId(usize);
 
-/// A slice's place in the queue, counted from 1: what receipts wait for.
-pub(crate) type Sequence = u64;
+/// The position of a slice in the queue, counted from 1 since the log was opened: what receipts wait for.
+pub(crate) type StagedPosition = u64;
 
 /// The slices of one block.
 pub(crate) struct Batch {
     pub(crate) slices: Vec<Slice>,
     pub(crate) bytes: usize,
     pub(crate) entries: u64,
-    /// The place of the last slice.
-    pub(crate) last: Sequence,
+    /// The position of the last slice.
+    pub(crate) last: StagedPosition,
 }
 
 /// How producers waited for memory.
@@ -122,8 +122,8 @@ struct Held {
 }
 
 struct State<N> {
-    numbering: N,
-    target: Target,
+    sequencer: N,
+    block_size: BlockSizeController,
     free: Vec<Arc<Buffer>>,
     /// Buffers made so far.
     made: usize,
@@ -132,12 +132,14 @@ struct State<N> {
     vacant: Vec<usize>,
     queue: VecDeque<Slice>,
     queued: usize,
-    pushed: Sequence,
+    pushed: StagedPosition,
     /// How many blocks are being sealed.
     sealing: usize,
-    /// Take what there is without waiting for a full block: now, or as soon as nobody seals.
-    urgent: bool,
-    due: bool,
+    /// Somebody asked for what is queued: it is sealed now, whether it fills a block or not.
+    flush_requested: bool,
+    /// What is queued has waited long enough: it is sealed as soon as no other block is.
+    linger_expired: bool,
+    /// How many producers wait for space.
     waiting: usize,
     waits: Waited,
     closed: bool,
@@ -145,20 +147,20 @@ struct State<N> {
 }
 
 /// See the module.
-pub(crate) struct Handover<N> {
+pub(crate) struct StagingQueue<N> {
     bounds: Bounds,
     state: Mutex<State<N>>,
-    /// Signalled when a writer may find work.
-    ripe: Condvar,
+    /// Signalled when a writer may find something to seal.
+    work_ready: Condvar,
     /// Signalled when a producer may find a buffer.
     freed: Condvar,
 }
 
-impl<N: Numbering> Handover<N> {
-    pub(crate) fn new(bounds: Bounds, numbering: N) -> Self {
+impl<N: AssignFrames> StagingQueue<N> {
+    pub(crate) fn new(bounds: Bounds, sequencer: N) -> Self {
         let state = State {
-            numbering,
-            target: Target::new(bounds.block_size, bounds.most_block_size),
+            sequencer,
+            block_size: BlockSizeController::new(bounds.block_size, bounds.most_block_size),
             free: Vec::with_capacity(bounds.buffers.min(MOST_ROOM)),
             made: 0,
             large: 0,
@@ -168,24 +170,25 @@ impl<N: Numbering> Handover<N> {
             queued: 0,
             pushed: 0,
             sealing: 0,
-            urgent: false,
-            due: false,
+            flush_requested: false,
+            linger_expired: false,
             waiting: 0,
             waits: Waited::default(),
             closed: false,
             failed: false,
         };
-        Handover { bounds, state: Mutex::new(state), ripe: Condvar::new(), freed: Condvar::new() }
+        StagingQueue { bounds, state: Mutex::new(state), work_ready: Condvar::new(), freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<N>> {
-        // Nothing under this mutex panics half-way; a poisoned one still holds its invariants.
+        // Nothing that runs under this mutex can panic between two steps of a change, so its state is whole even where
+        // it is poisoned.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A place for a new producer, and the last place in the queue that is not its own; or `None` where half of the
-    /// buffers are taken already.
-    pub(crate) fn register(&self) -> Option<(ProducerId, Sequence)> {
+    /// Registers a producer. Returns its name and the last position in the queue that cannot be its own; `None` where half
+    /// of the buffers are taken already.
+    pub(crate) fn register(&self) -> Option<(ProducerId, StagedPosition)> {
         let mut state = self.lock();
         if state.producers.len() - state.vacant.len() >= (self.bounds.buffers / 2).max(1) {
             return None;
@@ -197,7 +200,7 @@ impl<N: Numbering> Handover<N> {
         Some((ProducerId(id), state.pushed))
     }
 
-    /// Hands over what a producer has published and ends it.
+    /// Queues what a producer has published, and ends it.
     pub(crate) fn retire(&self, id: ProducerId, writer: Option<Writer>) {
         let mut state = self.lock();
         drop(writer);
@@ -207,10 +210,10 @@ impl<N: Numbering> Handover<N> {
         self.wake(&state);
     }
 
-    /// Hands over what a producer has published, and gives it an empty buffer.
+    /// Queues what a producer has published, and gives it an empty buffer.
     ///
     /// # Errors
-    /// Where no buffer comes free in time, or the log takes no more. What was published is handed over all the same.
+    /// Where no buffer comes free in time, or the log takes no more. What was published is queued all the same.
     pub(crate) fn exchange(
         &self,
         id: ProducerId,
@@ -233,10 +236,10 @@ impl<N: Numbering> Handover<N> {
         Ok(writer)
     }
 
-    /// Hands over one row that is larger than a buffer, after what the producer has published.
+    /// Queues one row that is larger than a buffer, after what the producer has published.
     ///
     /// # Errors
-    /// As [`Handover::exchange`]; the row is then not taken.
+    /// As [`StagingQueue::exchange`]; the row is then not taken.
     pub(crate) fn push_large(
         &self,
         id: ProducerId,
@@ -256,7 +259,7 @@ impl<N: Numbering> Handover<N> {
         Writer::new(&mut buffer).expect("a new buffer has one holder").push(length, encode);
         let mut state = self.lock();
         if let Some(refusal) = state.refuses() {
-            // Closed meanwhile: the writers may have run dry already.
+            // It was closed meanwhile, and the writers that would have to seal the row may have ended already.
             state.large -= size;
             return Err(refusal);
         }
@@ -268,37 +271,37 @@ impl<N: Numbering> Handover<N> {
         Ok(())
     }
 
-    /// Hands over what a producer has published; everything in the queue is sealed without waiting for more.
-    /// Returns the place of the last slice of the queue, which covers it.
+    /// Queues what a producer has published, and has the whole queue sealed without waiting for more.
+    /// Returns the position of the last slice of the queue, which covers what was published.
     ///
     /// # Errors
-    /// Where the log takes no more: nobody may be left then to seal what would be handed over.
-    pub(crate) fn flush(&self, id: ProducerId) -> Result<Sequence, NoSpace> {
+    /// Where the log takes no more: nobody may be left then who would seal it.
+    pub(crate) fn flush(&self, id: ProducerId) -> Result<StagedPosition, NoSpace> {
         let mut state = self.lock();
         if let Some(refusal) = state.refuses() {
             return Err(refusal);
         }
         self.push_published(&mut state, id.0);
-        self.hurry(&mut state);
+        self.request_flush(&mut state);
         Ok(state.pushed)
     }
 
-    /// Hands over what every producer has published; everything in the queue is sealed without waiting for more.
-    /// Returns the place of the last slice.
-    pub(crate) fn take_all(&self) -> Sequence {
+    /// Queues what every producer has published, and has the whole queue sealed without waiting for more.
+    /// Returns the position of the last slice.
+    pub(crate) fn take_all(&self) -> StagedPosition {
         let mut state = self.lock();
         self.push_all(&mut state);
-        self.hurry(&mut state);
+        self.request_flush(&mut state);
         state.pushed
     }
 
-    /// Hands over what every producer has published, to be sealed as soon as nobody is sealing: what waited so long can
-    /// wait that much longer, and a second writer would take a processor from producers. Returns how many entries
-    /// that was.
-    pub(crate) fn linger(&self) -> u64 {
+    /// Queues what every producer has published, to be sealed as soon as no other block is being sealed: what has
+    /// waited for so long can wait that much longer, and a second writer at work would take a processor from the
+    /// producers. Returns how many entries were queued.
+    pub(crate) fn expire_linger(&self) -> u64 {
         let mut state = self.lock();
         let entries = self.push_all(&mut state);
-        state.due = !state.queue.is_empty();
+        state.linger_expired = !state.queue.is_empty();
         self.wake(&state);
         entries
     }
@@ -317,58 +320,59 @@ impl<N: Numbering> Handover<N> {
         self.refuse(&mut state);
     }
 
-    /// Without it a producer would learn of the end only when its buffer is full.
+    /// Closes the producers' buffers too: otherwise a producer would learn of the end only when its buffer is full.
     fn refuse(&self, state: &mut State<N>) {
         state.producers.iter().flatten().for_each(|held| held.buffer.close());
         self.push_all(state);
-        self.ripe.notify_all();
+        self.work_ready.notify_all();
         self.freed.notify_all();
     }
 
-    /// Looks at the numbering.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&N) -> T) -> T {
-        look(&self.lock().numbering)
+    /// Looks at the sequencer.
+    pub(crate) fn look_at_sequencer<T>(&self, look: impl FnOnce(&N) -> T) -> T {
+        look(&self.lock().sequencer)
     }
 
-    /// Changes the numbering, then lets the writers look again.
-    pub(crate) fn with_numbering<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
+    /// Changes the sequencer, then lets the writers look again.
+    pub(crate) fn with_sequencer<T>(&self, change: impl FnOnce(&mut N) -> T) -> T {
         let mut state = self.lock();
-        let result = change(&mut state.numbering);
-        self.ripe.notify_all();
+        let result = change(&mut state.sequencer);
+        self.work_ready.notify_all();
         result
     }
 
     /// The next piece of work: waits for it when `block`; `None` when there is none (now, or ever again).
-    pub(crate) fn take(&self, block: bool) -> Option<Work<N::Ticket>> {
+    pub(crate) fn take(&self, block: bool) -> Option<Work<N::Assignment>> {
         let mut state = self.lock();
         loop {
             if state.failed {
                 return None;
             }
-            if let Some(ticket) = state.numbering.control() {
-                return Some(Work::Control(ticket));
+            if let Some(assignment) = state.sequencer.control() {
+                return Some(Work::Control(assignment));
             }
-            if self.is_ripe(&state) && state.numbering.admits() {
+            if self.is_work_ready(&state) && state.sequencer.admits() {
                 return Some(self.take_block(&mut state));
             }
             if !block || (state.closed && state.queue.is_empty()) {
                 return None;
             }
-            state = self.ripe.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = self.work_ready.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
     /// Gives the buffers of a sealed block back, and learns what came of it.
-    pub(crate) fn release(&self, batch: Batch, made: Made) {
+    pub(crate) fn release(&self, batch: Batch, made: BlockOutcome) {
         let mut state = self.lock();
         state.sealing -= 1;
-        state.target.learn(batch.bytes, batch.entries, made);
+        state.block_size.learn(batch.bytes, batch.entries, made);
         for slice in batch.slices {
             self.put_back(&mut state, slice.into_buffer());
         }
-        // What is due whoever sealed takes, as soon as it has done what else there is to do; the rest does not wait for that.
-        if self.presses(&state) {
-            self.ripe.notify_one();
+        // Whoever sealed this block looks for the next one when it has passed this one on, and takes what only lingered.
+        // A block that somebody waits for, or that is full, does not wait for that: another writer is woken.
+        if self.is_block_wanted(&state) {
+            self.work_ready.notify_one();
         }
     }
 
@@ -386,21 +390,22 @@ impl<N: Numbering> Handover<N> {
         empty && state.free.len() == state.made && state.large == 0 && state.waiting == 0
     }
 
-    /// Whether a block is to be taken.
-    fn is_ripe(&self, state: &State<N>) -> bool {
-        self.presses(state) || state.due && state.sealing == 0 && !state.queue.is_empty()
+    /// Whether a writer that asks now is given a block.
+    fn is_work_ready(&self, state: &State<N>) -> bool {
+        self.is_block_wanted(state) || state.linger_expired && state.sealing == 0 && !state.queue.is_empty()
     }
 
-    /// Whether somebody waits for a block, or there is one: while one is sealed the next may wait until there are two.
-    fn presses(&self, state: &State<N>) -> bool {
-        let waited_for = state.urgent || state.closed || state.waiting > 0;
+    /// Whether somebody waits for what is queued, or it is enough for a block. While a block is being sealed it has to be
+    /// enough for two: one would be better off with the writer that is awake already.
+    fn is_block_wanted(&self, state: &State<N>) -> bool {
+        let waited_for = state.flush_requested || state.closed || state.waiting > 0;
         let blocks = if state.sealing == 0 { 1 } else { 2 };
-        !state.queue.is_empty() && (waited_for || state.queued >= blocks * state.target.bytes())
+        !state.queue.is_empty() && (waited_for || state.queued >= blocks * state.block_size.bytes())
     }
 
-    fn take_block(&self, state: &mut State<N>) -> Work<N::Ticket> {
+    fn take_block(&self, state: &mut State<N>) -> Work<N::Assignment> {
         let mut batch = Batch { slices: Vec::new(), bytes: 0, entries: 0, last: 0 };
-        let target = state.target.bytes();
+        let target = state.block_size.bytes();
         while let Some(slice) = state.queue.front() {
             let full = batch.bytes + slice.bytes() > target + self.bounds.buffer_size;
             if !batch.slices.is_empty() && (full || batch.bytes >= target) {
@@ -414,10 +419,10 @@ impl<N: Numbering> Handover<N> {
         batch.last = state.pushed - state.queue.len() as u64;
         state.sealing += 1;
         if state.queue.is_empty() {
-            (state.urgent, state.due) = (false, false);
+            (state.flush_requested, state.linger_expired) = (false, false);
         }
         self.wake(state);
-        Work::Block(state.numbering.block(batch.entries, batch.bytes), batch)
+        Work::Block(state.sequencer.block(batch.entries, batch.bytes), batch)
     }
 
     fn push_all(&self, state: &mut State<N>) -> u64 {
@@ -443,25 +448,25 @@ impl<N: Numbering> Handover<N> {
         state.queue.push_back(slice);
     }
 
-    fn hurry(&self, state: &mut State<N>) {
-        state.urgent = !state.queue.is_empty();
+    fn request_flush(&self, state: &mut State<N>) {
+        state.flush_requested = !state.queue.is_empty();
         self.wake(state);
     }
 
     fn wake(&self, state: &State<N>) {
-        if self.is_ripe(state) {
-            self.ripe.notify_one();
+        if self.is_work_ready(state) {
+            self.work_ready.notify_one();
         }
     }
 
-    /// A producer lets go of its buffer.
+    /// Takes its buffer from a producer.
     fn give_up(&self, state: &mut State<N>, index: usize) {
         if let Some(held) = state.producers[index].take() {
             self.put_back(state, held.buffer);
         }
     }
 
-    /// One holder lets go of a buffer; the last one returns it to the pool.
+    /// Lets go of a reference to a buffer. Whoever lets go of the last one returns the buffer to the pool.
     fn put_back(&self, state: &mut State<N>, mut buffer: Arc<Buffer>) {
         if Arc::get_mut(&mut buffer).is_none() {
             return;
@@ -496,12 +501,12 @@ impl<N: Numbering> Handover<N> {
                 Wait::Forever => Duration::MAX,
             };
             if left.is_zero() {
-                // The next one may find space.
-                self.hurry(&mut state);
+                // What is queued is sealed, so that the next attempt may find space.
+                self.request_flush(&mut state);
                 return Err(NoSpace::Timeout);
             }
             state.waiting += 1;
-            self.ripe.notify_one();
+            self.work_ready.notify_one();
             let start = Instant::now();
             let (guard, _) =
                 self.freed.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner);

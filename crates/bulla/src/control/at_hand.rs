@@ -1,0 +1,128 @@
+//! Reading with the key directory at hand: its identity, and the keys of data subjects from the writer or the vault.
+
+use super::Client;
+use crate::format::config;
+use crate::keys::files;
+use crate::read::reader::Reader;
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla_crypto::identities::{IdentityFile, is_encrypted};
+use bulla_proof::commitment::LogId;
+use bulla_store::{Error, ErrorKind, FileSystem, Result, read_small};
+use bulla_vault::{Access, Settings, Vault};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// The longest identity file that is read, in bytes.
+const MAX_IDENTITY: u64 = 1 << 20;
+
+/// The keys of a log's data subjects, from wherever they can be had: the writer that has the log open, which gives no key
+/// of a data subject away, and without one the vault in the key directory.
+///
+/// Both are looked for once a key is needed, so that what is wrong with the log is told before what is wrong with the
+/// vault; and again where a writer let go of the log meanwhile.
+pub struct SubjectKeys {
+    keys: PathBuf,
+    log: LogId,
+    source: Mutex<Option<Arc<dyn GroupKeys>>>,
+}
+
+impl SubjectKeys {
+    /// Those of the log with this id, whose key directory is `keys`; `None` where there is nothing of a vault in it.
+    pub fn in_directory(keys: impl Into<PathBuf>, log: LogId) -> Option<Self> {
+        let keys = keys.into();
+        Vault::is_in(&keys).then(|| SubjectKeys { keys, log, source: Mutex::default() })
+    }
+
+    /// Finds the writer or opens the vault now.
+    ///
+    /// # Errors
+    /// As [`Client::connect`] and [`Vault::open`].
+    pub fn check(&self) -> Result<()> {
+        self.source().map(|_| ())
+    }
+
+    fn source(&self) -> Result<Arc<dyn GroupKeys>> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = &*source {
+            return Ok(source.clone());
+        }
+        let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log);
+        let found: Arc<dyn GroupKeys> = match writer {
+            Some(writer) => Arc::new(writer),
+            None => Arc::new(Vault::open(&self.keys, self.log, Access::Read, &Settings::default())?),
+        };
+        Ok(source.insert(found).clone())
+    }
+
+    /// Asks once more, whoever is there then, where the writer let go of the log.
+    fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
+        match ask(&*self.source()?) {
+            Err(error) if error.kind() == ErrorKind::Closed => {
+                *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                ask(&*self.source()?)
+            }
+            answered => answered,
+        }
+    }
+}
+
+impl GroupKeys for SubjectKeys {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        self.ask(|source| source.number(subject))
+    }
+
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        self.ask(|source| source.secrets(place, groups))
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        self.ask(|source| source.erased_up_to())
+    }
+}
+
+impl Reader {
+    /// A reader of the log in `directory` with what its key directory `keys` holds: the identity that `init` made there, and
+    /// the keys of data subjects, from the writer that has the log open or from the vault.
+    ///
+    /// # Errors
+    /// As [`Reader::open`]; `NoKey` where the directory holds no identity, or one under a passphrase: open such with
+    /// [`Reader::identity`]; `Unavailable` where it, or the vault of a log with erasure, is missing or cannot be read.
+    pub fn open_with_keys(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Self> {
+        let log = FileSystem::new(directory.as_ref());
+        let (config, _) = config::load_of_log(&log)?;
+        let reader = Self::open(directory)?.identity(Arc::new(identity_in(keys.as_ref())?));
+        if !config.erasure {
+            return Ok(reader);
+        }
+        let subject_keys = SubjectKeys::in_directory(keys.as_ref(), config.id).ok_or_else(|| {
+            let keys = keys.as_ref().display();
+            Error::unavailable(format!("there is no vault in {keys}, which has the keys of data subjects"))
+        })?;
+        Ok(reader.group_keys(Arc::new(subject_keys)))
+    }
+}
+
+/// The identity in a key directory.
+fn identity_in(keys: &Path) -> Result<IdentityFile> {
+    let store = FileSystem::new(keys);
+    let name = keys.join(files::IDENTITY);
+    let no_key = |what: &str| Error::new(ErrorKind::NoKey, format!("{} {what}", name.display()));
+    let bytes = match read_small(&store, files::IDENTITY, MAX_IDENTITY) {
+        Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
+            return Err(no_key("is missing: name an identity that opens the log"));
+        }
+        bytes => Zeroizing::new(bytes?),
+    };
+    if is_encrypted(&bytes) {
+        return Err(no_key("is under a passphrase: decrypt it first"));
+    }
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{} is not text", name.display())))?;
+    IdentityFile::parse(text)
+        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", name.display())))
+}

@@ -1,0 +1,24 @@
+//! [`Closing`].
+
+use crate::write::back_off::BackOff;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+/// Says from any thread that a log is about to be closed: by [`Log::closing`](super::Log::closing).
+#[derive(Clone)]
+pub struct Closing(pub(super) Arc<BackOff>);
+
+impl Closing {
+    /// Whoever is going to close the log does not want to sit out waits between attempts at what fails. The wait that is
+    /// under way ends, later ones are 100 ms at most, and all together take no more than a second. As many attempts are
+    /// made as ever, and everything else goes on as before.
+    pub fn announce(&self) {
+        self.0.announce_close();
+    }
+}
+
+impl Debug for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Closing")
+    }
+}

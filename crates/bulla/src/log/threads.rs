@@ -1,0 +1,144 @@
+//! The threads of a log, each with what it owns.
+//!
+//! Those that seal own their working memory, the committing thread the committer, the checkpointing thread the checkpointer. They
+//! give these back when they end, in whatever way: a panic is caught around what a thread does, not around what it owns.
+
+use crate::format::options::Durability;
+use crate::write::engine::checkpointing::{CheckpointWork, Checkpointing};
+use crate::write::engine::committing::{Committing, SyncRequest};
+use crate::write::engine::{Engine, SerialStages};
+use bulla_crypto::environment::Interrupt;
+use bulla_store::{Error, Result};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// See the module.
+pub(super) struct Threads {
+    writers: Vec<JoinHandle<()>>,
+    committer: JoinHandle<Committing>,
+    checkpointer: JoinHandle<Checkpointing>,
+    linger: JoinHandle<()>,
+    /// Ends the thread of `linger`.
+    ended: Arc<Interrupt>,
+}
+
+impl Threads {
+    /// Gives the engine's stages to threads.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started. The log has failed then, and those that were started end.
+    pub(super) fn start(engine: &Arc<Engine>) -> Result<Self> {
+        let ended = Arc::new(Interrupt::default());
+        Self::start_all(engine, &ended).inspect_err(|error| {
+            engine.fail(error);
+            engine.checkpoints.close();
+            ended.raise();
+        })
+    }
+
+    fn start_all(engine: &Arc<Engine>, ended: &Arc<Interrupt>) -> Result<Self> {
+        let stages = engine.give_stages();
+        let stages = stages.ok_or_else(|| Error::unavailable("the log has threads already"))?;
+        let writers = 0..engine.tuning.writers;
+        Ok(Threads {
+            writers: writers.map(|_| spawn("bulla-writer", engine, (), seal)).collect::<Result<_>>()?,
+            committer: spawn("bulla-committer", engine, stages.committing, commit)?,
+            checkpointer: spawn("bulla-checkpoint", engine, stages.checkpointing, checkpoint)?,
+            linger: {
+                let until = ended.clone();
+                spawn("bulla-linger", engine, (), move |engine, ()| linger(engine, &until))?
+            },
+            ended: ended.clone(),
+        })
+    }
+
+    /// Waits until everything that is staged is sealed and committed, or the log has failed, and ends the threads. The
+    /// caller has closed the staging queue.
+    pub(super) fn join(self, engine: &Engine) {
+        self.writers.into_iter().for_each(|writer| drop(writer.join()));
+        engine.commits.close();
+        let committing = self.committer.join();
+        engine.checkpoints.close();
+        let checkpointing = self.checkpointer.join();
+        self.ended.raise();
+        drop(self.linger.join());
+        if let (Ok(committing), Ok(checkpointing)) = (committing, checkpointing) {
+            engine.take_stages_back(SerialStages { committing, checkpointing });
+        }
+    }
+}
+
+/// A thread that owns something while it runs. A panic fails the log, and is all that whoever waits learns of it.
+fn spawn<T: Send + 'static>(
+    name: &str,
+    engine: &Arc<Engine>,
+    mut owned: T,
+    run: impl FnOnce(&Engine, &mut T) + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let engine = engine.clone();
+    let guarded = move || {
+        // Everybody is told by the engine.
+        let _ = engine.guarded(|| run(&engine, &mut owned));
+        owned
+    };
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
+    thread.map_err(|error| Error::io("starting a thread", error))
+}
+
+fn seal(engine: &Engine, (): &mut ()) {
+    let mut sealer = engine.sealer();
+    while engine.seal_next(&mut sealer, true) {}
+}
+
+fn commit(engine: &Engine, committing: &mut Committing) {
+    while let Some(work) = engine.commits.wait() {
+        // Everybody is told of an error by the engine.
+        if engine.work_off(committing, work).is_err() {
+            return;
+        }
+    }
+}
+
+/// Queues what is staged after a while: sooner where many entries come, later where few do.
+fn linger(engine: &Engine, ended: &Interrupt) {
+    const MANY: u64 = 256;
+    let shortest = engine.tuning.linger.max(Duration::from_micros(100));
+    let mut time = shortest;
+    while !ended.wait(time) {
+        let entries = engine.staging.expire_linger();
+        time = if entries >= MANY { shortest } else { (time * 2).min(shortest * 40) };
+    }
+}
+
+/// Publishes a checkpoint once in `checkpoint_interval`, and whenever one is asked for; in mode `interval` has the committing
+/// thread sync at that mode's own pace, and before each checkpoint.
+fn checkpoint(engine: &Engine, checkpointing: &mut Checkpointing) {
+    let interval = engine.tuning.checkpoint_interval;
+    let sync_interval = match engine.tuning.durability {
+        Durability::Interval(time) => Some(time),
+        Durability::Group | Durability::Os => None,
+    };
+    let tick = sync_interval.map_or(interval, |time| time.min(interval));
+    // Since the last checkpoint, counted in ticks: no clock is needed for that.
+    let mut waited = Duration::ZERO;
+    loop {
+        match engine.checkpoints.wait(tick) {
+            CheckpointWork::End => return,
+            CheckpointWork::Tick if sync_interval.is_some() => {
+                waited += tick;
+                let due = waited >= interval;
+                engine.commits.request(if due { SyncRequest::Checkpoint } else { SyncRequest::Sync });
+                if due {
+                    waited = Duration::ZERO;
+                }
+            }
+            CheckpointWork::Tick | CheckpointWork::Requested => {
+                if engine.publish(checkpointing).is_err() {
+                    return;
+                }
+                waited = Duration::ZERO;
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! A log at one checkpoint, being read: which blocks a query needs, and what they give.
+//!
+//! Invariants:
+//! - nothing is given out but of blocks that were checked; of those that are held back, once all were;
+//! - what is read twice is the same: the second pass goes to the blocks that had something, whatever an index says by
+//!   then, and gives the rows that were counted, with the personal fields that they had, or fails.
+
+use crate::format::epoch::EpochBody;
+use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
+use crate::read::given::{Given, Progress};
+use crate::read::select::{Asked, Mark, Matches, Memory, Selected, open_checked};
+use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::located::{Located, most_memory, verified};
+use crate::scan::manifest::{Frames, Manifest, Placed};
+use crate::scan::metered::Metered;
+use crate::scan::open::BlockOpener;
+use crate::scan::pool::{self, Job};
+use crate::scan::query::Query;
+use crate::scan::redaction::RedactedEntries;
+use crate::scan::snapshot::Snapshot;
+use bulla_crypto::epoch::EpochKeys;
+use bulla_proof::checkpoint::Checkpoint;
+use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
+use bulla_store::{Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the module.
+pub(crate) struct Reading<'a> {
+    given: &'a Given,
+    keys: &'a Keyring,
+    held: u64,
+    pub(crate) manifest: Manifest,
+    meter: Metered,
+}
+
+/// The keys of epochs that were opened, by the epochs' numbers.
+#[derive(Default)]
+pub(crate) struct Keyring(Mutex<HashMap<u64, Arc<EpochKeys>>>);
+
+/// What one block gave.
+struct Found<P> {
+    frame: u64,
+    selected: Option<Selected<P>>,
+    /// What the index should have said of it.
+    gathered: Option<Gathered>,
+}
+
+/// A block that has to be read.
+struct Candidate {
+    frame: Located,
+    indexed: Indexed,
+}
+
+/// A block that had something, as the first pass counted it.
+struct Counted {
+    frame: u64,
+    mark: Mark,
+}
+
+/// What a query read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadReport {
+    /// Entries that met the query.
+    pub entries: u64,
+    /// Of those, the ones whose personal fields could not be given out.
+    pub withheld: RedactedEntries,
+    /// Blocks that were read for it.
+    pub blocks_read: u64,
+    /// Blocks that the checkpoint covers.
+    pub blocks: u64,
+    /// Bytes that were read from the log's files.
+    pub bytes_read: u64,
+    /// Frames that the checkpoint covers.
+    pub tree_size: u64,
+    /// The root that the checkpoint signs, which everything that was read is under.
+    pub root: Hash,
+}
+
+/// When what was read is given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Once all of it was checked: nothing is given out of a log that is damaged where the query reads.
+    #[default]
+    Checked,
+    /// As it comes, each block once it was checked: for a destination that throws everything away after an error.
+    /// Whatever lies before what failed has been given out.
+    Discardable,
+}
+
+impl<'a> Reading<'a> {
+    /// A reading of what the checkpoint of `snapshot`, which is believed, covers.
+    pub(crate) fn new(given: &'a Given, keys: &'a Keyring, held: u64, snapshot: Snapshot) -> Result<Self> {
+        let meter = Metered::new(snapshot.store.clone());
+        let manifest = Manifest::load(Snapshot { store: Arc::new(meter.clone()), ..snapshot })?;
+        Ok(Reading { given, keys, held, manifest, meter })
+    }
+
+    /// Whose keys were destroyed: at first as far as the keys at hand do not follow it.
+    pub(crate) fn erasures(&self) -> Result<Erasures<'a>> {
+        let (snapshot, given) = (self.manifest.snapshot.clone(), self.given);
+        let known = match given.group_keys.as_ref().filter(|_| snapshot.config.erasure) {
+            Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?)?,
+            None => Erased::default(),
+        };
+        Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, given.key.as_ref(), from)))
+    }
+
+    /// As [`crate::Reader::read`].
+    pub(crate) fn read<P: Send>(
+        &self,
+        query: &Query,
+        delivery: Delivery,
+        render: impl Fn(&Matches<'_>) -> P + Sync,
+        mut write: impl FnMut(P) -> Result<()>,
+    ) -> Result<ReadReport> {
+        let Checkpoint { size: tree_size, root, .. } = self.manifest.snapshot.checkpoint;
+        let mut withheld = RedactedEntries::default();
+        let mut report =
+            ReadReport { entries: 0, withheld, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
+        let erasures = self.erasures()?;
+        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures)?;
+        let mut held = Vec::new();
+        let (mut entries, mut size) = (0, 0);
+        // What was counted, and whether what was held back became too much.
+        let (mut counted, overflown) = (Vec::new(), AtomicBool::new(false));
+        let unless_too_much =
+            |matches: &Matches<'_>| (!overflown.load(Ordering::Relaxed)).then(|| render(matches));
+        self.select(&asked, &mut report, &unless_too_much, |frame, selected| {
+            entries += selected.entries;
+            withheld.add(selected.withheld);
+            match (delivery, selected.piece) {
+                (Delivery::Discardable, Some(piece)) => return write(piece),
+                (Delivery::Checked, Some(piece)) => held.push(piece),
+                (_, None) => {}
+            }
+            counted.push(Counted { frame, mark: selected.mark });
+            size += selected.bytes;
+            if size > self.held && delivery == Delivery::Checked {
+                held = Vec::new();
+                overflown.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+        (report.entries, report.withheld) = (entries, withheld);
+        if overflown.into_inner() {
+            self.read_again(&asked, &counted, &render, write)?;
+        } else {
+            held.into_iter().try_for_each(write)?;
+        }
+        report.bytes_read = self.meter.read() + self.manifest.snapshot.note.len() as u64;
+        Ok(report)
+    }
+
+    /// Reads the blocks that what is asked for can concern, and gives what they have to `found`, with their numbers.
+    fn select<P: Send>(
+        &self,
+        asked: &Asked<'_>,
+        report: &mut ReadReport,
+        render: &(impl Fn(&Matches<'_>) -> P + Sync),
+        mut found: impl FnMut(u64, Selected<P>) -> Result<()>,
+    ) -> Result<()> {
+        let mut frames = Frames::new(&self.manifest)?;
+        let store = &*self.manifest.snapshot.store;
+        let mut lookup = Lookup::new(store, asked.query, asked.number);
+        let next = || {
+            while let Some(placed) = frames.next()? {
+                let commitment = &placed.commitment;
+                report.blocks += u64::from(commitment.kind == FrameKind::Block);
+                if !asked.query.admits(commitment) {
+                    continue;
+                }
+                let keys = self.keys(&mut frames)?;
+                let indexed = lookup.look(commitment, &keys, frames.bundle());
+                if indexed != Indexed::Without {
+                    report.blocks_read += 1;
+                    return candidate(&mut frames, placed, keys, indexed).map(Some);
+                }
+            }
+            Ok(None)
+        };
+        let mut rebuild = Rebuild::new(&*self.given.store);
+        self.examine(next, asked, render, |one| {
+            rebuild.add(one.gathered);
+            one.selected.map_or(Ok(()), |selected| found(one.frame, selected))
+        })?;
+        rebuild.finish();
+        Ok(())
+    }
+
+    /// Reads the blocks that were counted once more, and gives out what they have.
+    fn read_again<P: Send>(
+        &self,
+        asked: &Asked<'_>,
+        counted: &[Counted],
+        render: &(impl Fn(&Matches<'_>) -> P + Sync),
+        mut write: impl FnMut(P) -> Result<()>,
+    ) -> Result<()> {
+        let mut frames = Frames::new(&self.manifest)?;
+        let (mut given, mut taken) = (counted.iter(), counted.iter());
+        let next = || {
+            let Some(Counted { frame, .. }) = given.next() else { return Ok(None) };
+            while let Some(placed) = frames.next()? {
+                if placed.commitment.frame == *frame {
+                    let keys = self.keys(&mut frames)?;
+                    return candidate(&mut frames, placed, keys, Indexed::Candidate).map(Some);
+                }
+            }
+            Err(changed(*frame))
+        };
+        self.examine(next, asked, render, |one| {
+            let same = taken.next().zip(one.selected);
+            let same = same.filter(|(counted, selected)| counted.mark == selected.mark);
+            same.map_or_else(|| Err(changed(one.frame)), |(_, selected)| write(selected.piece))
+        })
+    }
+
+    /// Reads candidates on many threads, and gives `take` what they gave, in order.
+    fn examine<P: Send>(
+        &self,
+        next: impl FnMut() -> Result<Option<Job<Candidate>>>,
+        asked: &Asked<'_>,
+        render: &(impl Fn(&Matches<'_>) -> P + Sync),
+        mut take: impl FnMut(Found<P>) -> Result<()>,
+    ) -> Result<()> {
+        let (given, total) = (self.given, self.manifest.size());
+        let mut entries = 0;
+        let work = |memory: &mut Memory, candidate: Candidate| examine(memory, &candidate, asked, render);
+        pool::in_order(given.threads, next, work, |one: Found<P>| {
+            entries += one.selected.as_ref().map_or(0, |selected| selected.entries);
+            given.tell(Progress { done: one.frame + 1, total, entries });
+            take(one)
+        })?;
+        given.tell(Progress { done: total, total, entries });
+        Ok(())
+    }
+
+    /// The keys of the epoch that the last frame belongs to.
+    fn keys(&self, frames: &mut Frames<'_>) -> Result<Arc<EpochKeys>> {
+        let Some(epoch) = frames.epoch().cloned() else {
+            return Err(Error::tampered("a block comes before any epoch"));
+        };
+        let number = epoch.commitment.frame;
+        let mut known = self.keys.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known.get(&number) {
+            return Ok(keys.clone());
+        }
+        // Before anything is read for it.
+        self.given.identity_at_hand()?;
+        let commitment = epoch.commitment.clone();
+        let body = epoch_body(frames, epoch)?;
+        let keys = self.given.unlock(&commitment, &body)?;
+        Ok(known.entry(number).or_insert(Arc::new(keys)).clone())
+    }
+
+    /// A number above those of all data subjects in the blocks from frame `from` on.
+    ///
+    /// # Errors
+    /// `NoKey` where the identity does not open one of them; else as reading them.
+    pub(crate) fn next_subject(&self, from: u64) -> Result<u64> {
+        let mut frames = Frames::new(&self.manifest)?;
+        let mut opener = BlockOpener::default();
+        let mut next = 0;
+        while let Some(placed) = frames.next()? {
+            if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
+                continue;
+            }
+            let keys = Some(self.keys(&mut frames)?);
+            let located = Located { keys, ..frames.locate(placed)? };
+            open_checked(&mut opener, &located)?;
+            let groups = opener.groups();
+            let last = (0..groups.len()).filter_map(|group| groups.content(group).subjects.last());
+            next = last.map(|number| number + 1).fold(next, u64::max);
+        }
+        Ok(next)
+    }
+}
+
+/// What an epoch's frame says.
+pub(crate) fn epoch_body(frames: &mut Frames<'_>, epoch: Placed) -> Result<EpochBody> {
+    EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())
+}
+
+fn candidate(
+    frames: &mut Frames<'_>,
+    placed: Placed,
+    keys: Arc<EpochKeys>,
+    indexed: Indexed,
+) -> Result<Job<Candidate>> {
+    let (frame, weight) = (placed.commitment.frame, most_memory(&placed.commitment));
+    let located = Located { keys: Some(keys), ..frames.locate(placed)? };
+    Ok(Job { frame, weight, item: Candidate { frame: located, indexed } })
+}
+
+/// Checks a block and finds what matches.
+fn examine<P>(
+    memory: &mut Memory,
+    Candidate { frame, indexed }: &Candidate,
+    asked: &Asked<'_>,
+    render: &impl Fn(&Matches<'_>) -> P,
+) -> Result<Found<P>> {
+    let selected = memory.select(frame, asked, render)?;
+    let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
+        commitment: frame.commitment.encode(),
+        frame: frame.commitment.frame,
+        keys: keys.clone(),
+        tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
+    });
+    Ok(Found { frame: frame.commitment.frame, selected, gathered })
+}
+
+/// What was counted is not what is there to be given out: the bytes are those that were checked, so it is the keys of
+/// data subjects that have changed.
+fn changed(frame: u64) -> Error {
+    Error::unavailable(format!(
+        "what was counted in frame {frame} cannot be given out any more: keys of data subjects went, or came, \
+         meanwhile; ask again"
+    ))
+}

@@ -1,0 +1,170 @@
+//! What of a block meets a query: the block is opened, all checks done, before anything of it is looked at.
+
+use crate::scan::erasures::Erasures;
+use crate::scan::located::{Located, verified};
+use crate::scan::open::{BlockOpener, Opening};
+use crate::scan::query::Query;
+use crate::scan::redaction::{RedactedEntries, Redaction};
+use bulla_crypto::group::GroupKeys;
+use bulla_proof::Entry;
+use bulla_proof::commitment::Commitment;
+use bulla_proof::hash::{Hash, sha256};
+use bulla_store::{Error, ErrorKind, Result};
+
+/// What a row that is held back counts besides its bytes: it is small beside what holds it.
+const ROW: u64 = 64;
+
+/// The entries of one block that meet a query, one at least, in the order of their numbers.
+pub struct Matches<'a> {
+    pub(crate) opener: &'a BlockOpener,
+    pub(crate) commitment: &'a Commitment,
+    /// Which rows of the block they are.
+    pub(crate) rows: &'a [u32],
+}
+
+impl<'a> Matches<'a> {
+    /// The entries, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Entry<'a>)> + '_ {
+        // They were decoded once before, to see whether they match.
+        self.rows().filter_map(|(number, row)| Some((number, Entry::decode(row).ok()?)))
+    }
+
+    /// Their canonical rows, with their numbers.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, &'a [u8])> + '_ {
+        let (rows, first) = (self.opener.rows(), self.commitment.first_entry);
+        self.rows.iter().map(move |&row| (first + u64::from(row), &rows[row as usize]))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Why the personal fields of the entry with this number are missing, if they are.
+    pub fn withheld(&self, number: u64) -> Option<Redaction> {
+        let row = usize::try_from(number.checked_sub(self.commitment.first_entry)?).ok()?;
+        self.opener.withheld(row)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// What of a block met a query.
+pub(crate) struct Selected<P> {
+    /// How many entries, one at least.
+    pub(crate) entries: u64,
+    /// How many of them without their personal fields.
+    pub(crate) withheld: RedactedEntries,
+    /// Bytes of their rows, and of what holds them.
+    pub(crate) bytes: u64,
+    /// Which rows they are, and which of them come without their personal fields: to know them again.
+    pub(crate) mark: Mark,
+    /// What was made of them.
+    pub(crate) piece: P,
+}
+
+/// Which rows of a block met a query, hashed. Nobody gains by finding another set of the same hash: it is cut short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark([u8; 16]);
+
+impl Mark {
+    fn of(hash: Hash) -> Self {
+        Mark(std::array::from_fn(|index| hash.0[index]))
+    }
+}
+
+/// A query, and what opens the groups that it concerns.
+pub(crate) struct Asked<'a> {
+    pub(crate) query: &'a Query,
+    keys: Option<&'a dyn GroupKeys>,
+    erasures: &'a Erasures<'a>,
+    /// The number of the data subject that it asks for, where there is such a one.
+    pub(crate) number: Option<u64>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(
+        query: &'a Query,
+        keys: Option<&'a dyn GroupKeys>,
+        erasures: &'a Erasures<'a>,
+    ) -> Result<Self> {
+        let number = match (&query.subject, keys) {
+            (Some(subject), Some(keys)) => keys.number(subject)?,
+            _ => None,
+        };
+        Ok(Asked { query, keys, erasures, number })
+    }
+
+    /// Opens those groups of a block, which was opened, that can have what is asked for.
+    fn open_groups(&self, opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+        let Some(epoch) = frame.keys.as_ref().filter(|_| !opener.groups().is_empty()) else { return Ok(()) };
+        let Some(keys) = self.keys else {
+            let message = format!(
+                "the personal fields in frame {} are encrypted for each data subject: reading them needs the keys \
+                 of data subjects",
+                frame.commitment.frame
+            );
+            return Err(Error::new(ErrorKind::NoKey, message));
+        };
+        if self.query.subject.is_some() && self.number.is_none() {
+            return Ok(());
+        }
+        let opening = Opening { keys, erasures: self.erasures, subject: self.number };
+        let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
+        opened.map_err(|unreadable| unreadable.error(frame))
+    }
+}
+
+/// Memory that a thread uses again from block to block.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) opener: BlockOpener,
+    rows: Vec<u32>,
+    marks: Vec<u8>,
+}
+
+impl Memory {
+    /// Opens a block, all checks done, and renders what of it meets `query`, if anything does.
+    pub(crate) fn select<P>(
+        &mut self,
+        frame: &Located,
+        asked: &Asked<'_>,
+        render: &impl Fn(&Matches<'_>) -> P,
+    ) -> Result<Option<Selected<P>>> {
+        open_checked(&mut self.opener, frame)?;
+        asked.open_groups(&mut self.opener, frame)?;
+        self.rows.clear();
+        let first_entry = frame.commitment.first_entry;
+        self.marks.clear();
+        let (mut bytes, mut withheld) = (0, RedactedEntries::default());
+        for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
+            let entry =
+                Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
+            let why = self.opener.withheld(index as usize);
+            if asked.query.matches(number, &entry) && (why.is_none() || asked.query.asks_nothing_personal()) {
+                self.rows.push(index);
+                self.marks.extend_from_slice(&index.to_le_bytes());
+                self.marks.push(why.map_or(0, |why| 1 + why as u8));
+                withheld.count(why);
+                bytes += row.len() as u64 + ROW;
+            }
+        }
+        let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
+        if matches.is_empty() {
+            return Ok(None);
+        }
+        let (entries, mark) = (matches.len() as u64, Mark::of(sha256(&[&self.marks])));
+        Ok(Some(Selected { entries, withheld, bytes, mark, piece: render(&matches) }))
+    }
+}
+
+/// Opens a block, all checks done.
+pub(crate) fn open_checked(opener: &mut BlockOpener, frame: &Located) -> Result<()> {
+    let verified = verified(frame)?;
+    let Some(keys) = &frame.keys else { return Err(Error::new(ErrorKind::NoKey, "no key opens the block")) };
+    let opened = opener.open(verified, keys).and_then(|()| opener.check_units(&frame.commitment, keys));
+    opened.map_err(|unreadable| unreadable.error(frame))
+}

@@ -1,0 +1,184 @@
+//! Trying again what failed: how often, and how long in between.
+//!
+//! Invariants:
+//! - no wait is longer than [`LONGEST`], however often something failed before;
+//! - whoever closes the log does not sit out waits: a wait that is under way ends when closing is announced, later ones
+//!   are short, and together they take no more than [`CLOSING_IN_ALL`]. Every attempt is made all the same, so closing
+//!   gives nothing up that would not have been given up anyway.
+
+use bulla_crypto::environment::{Clock, Interrupt};
+use bulla_store::Result;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest wait between two attempts.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+/// The longest wait between two attempts once closing is announced.
+pub(crate) const CLOSING_LONGEST: Duration = Duration::from_millis(100);
+/// All waits together, of all threads, once closing is announced.
+pub(crate) const CLOSING_IN_ALL: Duration = Duration::from_secs(1);
+
+/// How a log tries again.
+pub(crate) struct BackOff {
+    clock: Arc<dyn Clock>,
+    retries: u32,
+    first_delay: Duration,
+    closing: Interrupt,
+    /// What waits may still take once closing is announced.
+    closing_left: Mutex<Duration>,
+}
+
+impl BackOff {
+    /// Up to `retries` further attempts, after waits of `first_delay`, twice that, and so on.
+    pub(crate) fn new(clock: Arc<dyn Clock>, retries: u32, first_delay: Duration) -> Self {
+        let closing_left = Mutex::new(CLOSING_IN_ALL);
+        BackOff { clock, retries, first_delay, closing: Interrupt::default(), closing_left }
+    }
+
+    /// Ends the wait that is under way, and keeps later ones short.
+    pub(crate) fn announce_close(&self) {
+        self.closing.raise();
+    }
+
+    /// The attempts at one thing.
+    pub(crate) fn attempts(&self) -> Attempts<'_> {
+        Attempts { back_off: self, left: self.retries, delay: self.first_delay }
+    }
+
+    /// Attempts something until it succeeds, fails in a way that does not pass, or has failed too often.
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub(crate) fn retry<T, E>(
+        &self,
+        passes: impl Fn(&E) -> bool,
+        mut attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut attempts = self.attempts();
+        loop {
+            match attempt() {
+                Err(error) if passes(&error) && attempts.wait_for_next() => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn wait(&self, time: Duration) {
+        if !self.closing.is_raised() {
+            return self.clock.wait(time, &self.closing);
+        }
+        let mut left = self.closing_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let time = time.min(CLOSING_LONGEST).min(*left);
+        *left -= time;
+        drop(left);
+        if !time.is_zero() {
+            self.clock.wait(time, &Interrupt::default());
+        }
+    }
+}
+
+/// See [`BackOff::attempts`].
+pub(crate) struct Attempts<'a> {
+    back_off: &'a BackOff,
+    left: u32,
+    delay: Duration,
+}
+
+impl Attempts<'_> {
+    /// After an attempt that failed: waits, longer each time. False where it was the last one.
+    pub(crate) fn wait_for_next(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        let delay = self.delay.min(LONGEST);
+        self.delay = delay.saturating_mul(2);
+        self.back_off.wait(delay);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock on which waiting takes no time, and is told.
+    #[derive(Default)]
+    struct Told {
+        waits: Mutex<Vec<Duration>>,
+    }
+
+    impl Clock for Told {
+        fn now(&self) -> i64 {
+            0
+        }
+
+        fn wait(&self, time: Duration, _: &Interrupt) {
+            self.waits.lock().unwrap().push(time);
+        }
+    }
+
+    fn fail_always(back_off: &BackOff) -> u32 {
+        let mut attempts = 0;
+        let failed = back_off.retry(
+            |()| true,
+            || {
+                attempts += 1;
+                Err::<(), ()>(())
+            },
+        );
+        assert_eq!(failed, Err(()));
+        attempts
+    }
+
+    #[test]
+    fn waits_double_up_to_a_second() {
+        let clock = Arc::new(Told::default());
+        let back_off = BackOff::new(clock.clone(), 11, Duration::from_millis(20));
+        assert_eq!(fail_always(&back_off), 12);
+        let expected = [20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000, 1000].map(Duration::from_millis);
+        assert_eq!(*clock.waits.lock().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_first_wait_that_is_set_longer_is_a_second_too() {
+        let clock = Arc::new(Told::default());
+        fail_always(&BackOff::new(clock.clone(), 2, Duration::MAX));
+        assert_eq!(*clock.waits.lock().unwrap(), [LONGEST; 2]);
+    }
+
+    #[test]
+    fn closing_leaves_a_second_of_short_waits_to_all_that_fails() {
+        let clock = Arc::new(Told::default());
+        let back_off = BackOff::new(clock.clone(), 1000, Duration::from_millis(20));
+        back_off.announce_close();
+        assert_eq!(fail_always(&back_off), 1001, "every attempt is made");
+        assert_eq!(fail_always(&back_off), 1001);
+        let waits = clock.waits.lock().unwrap();
+        assert!(waits.iter().all(|&wait| wait <= CLOSING_LONGEST), "{waits:?}");
+        assert_eq!(waits.iter().sum::<Duration>(), CLOSING_IN_ALL);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_tried_again() {
+        let clock = Arc::new(Told::default());
+        let back_off = BackOff::new(clock.clone(), 3, Duration::from_millis(20));
+        let mut attempts = 0..;
+        let failed =
+            back_off.retry(|&attempt: &i32| attempt < 1, || Err::<(), i32>(attempts.next().unwrap()));
+        assert_eq!(failed, Err(1));
+        assert_eq!(clock.waits.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_wait_that_is_under_way_ends_when_closing_is_announced() {
+        let clock = Arc::new(bulla_crypto::environment::SystemClock);
+        // The cap alone would let it take half an hour.
+        let back_off = BackOff::new(clock, 1800, LONGEST);
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let failing = scope.spawn(|| fail_always(&back_off));
+            back_off.announce_close();
+            assert_eq!(failing.join().unwrap(), 1801);
+        });
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+}

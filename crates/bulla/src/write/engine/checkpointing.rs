@@ -1,0 +1,143 @@
+//! Checkpointing: what has become durable comes in from the committer, and one thread publishes it signed.
+//!
+//! [`CheckpointQueue`] is how the others speak to it. [`Checkpointing`] is its own: the checkpointing thread has it, or,
+//! where a log has no threads, whoever takes a step.
+//!
+//! A request for a checkpoint takes the way that frames take. In mode `group` all that was acknowledged is durable, and has
+//! been delivered; in the other modes the request goes to the committing thread, which syncs first and passes it on.
+
+use super::Engine;
+use super::committing::SyncRequest;
+use super::locks::{Rank, RankedMutex};
+use crate::format::options::Durability;
+use crate::write::checkpoint::Checkpointer;
+use crate::write::commit::Durable;
+use crate::write::stage::queue::StagedPosition;
+use crate::write::telemetry::timed;
+use bulla_store::Result;
+use std::sync::Condvar;
+use std::time::Duration;
+
+/// What the checkpointing thread has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CheckpointWork {
+    /// Nobody asked for anything while it waited.
+    Tick,
+    /// Somebody waits for a checkpoint over what was delivered.
+    Requested,
+    /// The log is being closed.
+    End,
+}
+
+#[derive(Default)]
+struct State {
+    /// Durable frames that are to be covered next.
+    durable: Option<Durable>,
+    /// The last slice that those, or what was taken before, cover.
+    position: StagedPosition,
+    requested: bool,
+    closed: bool,
+}
+
+/// See the module.
+pub(crate) struct CheckpointQueue {
+    state: RankedMutex<State>,
+    /// Notified when the checkpointing thread has something to do.
+    changed: Condvar,
+}
+
+impl CheckpointQueue {
+    pub(super) fn new() -> Self {
+        CheckpointQueue { state: RankedMutex::new(Rank::Leaf, State::default()), changed: Condvar::new() }
+    }
+
+    /// Takes frames in that became durable, and with which all slices up to `position` are so.
+    pub(super) fn deliver(&self, durable: Option<Durable>, position: StagedPosition) {
+        let mut state = self.state.lock();
+        if let Some(durable) = durable {
+            match &mut state.durable {
+                Some(before) => before.extend(durable),
+                None => state.durable = Some(durable),
+            }
+        }
+        state.position = position;
+    }
+
+    /// Asks for a checkpoint over what was delivered.
+    pub(super) fn request(&self) {
+        self.state.lock().requested = true;
+        self.changed.notify_one();
+    }
+
+    /// Has the thread end.
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits up to `time` for something to do.
+    pub(crate) fn wait(&self, time: Duration) -> CheckpointWork {
+        let idle = |state: &mut State| !state.requested && !state.closed;
+        let mut state = self.state.lock().wait_while(&self.changed, time, idle);
+        match (state.closed, std::mem::take(&mut state.requested)) {
+            (true, _) => CheckpointWork::End,
+            (_, true) => CheckpointWork::Requested,
+            _ => CheckpointWork::Tick,
+        }
+    }
+
+    fn take(&self) -> (Option<Durable>, StagedPosition) {
+        let mut state = self.state.lock();
+        (state.durable.take(), state.position)
+    }
+}
+
+/// See the module.
+pub(crate) struct Checkpointing {
+    pub(super) checkpointer: Checkpointer,
+    /// The last slice that the checkpointer's tree covers.
+    position: StagedPosition,
+}
+
+impl Checkpointing {
+    pub(super) fn new(checkpointer: Checkpointer) -> Self {
+        Checkpointing { checkpointer, position: 0 }
+    }
+}
+
+impl Engine {
+    /// Asks for a checkpoint soon, over what is committed by now at least.
+    pub(crate) fn request_checkpoint(&self) {
+        match self.tuning.durability {
+            Durability::Group => self.checkpoints.request(),
+            Durability::Interval(_) | Durability::Os => self.commits.request(SyncRequest::Checkpoint),
+        }
+    }
+
+    /// Publishes a checkpoint over what was delivered, if the log has grown.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be written, after retries; the log then refuses everything.
+    pub(crate) fn publish(&self, checkpointing: &mut Checkpointing) -> Result<()> {
+        let (durable, position) = self.checkpoints.take();
+        if let Some(durable) = durable {
+            checkpointing.checkpointer.add(durable);
+        }
+        // Only now: had the checkpointer not taken them in, its checkpoint would not cover them.
+        checkpointing.position = position;
+        self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
+        let checkpointer = &checkpointing.checkpointer;
+        self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());
+        Ok(())
+    }
+
+    fn publish_tree(&self, checkpointer: &mut Checkpointer) -> Result<()> {
+        let clock = &*self.environment.clock;
+        let start = clock.steady();
+        let publish = || self.back_off.retry(|_| true, || checkpointer.publish());
+        if timed(clock, &self.meter.publishing, publish)? {
+            self.meter.checkpoints.add(clock.steady().saturating_sub(start));
+        }
+        Ok(())
+    }
+}

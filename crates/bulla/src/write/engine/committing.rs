@@ -1,0 +1,264 @@
+//! Committing: sealed frames come in from many threads, and one thread puts them into the log in the order of their numbers.
+//!
+//! [`CommitQueue`] is how the others speak to it. [`Committing`] is its own: the committing thread has it, or, where a log
+//! has no threads, whoever takes a step.
+//!
+//! Invariants:
+//! - groups leave the queue in the order of their frames' numbers, and none has an epoch but at its front;
+//! - what has become durable is with the checkpointer before anybody is told that it is durable, so whoever asks for a
+//!   checkpoint after that gets one that covers it.
+
+use super::Engine;
+use super::locks::{Rank, RankedMutex};
+use crate::format::event::Event;
+use crate::format::options::Durability;
+use crate::format::sealed::Sealed;
+use crate::write::commit::Committer;
+use crate::write::stage::queue::StagedPosition;
+use crate::write::telemetry::timed;
+use bulla_proof::commitment::FrameKind;
+use bulla_store::Result;
+use std::collections::BTreeMap;
+use std::sync::Condvar;
+
+/// A frame that was sealed and is to be committed.
+pub(crate) struct SealedFrame {
+    pub(super) frame: Sealed,
+    /// Of a block: the bytes of rows that are no longer in flight once it is committed, and the position of its last slice.
+    pub(super) staged: Option<(usize, StagedPosition)>,
+}
+
+/// What the committing thread is given to do.
+pub(crate) enum CommitWork {
+    /// To commit frames that follow the last one.
+    Commit(Vec<SealedFrame>),
+    /// To sync what was committed.
+    Sync(SyncRequest),
+}
+
+/// A request for a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncRequest {
+    /// The time for one has come.
+    Sync,
+    /// Somebody waits for a checkpoint, or the time for one has come: one is to follow the sync.
+    Checkpoint,
+}
+
+struct State {
+    /// Frames that were sealed before one with a lower number.
+    frames: BTreeMap<u64, SealedFrame>,
+    /// The number of the frame that is committed next.
+    next: u64,
+    requested: Option<SyncRequest>,
+    closed: bool,
+}
+
+/// See the module.
+pub(crate) struct CommitQueue {
+    state: RankedMutex<State>,
+    /// Notified when the committing thread may find something to do.
+    ready: Condvar,
+    /// Bytes of bodies that are enough for a group.
+    group_bytes: usize,
+}
+
+impl CommitQueue {
+    /// A queue whose first frame is `next`.
+    pub(super) fn new(next: u64, group_bytes: usize) -> Self {
+        let state = State { frames: BTreeMap::new(), next, requested: None, closed: false };
+        CommitQueue { state: RankedMutex::new(Rank::Leaf, state), ready: Condvar::new(), group_bytes }
+    }
+
+    /// Takes a frame in.
+    pub(super) fn put(&self, sealed: SealedFrame) {
+        let mut state = self.state.lock();
+        let number = sealed.frame.commitment.frame;
+        state.frames.insert(number, sealed);
+        if number == state.next {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Asks for a sync of what is committed by the time that the request is met.
+    pub(crate) fn request(&self, request: SyncRequest) {
+        let mut state = self.state.lock();
+        if state.requested != Some(SyncRequest::Checkpoint) {
+            state.requested = Some(request);
+        }
+        self.ready.notify_one();
+    }
+
+    /// Says that no frame will come any more.
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        self.ready.notify_all();
+    }
+
+    /// Waits for something to do. `None` where nothing will come any more. A request goes before frames, or it would never
+    /// be met while there are always some.
+    pub(crate) fn wait(&self) -> Option<CommitWork> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(request) = state.requested.take() {
+                return Some(CommitWork::Sync(request));
+            }
+            if let Some(group) = self.group(&mut state) {
+                return Some(CommitWork::Commit(group));
+            }
+            if state.closed {
+                return None;
+            }
+            state = state.wait(&self.ready);
+        }
+    }
+
+    /// The frames that can be committed now, up to the next epoch and to `group_bytes`; `None` where there are none.
+    fn take_group(&self) -> Option<Vec<SealedFrame>> {
+        self.group(&mut self.state.lock())
+    }
+
+    fn group(&self, state: &mut State) -> Option<Vec<SealedFrame>> {
+        let mut group = Vec::new();
+        let mut bytes = 0;
+        while bytes < self.group_bytes {
+            let next = state.next;
+            let Some(entry) = state.frames.first_entry().filter(|entry| *entry.key() == next) else {
+                break;
+            };
+            if entry.get().frame.commitment.kind == FrameKind::Epoch && !group.is_empty() {
+                break;
+            }
+            let sealed = entry.remove();
+            state.next += 1;
+            bytes += sealed.frame.body.len();
+            group.push(sealed);
+        }
+        (!group.is_empty()).then_some(group)
+    }
+
+    /// How many sealed frames wait.
+    pub(super) fn length(&self) -> usize {
+        self.state.lock().frames.len()
+    }
+}
+
+/// See the module.
+pub(crate) struct Committing {
+    committer: Committer,
+    /// The position of the last slice that was committed, and of the last one that a sync has covered.
+    committed: StagedPosition,
+    synced: StagedPosition,
+}
+
+impl Committing {
+    pub(super) fn new(committer: Committer) -> Self {
+        Committing { committer, committed: 0, synced: 0 }
+    }
+}
+
+impl Engine {
+    /// Does what the queue gave to do.
+    ///
+    /// # Errors
+    /// `Unavailable` where the medium fails; the log then refuses everything.
+    pub(crate) fn work_off(&self, committing: &mut Committing, work: CommitWork) -> Result<()> {
+        match work {
+            CommitWork::Commit(group) => self.commit(committing, group),
+            CommitWork::Sync(request) => {
+                self.sync(committing)?;
+                if request == SyncRequest::Checkpoint {
+                    self.checkpoints.request();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Commits the frames that are ready, in groups that each lie in one epoch. Returns how many there were.
+    ///
+    /// # Errors
+    /// `Unavailable` where nothing takes them; the log then refuses everything.
+    pub(super) fn commit_ready(&self, committing: &mut Committing) -> Result<usize> {
+        let mut count = 0;
+        while let Some(group) = self.commits.take_group() {
+            count += group.len();
+            self.commit(committing, group)?;
+        }
+        Ok(count)
+    }
+
+    fn commit(&self, committing: &mut Committing, group: Vec<SealedFrame>) -> Result<()> {
+        let commit = || self.commit_group(committing, group);
+        timed(&*self.environment.clock, &self.meter.committing, commit).inspect_err(|error| self.fail(error))
+    }
+
+    fn commit_group(&self, committing: &mut Committing, group: Vec<SealedFrame>) -> Result<()> {
+        let staged = group.iter().filter_map(|sealed| sealed.staged.map(|(bytes, _)| bytes)).sum();
+        let last = group.iter().rev().find_map(|sealed| sealed.staged.map(|(_, last)| last));
+        let blocks = group.iter().filter(|sealed| sealed.frame.commitment.kind == FrameKind::Block);
+        let entries = blocks.map(|sealed| sealed.frame.commitment.entries).sum();
+        let frames_committed = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
+        let frames = group.into_iter().map(|sealed| sealed.frame).collect();
+        let acknowledged = committing.committer.commit(frames);
+        committing.committed = last.unwrap_or(committing.committed);
+        if self.tuning.durability == Durability::Group && acknowledged.is_ok() {
+            committing.synced = committing.committed;
+        }
+        self.deliver(committing);
+        if committing.committer.wants_sync() {
+            // Somebody may have asked for a checkpoint while none could cover what they had in mind.
+            self.request_checkpoint();
+        }
+        let (events, full) = (committing.committer.take_events(), committing.committer.became_full());
+        self.staging.with_sequencer(|sequencer| {
+            sequencer.committed(staged);
+            events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
+            match full {
+                true => sequencer.request_epoch(&*self.environment.random),
+                false => Ok(()),
+            }
+        })?;
+        let acknowledged = acknowledged?;
+        self.progress.written(entries);
+        self.progress.committed(frames_committed);
+        if acknowledged {
+            self.progress.durable(committing.committed);
+        }
+        Ok(())
+    }
+
+    /// Makes what was committed durable, where the mode leaves that to time or to close. Returns whether a segment was
+    /// abandoned, and an event of that is to be committed.
+    ///
+    /// # Errors
+    /// `Unavailable` where the medium fails; the log then refuses everything.
+    pub(super) fn sync(&self, committing: &mut Committing) -> Result<bool> {
+        let synced = committing.committer.sync();
+        if synced.is_ok() {
+            committing.synced = committing.committed;
+        }
+        self.deliver(committing);
+        let events = committing.committer.take_events();
+        let abandoned = !events.is_empty();
+        if abandoned {
+            self.request_events(events);
+        }
+        synced.inspect_err(|error| self.fail(error))?;
+        self.progress.durable(committing.committed);
+        Ok(abandoned)
+    }
+
+    fn request_events(&self, events: Vec<Event>) {
+        self.staging.with_sequencer(|sequencer| {
+            events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
+        });
+    }
+
+    /// Gives the checkpointer what has become durable, unless it has to wait for an event to become so, too.
+    pub(super) fn deliver(&self, committing: &mut Committing) {
+        if !committing.committer.withholds() {
+            self.checkpoints.deliver(committing.committer.take_durable(), committing.synced);
+        }
+    }
+}

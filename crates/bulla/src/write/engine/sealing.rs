@@ -1,0 +1,158 @@
+//! Sealing: what leaves the staging queue becomes frames, by as many threads as like.
+//!
+//! Invariant: every number that the sequencer gave has an outcome. A block that cannot be sealed becomes a gap in its place; an
+//! epoch that cannot be sealed fails the log.
+
+use super::Engine;
+use super::committing::SealedFrame;
+use super::grouping;
+use super::locks::Rank;
+use super::sequencer::{Control, FrameAssignment};
+use super::subject_keys::SubjectKeys;
+use crate::format::epoch::seal_epoch;
+use crate::format::groups::Grouping;
+use crate::format::sealed::Sealed;
+use crate::index::Gathered;
+use crate::write::seal::BlockSealer;
+use crate::write::stage::block_size::BlockOutcome;
+use crate::write::stage::queue::{Batch, Work};
+use crate::write::telemetry::{count, timed};
+use bulla_columns::account::Account;
+use bulla_crypto::group::BlockContext;
+use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed};
+use bulla_proof::commitment::FrameKind;
+use bulla_store::{Error, ErrorKind, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+
+impl Engine {
+    /// Working memory for [`Engine::seal_next`].
+    pub(crate) fn sealer(&self) -> BlockSealer {
+        let account = Account::timed_by({
+            let clock = self.environment.clock.clone();
+            Arc::new(move || clock.steady())
+        });
+        BlockSealer::new(self.tuning.compression, account)
+    }
+
+    /// Takes the next frame from the staging queue, with its numbers, and seals it; waits for one where `block`. False where
+    /// there is none.
+    pub(crate) fn seal_next(&self, sealer: &mut BlockSealer, block: bool) -> bool {
+        match self.staging.take(block) {
+            None => false,
+            Some(Work::Control(assignment)) => {
+                let epoch = assignment.numbers.epoch;
+                match self.seal_control(assignment) {
+                    Ok(frame) => self.commits.put(SealedFrame { frame, staged: None }),
+                    Err(error) => self.fail(&error),
+                }
+                // The index of the epoch before keeps that one's keys until it is written: now.
+                self.indexer.begin_epoch(epoch, &self.environment);
+                true
+            }
+            Some(Work::Block(assignment, batch)) => {
+                let mut frame = self.seal_block(sealer, &assignment, &batch);
+                let account = sealer.account().settle();
+                if frame.commitment.kind == FrameKind::Block {
+                    self.meter.sealed(&account);
+                    count(&self.meter.blocks, 1);
+                    count(&self.meter.groups, frame.groups);
+                    count(&self.meter.row_bytes, batch.bytes as u64);
+                }
+                let gathered = gather(&mut frame, &assignment);
+                let staged = Some((batch.bytes, batch.last));
+                let (body, dictionaries) = match self.tuning.block_size_chosen {
+                    true => (usize::MAX, 0),
+                    false => (frame.body.len(), account.dictionaries),
+                };
+                self.staging.release(batch, BlockOutcome { groups: frame.groups, body, dictionaries });
+                self.commits.put(SealedFrame { frame, staged });
+                // This comes last, so that no block waits for the index.
+                self.indexer.add(gathered, &self.environment);
+                true
+            }
+        }
+    }
+
+    /// Seals a block; where that fails, or panics, a gap in its place says how many entries were lost.
+    fn seal_block(&self, sealer: &mut BlockSealer, assignment: &FrameAssignment, batch: &Batch) -> Sealed {
+        let cipher = &*self.environment.cipher;
+        let _held = Rank::Sealing.hold();
+        let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
+        let sealed = catch_unwind(AssertUnwindSafe(|| {
+            let (rows, grouping) = self.group(batch, assignment)?;
+            let clock = &*self.environment.clock;
+            let seal =
+                || sealer.seal(self.identity, assignment.numbers, &assignment.keys, cipher, &rows, &grouping);
+            timed(clock, &self.meter.sealing, seal)
+        }));
+        if let Ok(Ok(frame)) = sealed {
+            return frame;
+        }
+        *sealer = self.sealer();
+        let first = batch.last + 1 - batch.slices.len() as u64;
+        self.progress.lost(first, batch.last);
+        count(&self.meter.lost, batch.entries);
+        Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries)
+    }
+
+    /// Finds a block's rows, and which of them are in which group.
+    fn group<'b>(&self, batch: &'b Batch, assignment: &FrameAssignment) -> Result<(Vec<&'b [u8]>, Grouping)> {
+        timed(&*self.environment.clock, &self.meter.grouping, || {
+            let mut rows = Vec::with_capacity(usize::try_from(batch.entries).unwrap_or(0));
+            batch.slices.iter().for_each(|slice| rows.extend(slice.rows()));
+            let Some(SubjectKeys { subjects, .. }) = &self.subject_keys else {
+                return Ok((rows, Grouping::NONE));
+            };
+            let (log, frame) = (self.identity.log, assignment.numbers.frame);
+            let place = BlockContext { log, epoch_random: assignment.keys.random(), frame };
+            let grouping = self.back_off.retry(is_passing, || grouping::group(&rows, place, &**subjects))?;
+            Ok((rows, grouping))
+        })
+    }
+
+    fn seal_control(&self, assignment: FrameAssignment) -> Result<Sealed> {
+        let seconds = self.seconds();
+        match assignment.control {
+            Some(Control::Event(event)) => {
+                Ok(Sealed::event(self.identity, assignment.numbers, seconds, &event))
+            }
+            Some(Control::Epoch(secret, config)) => {
+                let wrapped = self.wrap_with_retries(&secret, &config.recipients)?;
+                Ok(seal_epoch(
+                    self.identity,
+                    assignment.numbers,
+                    seconds,
+                    config.digest,
+                    &assignment.keys,
+                    wrapped,
+                ))
+            }
+            None => Err(Error::unavailable("a frame without content was numbered")),
+        }
+    }
+
+    /// Wraps an epoch's key. A plugin, and what it talks to, may fail and come back as a medium may, and is tried again.
+    /// One that hung is not: the entries behind it have waited for `plugin_timeout` already.
+    fn wrap_with_retries(&self, secret: &EpochSecret, recipients: &[String]) -> Result<Vec<u8>> {
+        let wrap = || {
+            let limit = self.tuning.plugin_timeout;
+            scrubbed(|| self.environment.key_wrap.wrap(recipients, secret.bytes(), limit))
+        };
+        self.back_off.retry(|error| is_passing(error) && !timed_out(error), wrap)
+    }
+}
+
+fn is_passing(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+fn timed_out(error: &Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+}
+
+/// What a block can be found by.
+fn gather(frame: &mut Sealed, assignment: &FrameAssignment) -> Gathered {
+    let (tokens, keys) = (std::mem::take(&mut frame.tokens), assignment.keys.clone());
+    Gathered { commitment: frame.encoded, frame: assignment.numbers.frame, keys, tokens }
+}
