@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Tells a test that it runs in a process of its own.
+/// The environment variable that tells a test that it runs in a process of its own.
 pub const ALONE: &str = "BULLA_TEST_ALONE";
 
 /// Whether this process was started by [`alone`]: then the test does its work, and otherwise starts itself so.

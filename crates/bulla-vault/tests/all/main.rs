@@ -35,6 +35,12 @@ fn resolve(vault: &Vault, prefix: &str, range: std::ops::Range<usize>) -> Vec<u6
     vault.resolve(&names).unwrap().into_iter().map(|subject| subject.number).collect()
 }
 
+/// All steps of an erasure, as the engine takes them.
+fn erase(vault: &Vault, numbers: &[u64]) {
+    let erasure = vault.begin_erasure_of(numbers).unwrap().unwrap();
+    vault.confirm(erasure.commit().unwrap().destroy().unwrap().numbers()).unwrap();
+}
+
 fn assert_sound(vault: &Vault) {
     let checked = vault.check(&|_| ()).unwrap();
     assert!(checked.damage.is_empty(), "{:?}", checked.damage);

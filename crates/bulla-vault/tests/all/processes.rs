@@ -1,6 +1,6 @@
 //! Readers in another process, beside a writer that adds, erases, and makes the database larger.
 
-use super::{assert_sound, create, open, resolve};
+use super::{assert_sound, create, erase, open, resolve};
 use bulla_store::ErrorKind;
 use bulla_vault::Access;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -147,19 +147,7 @@ fn a_reader_is_not_disturbed_by_erasures() {
     let mut readers = (0..2).map(|_| Reader::start(place.path())).collect::<Vec<_>>();
     readers.iter_mut().for_each(|reader| reader.say("hammer 20000"));
     for number in 0..60 {
-        vault
-            .confirm(
-                vault
-                    .begin_erasure_of(&[number * 3])
-                    .unwrap()
-                    .unwrap()
-                    .commit()
-                    .unwrap()
-                    .destroy()
-                    .unwrap()
-                    .numbers(),
-            )
-            .unwrap();
+        erase(&vault, &[number * 3]);
         resolve(&vault, "t", number as usize * 50..number as usize * 50 + 50);
     }
     for mut reader in readers {
