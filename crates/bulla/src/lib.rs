@@ -65,7 +65,7 @@ pub use write::recover::Recovery;
 pub use write::telemetry::{Queues, Stages, Telemetry, Waits};
 
 /// The vault of a log, for whoever reads the log. What writes to it and erases from it is [`Log`], which has every erasure
-/// ordered and recorded; no other way leads there from this crate.
+/// ordered and recorded.
 pub mod vault {
     pub use bulla_vault::{
         AgeRoot, ReplicaState, Root, RootFile, RootKey, Settings, Subject, SubjectKey, VaultReader,

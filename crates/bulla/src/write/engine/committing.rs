@@ -6,7 +6,8 @@
 //! Invariants:
 //! - groups leave the queue in the order of their frames' numbers, and none has an epoch but at its front;
 //! - what has become durable is with the checkpointer before anybody is told that it is durable, so whoever asks for a
-//!   checkpoint after that gets one that covers it.
+//!   checkpoint after that gets one that covers it; but after a segment was abandoned, until the event that tells of it is
+//!   durable: then a checkpoint is asked for on behalf of all who did meanwhile.
 
 use super::Engine;
 use super::locks::{Rank, RankedMutex};
@@ -200,14 +201,16 @@ impl Engine {
         let entries = blocks.map(|sealed| sealed.frame.commitment.entries).sum();
         let frames_committed = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
         let frames = group.into_iter().map(|sealed| sealed.frame).collect();
+        let withheld = committing.committer.withholds();
         let acknowledged = committing.committer.commit(frames);
         committing.committed = last.unwrap_or(committing.committed);
         if self.tuning.durability == Durability::Group && acknowledged.is_ok() {
             committing.synced = committing.committed;
         }
         self.deliver(committing);
-        if committing.committer.wants_sync() {
-            // Somebody may have asked for a checkpoint while none could cover what they had in mind.
+        if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
+            // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
+            // abandoned segment was durable.
             self.request_checkpoint();
         }
         let (events, full) = (committing.committer.take_events(), committing.committer.became_full());

@@ -290,7 +290,7 @@ fn any_operation_of_a_change_may_fail() {
         is_unavailable(&changed).map_err(context)?;
         must!(changed.is_err() || is_new(&machine)?, "it said that it was done");
         failed.fetch_add(u64::from(changed.is_err()), Ordering::Relaxed);
-        for cut in in_turn(&[None, Some(number)], number) {
+        for cut in in_turn(&[None, Some(number)], number / 2) {
             check(Image::of(&machine, &history, cut), &scenario, &outcomes).map_err(context)?;
         }
         Ok(())
