@@ -220,7 +220,7 @@ fn a_change_of_a_log_at_work_survives_a_crash_at_every_operation() {
 fn a_crash_inside_the_recovery_of_a_change_is_survived() {
     let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
     let points = operations(&scenario, Way::Opened).into_keys();
-    let points = points.step_by(if in_full() { 5 } else { 10 }).zip(0_u64..).collect::<Vec<_>>();
+    let points = points.step_by(if in_full() { 5 } else { 21 }).zip(0_u64..).collect::<Vec<_>>();
     let outcomes = Outcomes::default();
     for_each(&points, |&(stop, index)| {
         let (machine, history) = stopped(&scenario, Way::Opened, stop)?;

@@ -133,7 +133,7 @@ fn any_operation_may_fail_until_the_medium_is_mended() {
 
 #[test]
 fn any_two_operations_may_fail() {
-    let seeds: Vec<u64> = (0..if in_full() { 400 } else { 130 }).collect();
+    let seeds: Vec<u64> = (0..if in_full() { 400 } else { 65 }).collect();
     let scenarios = MODES.map(|mode| Scenario { shape: Shape::Short, mode, seed: 6 });
     let operations = scenarios.map(|scenario| operations(&scenario));
     for_each(&seeds, |&seed| {

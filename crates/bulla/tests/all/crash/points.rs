@@ -193,7 +193,7 @@ fn a_crash_inside_recovery_is_survived() {
         let scenario = Scenario { shape: Shape::Short, mode, seed: 3 };
         let operations = operations(&scenario);
         let cut = |stop: u64| [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
-        let step = if in_full() { 11 } else { 22 };
+        let step = if in_full() { 11 } else { 33 };
         points.extend((30 + which as u64..operations).step_by(step).map(|stop| (scenario, stop, cut(stop))));
     }
     let examined = Examined::default();
@@ -225,7 +225,7 @@ fn a_crash_inside_recovery_is_survived() {
 
 #[test]
 fn crashes_after_crashes_are_survived() {
-    let seeds: Vec<u64> = (0..if in_full() { 360 } else { 120 }).collect();
+    let seeds: Vec<u64> = (0..if in_full() { 360 } else { 60 }).collect();
     let scenarios = MODES.map(|mode| Scenario { shape: Shape::Short, mode, seed: 4 });
     let operations = scenarios.map(|scenario| operations(&scenario));
     for_each(&seeds, |&seed| {
