@@ -241,15 +241,20 @@ class Reader:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("directories", type=pathlib.Path, nargs="+", metavar="directory")
     parser.add_argument("--vkey", help="the log's key, from elsewhere; without it the one in bulla.toml")
     parser.add_argument("--seal-key", type=pathlib.Path, help="the file with the first state of the seal chain")
     arguments = parser.parse_args()
-    try:
-        report = Reader(arguments.directory, arguments.vkey, arguments.seal_key).read()
-    except (Objection, OSError, ValueError, KeyError, TypeError, struct.error) as error:
-        sys.exit(f"not sound: {error}")
-    print(json.dumps(dict(report, anchored=arguments.vkey is not None)))
+    sound = True
+    for directory in arguments.directories:
+        try:
+            report = Reader(directory, arguments.vkey, arguments.seal_key).read()
+        except (Objection, OSError, ValueError, KeyError, TypeError, struct.error) as error:
+            sound = False
+            print(json.dumps({"not_sound": str(error)}))
+            continue
+        print(json.dumps(dict(report, anchored=arguments.vkey is not None)))
+    sys.exit(0 if sound else 1)
 
 
 main()

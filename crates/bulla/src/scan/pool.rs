@@ -17,8 +17,12 @@ use std::sync::{Mutex, PoisonError};
 /// How much may be under way at once, by the weights that items are given; one more may begin below that. Of blocks up to
 /// 8 MiB that is twenty, of larger ones ten.
 const MOST_WEIGHT: u64 = 4 << 30;
-/// After an item that weighs as much a thread lets its memory go.
-const HEAVY: u64 = MOST_WEIGHT / 8;
+
+/// After an item that weighs as much a thread lets its memory go: what all of them keep between items is less than
+/// [`MOST_WEIGHT`].
+fn heavy(threads: usize) -> u64 {
+    MOST_WEIGHT / threads.max(8) as u64
+}
 
 /// What one thread is to do.
 pub(crate) struct Job<T> {
@@ -43,23 +47,26 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     work: impl Fn(&mut W, T) -> Result<R> + Sync,
     mut take: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
+    if threads <= 1 {
+        return one_by_one(next, work, take);
+    }
     let (jobs, queue) = mpsc::channel::<(Job<T>, SyncSender<Result<R>>)>();
     let (queue, stopped) = (Mutex::new(queue), AtomicBool::new(false));
     // What is called here keeps nothing that a panic could leave half done: the reading ends with it.
     let receive = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
     std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
+        for _ in 0..threads {
             scope.spawn(|| {
                 let mut memory = W::default();
                 while let Some((Job { frame, weight, item }, result)) =
                     receive().filter(|_| !stopped.load(Ordering::Relaxed))
                 {
-                    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut memory, item)));
-                    if weight >= HEAVY || outcome.is_err() {
+                    let outcome = guarded(frame, || work(&mut memory, item));
+                    if weight >= heavy(threads) || outcome.is_err() {
                         memory = W::default();
                     }
                     // Nobody waits for it any more where an earlier one failed.
-                    let _ = result.send(outcome.unwrap_or_else(|panic| Err(panicked(frame, &*panic))));
+                    let _ = result.send(outcome);
                 }
             });
         }
@@ -70,8 +77,7 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
                 while end.is_none()
                     && (pending.is_empty() || pending.len() < 4 * threads && weight < MOST_WEIGHT)
                 {
-                    let given = catch_unwind(AssertUnwindSafe(&mut next));
-                    match given.unwrap_or_else(|panic| Err(panicked(after, &*panic))) {
+                    match guarded(after, &mut next) {
                         Ok(Some(job)) => {
                             let (sender, receiver) = mpsc::sync_channel(1);
                             after = job.frame + 1;
@@ -96,7 +102,30 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     })
 }
 
-/// What a panic is to whoever asked: nothing is known of the frame, and so nothing is said of the log.
+/// The same on the calling thread alone, one item after the other.
+fn one_by_one<T, R, W: Default>(
+    mut next: impl FnMut() -> Result<Option<Job<T>>>,
+    work: impl Fn(&mut W, T) -> Result<R>,
+    mut take: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
+    let (mut memory, mut after) = (W::default(), 0);
+    while let Some(Job { frame, weight, item }) = guarded(after, &mut next)? {
+        after = frame + 1;
+        take(guarded(frame, || work(&mut memory, item))?)?;
+        if weight >= heavy(1) {
+            memory = W::default();
+        }
+    }
+    Ok(())
+}
+
+/// Does `work`. A panic of it is an error: nothing is known of the frame, and so nothing is said of the log.
+fn guarded<T>(frame: u64, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    outcome.unwrap_or_else(|panic| Err(panicked(frame, &*panic)))
+}
+
+/// What a panic is to whoever asked.
 fn panicked(frame: u64, panic: &(dyn Any + Send)) -> Error {
     let message = panic.downcast_ref::<&str>().copied();
     let message =
@@ -143,7 +172,7 @@ mod tests {
 
     #[test]
     fn memory_is_kept_between_items_but_heavy_ones() {
-        for (weight, kept) in [(HEAVY - 1, true), (HEAVY, false)] {
+        for (weight, kept) in [(heavy(1) - 1, true), (heavy(1), false)] {
             let mut items = 0..5;
             let mut met = Vec::new();
             let work = |memory: &mut u64, _| {
@@ -156,6 +185,13 @@ mod tests {
             };
             in_order(1, || Ok(items.next().map(|item| job(item, weight))), work, take).unwrap();
             assert_eq!(met, if kept { vec![1, 2, 3, 4, 5] } else { vec![1; 5] });
+        }
+    }
+
+    #[test]
+    fn what_threads_keep_is_bounded_however_many_there_are() {
+        for threads in [1, 8, 9, 100, 1000] {
+            assert!(threads as u64 * heavy(threads) <= MOST_WEIGHT);
         }
     }
 

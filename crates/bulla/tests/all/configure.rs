@@ -159,7 +159,7 @@ impl Made {
         command.arg(script).arg(place.path().join("audit"));
         command.arg("--seal-key").arg(place.path().join("audit.keys/seal.key"));
         let output = command.output().expect("python3 is there");
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Entries that an identity reads.
