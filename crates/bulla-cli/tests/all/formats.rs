@@ -175,10 +175,10 @@ fn a_query_and_an_empty_log_come_out_alike() {
 #[test]
 fn a_large_export_has_several_row_groups_and_goes_to_a_pipe_the_same() {
     let place = Place::new();
-    place.append(&[], &lines(0..200_000)).exits(exit::DONE);
+    place.append(&[], &lines(0..140_000)).exits(exit::DONE);
     let files = export(&place, &[]);
     let told = all_alike(&files);
-    assert!((2..=3).contains(&told["row_groups"].as_u64().unwrap()), "{told}");
+    assert_eq!(told["row_groups"], 2, "{told}");
     for (format, file) in FORMATS.into_iter().zip(&files) {
         let ran = command(place.arguments("export", &["--format", format])).output().unwrap();
         assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
