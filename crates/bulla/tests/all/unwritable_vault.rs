@@ -69,7 +69,10 @@ struct Standing {
 impl Standing {
     fn wait_until_reached(&self) {
         let state = self.state.lock().unwrap();
-        drop(self.changed.wait_while(state, |(_, waiting)| *waiting == 0).unwrap());
+        let minute = Duration::from_secs(60);
+        let (state, _) =
+            self.changed.wait_timeout_while(state, minute, |(_, waiting)| *waiting == 0).unwrap();
+        assert!(state.1 > 0, "nobody waits before another attempt");
     }
 
     fn go_on(&self) {
