@@ -104,6 +104,7 @@ fn table(telemetry: &Telemetry) -> String {
     let stage = |time: Duration| per(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), *entries);
     let mut lines = vec![
         ("entries committed", entries.to_string()),
+        ("from the first on", telemetry.durable_prefix.to_string()),
         ("refused, no memory, lost", {
             format!("{}, {}, {}", telemetry.refused, telemetry.timeouts, telemetry.lost)
         }),

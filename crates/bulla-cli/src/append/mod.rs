@@ -1,6 +1,7 @@
 //! `bulla append`.
 
 mod input;
+mod lines;
 mod meter;
 mod refused;
 
@@ -14,18 +15,24 @@ use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{ErrorKind, Log, Options, Producer, Recovery, Telemetry};
 use input::Input;
+use lines::{Lines, Place, UpTo};
 use meter::Meter;
 use refused::Refused;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// The same trouble is told again after so long.
+const TOLD_AGAIN: Duration = Duration::from_secs(10);
 
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Lines that are refused are told on standard error, never stop the others, and
-make the exit code 3. All else is durable when the command ends.
+make the exit code 3. However the command ends, it says up to which line every
+line is durable or was refused: after a failure, go on with the next one.
 
 Example:
   bulla append audit --format combined --subject-from client access.log")]
@@ -94,11 +101,13 @@ impl Append {
         let closing = log.closing();
         // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
         Interrupt::when_raised(move || closing.announce())?;
+        tell_what_is_tried_again(&log)?;
         let meter = Meter::new(self.stats, &inputs);
-        let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, accepted: 0 };
+        let lines = Lines::default();
+        let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, lines };
         let mut producer = log.producer()?;
         let read = run.read_all(&inputs, &log, &mut producer);
-        run.end(log, producer, read)
+        run.end(log, producer, &inputs, read)
     }
 
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
@@ -162,30 +171,52 @@ pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<
     Ok(log)
 }
 
+/// Tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.
+fn tell_what_is_tried_again(log: &Log) -> Result<(), Failure> {
+    let (failed, told) = mpsc::sync_channel::<String>(1);
+    let tell = move || {
+        let mut before = None::<(String, Instant)>;
+        for what in told {
+            // Several threads may meet the same.
+            if !before.is_some_and(|(before, at)| before == what && at.elapsed() < TOLD_AGAIN) {
+                note!("waiting, and trying again: {what}");
+            }
+            before = Some((what, Instant::now()));
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulla-told".to_owned()).spawn(tell);
+    thread.map_err(|error| Failure::io("starting a thread", &error))?;
+    log.when_trying_again(move |what| drop(failed.try_send(what.to_owned())));
+    Ok(())
+}
+
 /// One run of the command, once everything is open.
 struct Run<'a> {
     append: &'a Append,
     interrupt: &'a Interrupt,
     refused: Refused,
     meter: Meter,
-    accepted: u64,
+    lines: Lines,
 }
 
 impl Run<'_> {
     /// Appends every line of every input, until all are read or a signal comes.
     fn read_all(&mut self, inputs: &[Input], log: &Log, producer: &mut Producer) -> Result<(), Failure> {
-        for input in inputs {
+        for (index, input) in inputs.iter().enumerate() {
             let failed = |error: &io::Error| Failure::io(format!("reading {}", input.name), error);
             let source = input.open(self.interrupt).map_err(|error| failed(&error))?;
             let mut lines = LineReader::new(source);
             while !self.interrupt.is_raised() {
                 match lines.next_line() {
                     Ok(None) => break,
-                    Ok(Some(line)) => self.append(input, line.number, line.text, producer)?,
+                    Ok(Some(line)) => {
+                        let place = Place { input: index, line: line.number };
+                        self.append((input, place), line.text, log, producer)?;
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(&error)),
                 }
-                self.meter.tick(self.accepted, self.refused.count(), log);
+                self.meter.tick(self.lines.accepted(), self.refused.count(), log);
             }
         }
         Ok(())
@@ -193,9 +224,9 @@ impl Run<'_> {
 
     fn append(
         &mut self,
-        input: &Input,
-        number: u64,
+        (input, place): (&Input, Place),
         text: Result<&[u8], LineError>,
+        log: &Log,
         producer: &mut Producer,
     ) -> Result<(), Failure> {
         let (raw, parsed) = match text {
@@ -208,7 +239,7 @@ impl Run<'_> {
         let reason = match parsed {
             Ok(entry) => match self.stage(&entry, producer) {
                 Ok(()) => {
-                    self.accepted += 1;
+                    self.lines.accept(place, || log.durable_prefix());
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Invalid => error.to_string(),
@@ -218,10 +249,13 @@ impl Run<'_> {
             },
             Err(reason) => reason,
         };
+        let number = place.line;
         match self.refused.tells_next() {
             true => self.meter.suspend(|| self.refused.add(&input.name, number, &reason, raw)),
             false => self.refused.add(&input.name, number, &reason, raw),
-        }
+        }?;
+        self.lines.refuse(place);
+        Ok(())
     }
 
     /// Stages an entry. A medium that is slow is waited for; one that fails says so by itself.
@@ -236,21 +270,31 @@ impl Run<'_> {
     }
 
     /// Commits what was staged, whatever ended the reading, and says how it went.
-    fn end(mut self, log: Log, mut producer: Producer, read: Result<(), Failure>) -> Result<Exit, Failure> {
-        let durable = producer.flush().and_then(|receipt| receipt.durable());
+    fn end(
+        mut self,
+        log: Log,
+        mut producer: Producer,
+        inputs: &[Input],
+        read: Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        // Before the log is closed, which waits for a medium less patiently.
+        let signed = producer.flush().and_then(|receipt| receipt.checkpointed());
         drop(producer);
-        let committed = log.acknowledged();
         let not_addresses = log.not_addresses();
         let replicas = log.vault_replicas();
-        let telemetry = log.telemetry();
-        let closed = durable.and(log.close());
+        let (telemetry, closed) = log.close_with_telemetry();
+        let closed = signed.and(closed);
         let kept = self.refused.finish();
         let interrupted = self.interrupt.is_raised();
-        self.meter.end(self.accepted, &telemetry);
+        self.meter.end(self.lines.accepted(), &telemetry);
+        let place = self.lines.up_to(telemetry.durable_prefix);
         let summary = Summary {
-            accepted: self.accepted,
+            accepted: self.lines.accepted(),
             refused: self.refused.count(),
-            committed,
+            committed: telemetry.entries,
+            durable_prefix: telemetry.durable_prefix,
+            lost: telemetry.lost,
+            up_to: UpTo::new(place, &inputs[place.input].name),
             interrupted,
             stats: self.append.stats.then_some(telemetry),
         };
@@ -268,10 +312,7 @@ impl Run<'_> {
             Ok(()) => read.err().or(kept.err()),
         };
         if let Some(Failure { exit, message }) = failed {
-            let message = format!(
-                "{message}\n{} entries were accepted; at least {committed} of them, the first, are committed",
-                self.accepted
-            );
+            let message = format!("{message}\n{}", summary.to_text_of_failure());
             if self.append.json {
                 print_json(&summary)?;
             }
@@ -287,19 +328,43 @@ impl Run<'_> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct Summary<'a> {
     accepted: u64,
     refused: u64,
+    /// Those that are durable, wherever they stand among the others.
     committed: u64,
+    /// Those from the first on that are durable without one missing.
+    durable_prefix: u64,
+    lost: u64,
+    up_to: UpTo<'a>,
     interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Telemetry>,
 }
 
-impl Summary {
+impl Summary<'_> {
     fn to_text(&self) -> String {
-        let Summary { accepted, refused, committed, interrupted, .. } = self;
+        let Summary { accepted, refused, committed, interrupted, up_to, .. } = self;
         let prefix = if *interrupted { "interrupted: " } else { "" };
-        format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed\n")
+        let counts = format!("{prefix}{accepted} accepted, {refused} refused, {committed} committed\n");
+        match accepted + refused {
+            0 => counts,
+            _ => format!("{counts}{}\n", up_to.to_text()),
+        }
+    }
+
+    /// What can be relied on where something failed.
+    fn to_text_of_failure(&self) -> String {
+        let Summary { accepted, committed, durable_prefix, lost, up_to, .. } = self;
+        let mut text = format!(
+            "{accepted} entries were accepted; at least {durable_prefix} of them, the first, are committed"
+        );
+        if committed > durable_prefix {
+            text += &format!(", and {} that come after one that is not", committed - durable_prefix);
+        }
+        if *lost > 0 {
+            text += &format!("; {lost} were lost");
+        }
+        format!("{text}\n{}", up_to.to_text())
     }
 }

@@ -1,12 +1,20 @@
-use crate::support::{Place, arguments, bulla, bulla_with, exit, finish, lines};
+use crate::support::{Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines};
 use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn it_reads_standard_input_files_and_both() {
     let place = Place::new();
     let (first, last) = (place.write("first", &lines(0..10)), place.write("last", &lines(20..30)));
     let ran = place.append(&[&first, "-", &last], &lines(10..20)).exits(exit::DONE);
-    assert_eq!(ran.out, "30 accepted, 0 refused, 30 committed\n");
+    assert_eq!(
+        ran.out,
+        format!(
+            "30 accepted, 0 refused, 30 committed\nevery line up to {last}:10 is durable or was refused\n"
+        )
+    );
     assert_eq!(ran.err, "", "nothing is told in a pipe but what is amiss");
     place.append(&[], &lines(30..40)).exits(exit::DONE);
     let entries = place.entries();
@@ -37,7 +45,12 @@ fn what_went_in_comes_out() {
 fn json_is_one_object() {
     let place = Place::new();
     let ran = place.append(&["--json"], b"{\"operation\":\"x\"}\nnonsense\n").exits(exit::SOME_REFUSED);
-    assert_eq!(ran.json(), json!({"accepted": 1, "refused": 1, "committed": 1, "interrupted": false}));
+    let up_to = json!({"input": "stdin", "number": 1, "line": 2});
+    let expected = json!({
+        "accepted": 1, "refused": 1, "committed": 1, "durable_prefix": 1, "lost": 0, "up_to": up_to,
+        "interrupted": false,
+    });
+    assert_eq!(ran.json(), expected);
 }
 
 #[test]
@@ -93,7 +106,9 @@ fn a_refused_line_is_told_with_number_and_reason_and_stops_no_other() {
     let rejects = place.path("rejects");
     let file = place.write("input", &input);
     let ran = place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
-    assert_eq!(ran.out, format!("{0} accepted, {0} refused, {0} committed\n", refused.len()));
+    let (count, last) = (refused.len(), 2 * refused.len());
+    let counts = format!("{count} accepted, {count} refused, {count} committed");
+    assert_eq!(ran.out, format!("{counts}\nevery line up to {file}:{last} is durable or was refused\n"));
     assert_eq!(ran.err.lines().count(), refused.len());
     for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
         let place = format!("{file}:{}: ", 2 * index + 2);
@@ -236,6 +251,109 @@ fn stats_end_with_a_summary() {
     let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&summary["accepted"], &summary["stats"]["entries"]), (&20.into(), &20.into()));
     assert!(summary["stats"]["stages"]["encode"].as_u64().unwrap() > 0, "{ran:?}");
+}
+
+/// The length of the largest file below a directory.
+fn largest(directory: &Path) -> u64 {
+    let items = std::fs::read_dir(directory).unwrap().map(|item| item.unwrap());
+    let length = |item: std::fs::DirEntry| match item.metadata().unwrap() {
+        metadata if metadata.is_dir() => largest(&item.path()),
+        metadata => metadata.len(),
+    };
+    items.map(length).max().unwrap_or_default()
+}
+
+/// Lines of which every twentieth is refused, and each of the others is of somebody new.
+fn strangers(numbers: std::ops::Range<u32>) -> Vec<String> {
+    let line = |number| match number % 20 {
+        0 => "nonsense\n".to_owned(),
+        _ => format!("{{\"operation\":\"x\",\"location\":\"{number}\",\"subject\":\"person {number}\"}}\n"),
+    };
+    numbers.map(line).collect()
+}
+
+/// Where these entries are, that were accepted.
+fn locations(numbers: std::ops::Range<u32>) -> Vec<String> {
+    numbers.filter(|number| number % 20 > 0).map(|number| number.to_string()).collect()
+}
+
+/// Starts it with files that may get no larger than those of the key directory are now, and half a MiB: the vault outgrows
+/// that, as on a disk that is full, and the log's segments do not.
+fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
+    place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
+    let limit =
+        format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (512 << 10));
+    command_under(&["prlimit", &limit, "env", "--ignore-signal=XFSZ"], &place.arguments("append", arguments))
+}
+
+/// Nothing that was accepted becomes a gap for a vault that cannot be written, and what is told of the lines is so.
+#[test]
+fn whoever_goes_on_after_the_line_that_is_told_when_the_vault_is_full_misses_nothing() {
+    let place = Place::new();
+    place.run("config", &["set", "checkpoint_interval", "10 ms"]).exits(exit::DONE);
+    let inputs = [strangers(0..300), strangers(300..6000)];
+    let names = ["stdin".to_owned(), place.write("second", inputs[1].concat().as_bytes())];
+    let mut child =
+        with_little_room(&place, &["--json", "-", &names[1]]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(inputs[0].concat().as_bytes()).unwrap();
+    // The rest is too much for the vault, in however few blocks it comes.
+    eventually("the first are committed", || place.info("entries") == 285);
+    drop(child.stdin.take());
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("for want of its data subjects' keys"), "{ran:?}");
+    let told = ran.json();
+    let prefix = told["durable_prefix"].as_u64().unwrap();
+    assert_eq!((&told["committed"], &told["lost"]), (&json!(prefix), &json!(0)), "{told}");
+    assert!(prefix >= 285 && prefix < told["accepted"].as_u64().unwrap(), "{told}");
+    assert!(ran.err.contains(&format!("at least {prefix} of them, the first, are committed\n")), "{ran:?}");
+
+    let number = usize::try_from(told["up_to"]["number"].as_u64().unwrap()).unwrap();
+    let line = usize::try_from(told["up_to"]["line"].as_u64().unwrap()).unwrap();
+    let name = &names[number - 1];
+    assert_eq!(told["up_to"]["input"], json!(name));
+    assert!(
+        ran.err.contains(&format!("every line up to {name}:{line} is durable or was refused")),
+        "{ran:?}"
+    );
+    let (done, rest) = inputs[number - 1].split_at(line);
+    let before = inputs[..number - 1].iter().flatten().chain(done);
+    let accepted = before.filter(|line| *line != "nonsense\n").count();
+    assert_eq!(accepted as u64, prefix, "it is the last line of which that is so");
+    let rest = rest.iter().chain(inputs[number..].iter().flatten()).cloned();
+    place.append(&[], rest.collect::<String>().as_bytes()).exits(exit::SOME_REFUSED);
+
+    let held = place.entries();
+    let held = held.iter().map(|entry| entry["location"].as_str().unwrap()).collect::<Vec<_>>();
+    let expected = locations(0..6000);
+    assert_eq!(held[..accepted], expected[..accepted]);
+    let missing = expected.iter().find(|location| !held.contains(&location.as_str()));
+    assert_eq!(missing, None);
+    let report = place.run("verify", &["--json"]).exits(exit::DONE).json();
+    let gap = report["findings"].as_array().unwrap().iter().find(|finding| finding["kind"] == "gap");
+    assert_eq!(gap, None);
+}
+
+/// It is said at once, though nothing has failed for good; and once there is room everything is committed, in order.
+#[test]
+fn a_vault_that_cannot_be_written_is_told_at_once_and_waited_for() {
+    let place = Place::new();
+    place.run("config", &["set", "retries", "1000"]).exits(exit::DONE);
+    let input = place.write("input", strangers(0..6000).concat().as_bytes());
+    let mut child = with_little_room(&place, &[&input]).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("waiting, and trying again: ") {
+        line.clear();
+        assert!(told.read_line(&mut line).unwrap() > 0, "it ended without a word");
+    }
+    let process = child.id().to_string();
+    let room = Command::new("prlimit").args(["--pid", &process, "--fsize=unlimited"]).status();
+    assert!(room.unwrap().success());
+    std::io::copy(&mut told, &mut std::io::sink()).unwrap();
+    let ran = finish(child).exits(exit::SOME_REFUSED);
+    assert!(ran.out.starts_with("5700 accepted, 300 refused, 5700 committed\n"), "{ran:?}");
+    let held = place.entries();
+    assert!(held.iter().map(|entry| entry["location"].as_str().unwrap()).eq(locations(0..6000)));
 }
 
 #[test]

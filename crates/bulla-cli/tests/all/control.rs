@@ -61,7 +61,7 @@ fn a_writer_takes_recipients_on_and_off_and_rotates() {
         drop(stdin.take());
         if let Some(child) = child.take() {
             let ran = finish(child).exits(exit::DONE);
-            assert_eq!(ran.out, "3100 accepted, 0 refused, 3100 committed\n");
+            assert!(ran.out.starts_with("3100 accepted, 0 refused, 3100 committed\n"), "{ran:?}");
         }
     }
     assert!(!place.keys("control.sock").exists());

@@ -75,7 +75,7 @@ fn an_export_can_be_appended_again_without_its_numbers() {
     let place = filled();
     let out = place.run("export", &[]).exits(exit::DONE).out;
     let ran = place.append(&[], out.as_bytes()).exits(exit::SOME_REFUSED);
-    assert_eq!(ran.out, "0 accepted, 4 refused, 0 committed\n");
+    assert!(ran.out.starts_with("0 accepted, 4 refused, 0 committed\n"), "{ran:?}");
     assert!(ran.err.contains("assigned by the log"), "{ran:?}");
 }
 

@@ -15,7 +15,7 @@ fn append_takes_what_generate_prints_and_export_gives_it_back() {
         let generated = generate(workload, &["--entries", "500"]).exits(exit::DONE);
         assert_eq!(generated.err, "");
         let ran = place.append(&[], generated.out.as_bytes()).exits(exit::DONE);
-        assert_eq!(ran.out, "500 accepted, 0 refused, 500 committed\n", "{workload}");
+        assert!(ran.out.starts_with("500 accepted, 0 refused, 500 committed\n"), "{workload}: {ran:?}");
         let mut entries = place.entries();
         for (number, entry) in entries.iter_mut().enumerate() {
             assert_eq!(entry.as_object_mut().unwrap().remove("entry").unwrap(), number);

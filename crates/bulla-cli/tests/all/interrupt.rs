@@ -33,7 +33,9 @@ fn a_signal_drains_and_says_what_was_committed() {
         drop(stdin);
         let entries = place.entries();
         let count = entries.len();
-        assert_eq!(ran.out, format!("interrupted: {count} accepted, 0 refused, {count} committed\n"));
+        let counts = format!("interrupted: {count} accepted, 0 refused, {count} committed");
+        let up_to = format!("every line up to stdin:{count} is durable or was refused");
+        assert_eq!(ran.out, format!("{counts}\n{up_to}\n"));
         assert!((1000..=1500).contains(&count), "{count}");
         for (number, entry) in entries.iter().enumerate() {
             assert_eq!(entry["location"], format!("key/{number}"));
@@ -52,7 +54,7 @@ fn a_hangup_that_was_ignored_stays_ignored() {
     stdin.write_all(&lines(1000..1500)).unwrap();
     drop(stdin);
     let ran = finish(child).exits(exit::DONE);
-    assert_eq!(ran.out, "1500 accepted, 0 refused, 1500 committed\n");
+    assert!(ran.out.starts_with("1500 accepted, 0 refused, 1500 committed\n"), "{ran:?}");
 }
 
 #[test]

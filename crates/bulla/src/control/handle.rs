@@ -33,7 +33,7 @@ fn status(engine: &Engine) -> Status {
         log: config.id,
         origin: config.origin.clone(),
         process: std::process::id(),
-        acknowledged: engine.progress.entries(),
+        acknowledged: engine.progress.entries().kept,
         vault_replicas: engine.replicas(),
     }
 }

@@ -22,10 +22,10 @@ pub enum Durability {
     /// Every group of blocks is synced before it is acknowledged.
     #[default]
     Group,
-    /// Synced at this interval; acknowledged after the sync.
+    /// Synced at this interval, and when a checkpoint is asked for; acknowledged after the sync.
     Interval(Duration),
-    /// Synced and signed at rotation, at an explicit flush or checkpoint, and at close only; acknowledged once
-    /// the operating system has the bytes, which a power cut can still take.
+    /// Synced and signed at rotation, at an explicit flush or checkpoint, and at close only. Receipts answer once the
+    /// operating system has the bytes, which a power cut can still take; they are counted as durable after the sync.
     Os,
 }
 

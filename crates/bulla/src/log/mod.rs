@@ -219,9 +219,23 @@ impl Log {
         self.engine.telemetry()
     }
 
-    /// Entries acknowledged since the log was opened.
+    /// How many entries are durable, of those that were appended since the log was opened: those that a sync has covered,
+    /// whatever the durability mode. In mode `os` that is at rotation, at a flush or checkpoint, and at close; what the
+    /// operating system was given since then is not counted, though a receipt answers for it.
     pub fn acknowledged(&self) -> u64 {
-        self.engine.progress.entries()
+        self.engine.progress.entries().kept
+    }
+
+    /// How many entries, from the first one on that was appended since the log was opened, are durable without one missing,
+    /// in the order in which the log numbered them: that of the appends where there is one producer. What comes after it may
+    /// be durable in part; after an entry that was lost it grows no more.
+    pub fn durable_prefix(&self) -> u64 {
+        self.engine.progress.entries().prefix
+    }
+
+    /// Entries that were accepted since the log was opened and then lost inside: gaps in the log say so, too.
+    pub fn lost(&self) -> u64 {
+        self.engine.meter.lost()
     }
 
     /// Values of `client` that were dropped since the log was opened: its rule is `truncate-ip`, and they were no
@@ -261,6 +275,13 @@ impl Log {
         self.engine.release(subject, by)
     }
 
+    /// Has `tell` called when something failed that may pass (a disk that is full, a plugin that does not answer), with what
+    /// failed: before the first wait, once for each thing that is tried again, by the thread of the log that tries it, which
+    /// goes on when `tell` returns. Where the attempts end the log fails.
+    pub fn when_trying_again(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.engine.back_off.when_trying_again(Arc::new(tell));
+    }
+
     /// By what another thread can say that this log is about to be closed.
     pub fn closing(&self) -> Closing {
         Closing(self.engine.back_off.clone())
@@ -274,6 +295,15 @@ impl Log {
     /// The failure that kept anything from being committed.
     pub fn close(mut self) -> Result<()> {
         self.shut()
+    }
+
+    /// The same, and what was done until then, closing included, whatever came of it.
+    ///
+    /// # Errors
+    /// As [`Log::close`].
+    pub fn close_with_telemetry(mut self) -> (Telemetry, Result<()>) {
+        let closed = self.shut();
+        (self.engine.telemetry(), closed)
     }
 
     /// Takes one step of a stepped log; false when there was nothing to do.

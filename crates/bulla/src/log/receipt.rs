@@ -21,7 +21,8 @@ pub struct Receipt {
 
 impl Receipt {
     /// Waits until the entries are as durable as the log's durability mode makes them: `group` and `interval`,
-    /// synced to the medium; `os`, written to the operating system, which a power cut can still lose.
+    /// synced to the medium; `os`, given to the operating system, which a power cut can still lose and which nothing counts
+    /// as durable ([`Log::acknowledged`](super::Log::acknowledged)).
     ///
     /// # Errors
     /// The failure that keeps them from being committed.
@@ -37,12 +38,13 @@ impl Receipt {
         self.wait(Stage::Durable, Some(timeout))
     }
 
-    /// Waits until a signed checkpoint covers the entries, and asks for one now.
+    /// Waits until a signed checkpoint covers the entries, and asks for one, with the sync before it, as soon as they are
+    /// written: the intervals of syncs and checkpoints are not waited for.
     ///
     /// # Errors
     /// The failure that keeps them from being committed or signed.
     pub fn checkpointed(&self) -> Result<()> {
-        self.durable()?;
+        self.wait(Stage::Written, None)?;
         if !self.wait(Stage::Checkpointed, Some(Duration::ZERO))? {
             self.engine.request_checkpoint();
             self.wait(Stage::Checkpointed, None)?;

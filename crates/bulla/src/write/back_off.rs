@@ -8,6 +8,7 @@
 
 use bulla_crypto::environment::{Clock, Interrupt};
 use bulla_store::Result;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ pub(crate) const CLOSING_LONGEST: Duration = Duration::from_millis(100);
 /// All waits together, of all threads, once closing is announced.
 pub(crate) const CLOSING_IN_ALL: Duration = Duration::from_secs(1);
 
+/// Is told what failed and is about to be tried again.
+type Teller = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How a log tries again.
 pub(crate) struct BackOff {
     clock: Arc<dyn Clock>,
@@ -26,13 +30,27 @@ pub(crate) struct BackOff {
     closing: Interrupt,
     /// What waits may still take once closing is announced.
     closing_left: Mutex<Duration>,
+    teller: Mutex<Option<Teller>>,
 }
 
 impl BackOff {
     /// Up to `retries` further attempts, after waits of `first_delay`, twice that, and so on.
     pub(crate) fn new(clock: Arc<dyn Clock>, retries: u32, first_delay: Duration) -> Self {
         let closing_left = Mutex::new(CLOSING_IN_ALL);
-        BackOff { clock, retries, first_delay, closing: Interrupt::default(), closing_left }
+        let (closing, teller) = (Interrupt::default(), Mutex::new(None));
+        BackOff { clock, retries, first_delay, closing, closing_left, teller }
+    }
+
+    /// Has `tell` told, from now on, what failed, once for each thing that is about to be tried again.
+    pub(crate) fn when_trying_again(&self, tell: Teller) {
+        *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+    }
+
+    fn tell(&self, why: &dyn Display) {
+        let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(tell) = teller {
+            tell(&why.to_string());
+        }
     }
 
     /// Ends the wait that is under way, and keeps later ones short.
@@ -42,14 +60,14 @@ impl BackOff {
 
     /// The attempts at one thing.
     pub(crate) fn attempts(&self) -> Attempts<'_> {
-        Attempts { back_off: self, left: self.retries, delay: self.first_delay }
+        Attempts { back_off: self, left: self.retries, delay: self.first_delay, told: false }
     }
 
     /// Attempts something until it succeeds, fails in a way that does not pass, or has failed too often.
     ///
     /// # Errors
     /// That of the last attempt.
-    pub(crate) fn retry<T, E>(
+    pub(crate) fn retry<T, E: Display>(
         &self,
         passes: impl Fn(&E) -> bool,
         mut attempt: impl FnMut() -> Result<T, E>,
@@ -57,7 +75,7 @@ impl BackOff {
         let mut attempts = self.attempts();
         loop {
             match attempt() {
-                Err(error) if passes(&error) && attempts.wait_for_next() => {}
+                Err(error) if passes(&error) && attempts.wait_for_next(&error) => {}
                 done => return done,
             }
         }
@@ -82,13 +100,18 @@ pub(crate) struct Attempts<'a> {
     back_off: &'a BackOff,
     left: u32,
     delay: Duration,
+    /// Whether it was told that there are several.
+    told: bool,
 }
 
 impl Attempts<'_> {
-    /// After an attempt that failed: waits, longer each time. False where it was the last one.
-    pub(crate) fn wait_for_next(&mut self) -> bool {
+    /// After an attempt that failed, which `why` says: waits, longer each time. False where it was the last one.
+    pub(crate) fn wait_for_next(&mut self, why: &dyn Display) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
+        if !std::mem::replace(&mut self.told, true) {
+            self.back_off.tell(why);
+        }
         let delay = self.delay.min(LONGEST);
         self.delay = delay.saturating_mul(2);
         self.back_off.wait(delay);
@@ -119,13 +142,13 @@ mod tests {
     fn fail_always(back_off: &BackOff) -> u32 {
         let mut attempts = 0;
         let failed = back_off.retry(
-            |()| true,
+            |_| true,
             || {
                 attempts += 1;
-                Err::<(), ()>(())
+                Err::<(), _>("it fails")
             },
         );
-        assert_eq!(failed, Err(()));
+        assert_eq!(failed, Err("it fails"));
         attempts
     }
 
@@ -166,6 +189,21 @@ mod tests {
             back_off.retry(|&attempt: &i32| attempt < 1, || Err::<(), i32>(attempts.next().unwrap()));
         assert_eq!(failed, Err(1));
         assert_eq!(clock.waits.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_tried_again_is_told_once_and_before_the_wait() {
+        let clock = Arc::new(Told::default());
+        let back_off = BackOff::new(clock.clone(), 3, Duration::from_millis(20));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = {
+            let told = told.clone();
+            move |why: &str| told.lock().unwrap().push((why.to_owned(), clock.waits.lock().unwrap().len()))
+        };
+        back_off.when_trying_again(Arc::new(tell));
+        fail_always(&back_off);
+        fail_always(&back_off);
+        assert_eq!(*told.lock().unwrap(), [("it fails".to_owned(), 0), ("it fails".to_owned(), 3)]);
     }
 
     #[test]

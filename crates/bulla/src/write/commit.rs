@@ -231,10 +231,11 @@ impl Committer {
                 let what = format!("{what} failed; what was written since frame {} may be lost", self.group);
                 return Err(Error::io(what, error));
             }
-            if !attempts.wait_for_next() {
-                return Err(self.exhausted(&format!("{what}: {error}")));
+            let reason = format!("{what}: {error}");
+            if !attempts.wait_for_next(&reason) {
+                return Err(self.exhausted(&reason));
             }
-            self.abandon(format!("{what}: {error}"))?;
+            self.abandon(reason)?;
         }
         self.forget();
         self.group = self.chain.next_frame();
@@ -247,6 +248,11 @@ impl Committer {
         let explained = std::mem::take(&mut self.explained);
         self.unexplained.retain(|end| !explained.contains(end));
         Ok(())
+    }
+
+    /// The first frame that no sync has covered yet.
+    pub(crate) fn synced(&self) -> u64 {
+        self.group
     }
 
     /// Takes what became durable since the last call; nothing while the event of an abandoned segment is not.
@@ -315,10 +321,8 @@ impl Committer {
     /// Writes the unsynced frames from index `first` on, with retries, then into a new segment.
     fn write(&mut self, first: usize) -> Result<()> {
         let back_off = self.back_off.clone();
-        match back_off.retry(|_| true, || self.try_write(first)) {
-            Ok(()) => Ok(()),
-            Err(error) => self.abandon(format!("writing: {error}")),
-        }
+        let write = || self.try_write(first).map_err(|error| format!("writing: {error}"));
+        back_off.retry(|_| true, write).or_else(|reason| self.abandon(reason))
     }
 
     fn try_write(&mut self, first: usize) -> io::Result<()> {
@@ -388,7 +392,7 @@ impl Committer {
                 Ok(()) => return Ok(()),
                 Err(error) => reason = format!("writing: {error}"),
             }
-            if !attempts.wait_for_next() {
+            if !attempts.wait_for_next(&reason) {
                 return Err(self.exhausted(&reason));
             }
         }

@@ -12,8 +12,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Telemetry {
-    /// Entries that were committed.
+    /// Entries that are durable: [`Log::acknowledged`](crate::Log::acknowledged).
     pub entries: u64,
+    /// How many entries, from the first on, are durable without one missing:
+    /// [`Log::durable_prefix`](crate::Log::durable_prefix).
+    pub durable_prefix: u64,
     /// Blocks that were sealed, and the personal groups in them.
     pub blocks: u64,
     /// See `blocks`.
@@ -26,7 +29,7 @@ pub struct Telemetry {
     pub refused: u64,
     /// Entries that found no memory in time.
     pub timeouts: u64,
-    /// Entries that were lost inside; a gap in the log says so, too.
+    /// Entries that were accepted and then lost inside; a gap in the log says so, too.
     pub lost: u64,
     /// How often appending waited for memory.
     pub backpressure: Waits,
@@ -185,6 +188,11 @@ impl Meter {
         }
         count(&self.looked_up, account.looked_up);
         count(&self.found, account.found);
+    }
+
+    /// Entries that were lost inside.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// What was counted here; the rest is for others to fill in.

@@ -8,6 +8,7 @@ mod back_off;
 mod backpressure;
 mod configure;
 mod control;
+mod counts;
 mod crash;
 mod damage;
 mod disclosed;
@@ -29,6 +30,7 @@ mod register;
 mod second_reader;
 mod staging_model;
 mod telemetry;
+mod unwritable_vault;
 mod vectors;
 mod workshop;
 

@@ -14,7 +14,7 @@ use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::Durable;
 use crate::write::stage::queue::StagedPosition;
 use crate::write::telemetry::timed;
-use bulla_store::Result;
+use bulla_store::{Error, Result};
 use std::sync::Condvar;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl CheckpointQueue {
         }
     }
 
-    fn take(&self) -> (Option<Durable>, StagedPosition) {
+    pub(super) fn take(&self) -> (Option<Durable>, StagedPosition) {
         let mut state = self.state.lock();
         (state.durable.take(), state.position)
     }
@@ -97,11 +97,14 @@ pub(crate) struct Checkpointing {
     pub(super) checkpointer: Checkpointer,
     /// The last slice that the checkpointer's tree covers.
     position: StagedPosition,
+    /// Whether frames are being added to the tree, which a panic leaves so: some that were taken from the queue are then in
+    /// no tree, and no checkpoint may be published any more.
+    adding: bool,
 }
 
 impl Checkpointing {
     pub(super) fn new(checkpointer: Checkpointer) -> Self {
-        Checkpointing { checkpointer, position: 0 }
+        Checkpointing { checkpointer, position: 0, adding: false }
     }
 }
 
@@ -117,14 +120,20 @@ impl Engine {
     /// Publishes a checkpoint over what was delivered, if the log has grown.
     ///
     /// # Errors
-    /// `Unavailable` where a file cannot be written, after retries; the log then refuses everything.
+    /// `Unavailable` where a file cannot be written, after retries, or where it panicked before; the log then refuses
+    /// everything.
     pub(crate) fn publish(&self, checkpointing: &mut Checkpointing) -> Result<()> {
+        if checkpointing.adding {
+            let error = Error::unavailable("the log panicked while it was checkpointing");
+            return Err(error).inspect_err(|error| self.fail(error));
+        }
+        checkpointing.adding = true;
         let (durable, position) = self.checkpoints.take();
         if let Some(durable) = durable {
             checkpointing.checkpointer.add(durable);
         }
-        // Only now: had the checkpointer not taken them in, its checkpoint would not cover them.
         checkpointing.position = position;
+        checkpointing.adding = false;
         self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());

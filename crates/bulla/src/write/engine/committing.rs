@@ -11,8 +11,8 @@
 
 use super::Engine;
 use super::locks::{Rank, RankedMutex};
+use super::progress::EntryCounts;
 use crate::format::event::Event;
-use crate::format::options::Durability;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::StagedPosition;
@@ -144,17 +144,37 @@ impl CommitQueue {
     }
 }
 
+/// How far frames have come: the position of the last slice among them, and the entries in them.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    position: StagedPosition,
+    entries: EntryCounts,
+}
+
+impl Reached {
+    /// With these frames, which follow.
+    fn with(mut self, frames: &[SealedFrame]) -> Self {
+        for sealed in frames {
+            self.entries.add(&sealed.frame.commitment);
+            if let Some((_, last)) = sealed.staged {
+                self.position = last;
+            }
+        }
+        self
+    }
+}
+
 /// See the module.
 pub(crate) struct Committing {
     committer: Committer,
-    /// The position of the last slice that was committed, and of the last one that a sync has covered.
-    committed: StagedPosition,
-    synced: StagedPosition,
+    /// What was committed, and what of it a sync has covered.
+    committed: Reached,
+    synced: Reached,
 }
 
 impl Committing {
     pub(super) fn new(committer: Committer) -> Self {
-        Committing { committer, committed: 0, synced: 0 }
+        Committing { committer, committed: Reached::default(), synced: Reached::default() }
     }
 }
 
@@ -196,39 +216,43 @@ impl Engine {
 
     fn commit_group(&self, committing: &mut Committing, group: Vec<SealedFrame>) -> Result<()> {
         let staged = group.iter().filter_map(|sealed| sealed.staged.map(|(bytes, _)| bytes)).sum();
-        let last = group.iter().rev().find_map(|sealed| sealed.staged.map(|(_, last)| last));
-        let blocks = group.iter().filter(|sealed| sealed.frame.commitment.kind == FrameKind::Block);
-        let entries = blocks.map(|sealed| sealed.frame.commitment.entries).sum();
-        let frames_committed = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
+        let first = group.first().map_or(0, |sealed| sealed.frame.commitment.frame);
+        let end = group.last().map_or(0, |sealed| sealed.frame.commitment.frame + 1);
+        let (before, after) = (committing.committed, committing.committed.with(&group));
         let frames = group.into_iter().map(|sealed| sealed.frame).collect();
         let withheld = committing.committer.withholds();
         let acknowledged = committing.committer.commit(frames);
-        committing.committed = last.unwrap_or(committing.committed);
-        if self.tuning.durability == Durability::Group && acknowledged.is_ok() {
-            committing.synced = committing.committed;
+        if acknowledged.is_ok() {
+            committing.committed = after;
+        }
+        match committing.committer.synced() {
+            synced if synced >= end => committing.synced = after,
+            // An epoch begins, and the segment before it was synced.
+            synced if synced >= first => committing.synced = before,
+            _ => {}
         }
         self.deliver(committing);
+        self.progress.synced(committing.synced.entries);
         if committing.committer.wants_sync() || withheld && !committing.committer.withholds() {
             // Somebody may have asked for a checkpoint while none could cover what they had in mind, before the event of an
             // abandoned segment was durable.
             self.request_checkpoint();
         }
         let (events, full) = (committing.committer.take_events(), committing.committer.became_full());
-        self.staging.with_sequencer(|sequencer| {
+        let requested = self.staging.with_sequencer(|sequencer| {
             sequencer.committed(staged);
             events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
             match full {
                 true => sequencer.request_epoch(&*self.environment.random),
                 false => Ok(()),
             }
-        })?;
+        });
         let acknowledged = acknowledged?;
-        self.progress.written(entries);
-        self.progress.committed(frames_committed);
+        self.progress.committed(end, after.position);
         if acknowledged {
-            self.progress.durable(committing.committed);
+            self.progress.durable(after.position);
         }
-        Ok(())
+        requested
     }
 
     /// Makes what was committed durable, where the mode leaves that to time or to close. Returns whether a segment was
@@ -242,13 +266,14 @@ impl Engine {
             committing.synced = committing.committed;
         }
         self.deliver(committing);
+        self.progress.synced(committing.synced.entries);
         let events = committing.committer.take_events();
         let abandoned = !events.is_empty();
         if abandoned {
             self.request_events(events);
         }
         synced.inspect_err(|error| self.fail(error))?;
-        self.progress.durable(committing.committed);
+        self.progress.durable(committing.synced.position);
         Ok(abandoned)
     }
 
@@ -261,7 +286,7 @@ impl Engine {
     /// Gives the checkpointer what has become durable, unless it has to wait for an event to become so, too.
     pub(super) fn deliver(&self, committing: &mut Committing) {
         if !committing.committer.withholds() {
-            self.checkpoints.deliver(committing.committer.take_durable(), committing.synced);
+            self.checkpoints.deliver(committing.committer.take_durable(), committing.synced.position);
         }
     }
 }

@@ -19,6 +19,8 @@ mod sealing;
 pub(crate) mod sequencer;
 mod subject_keys;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;

@@ -1,4 +1,6 @@
-//! How far the log has come, and what receipts wait for.
+//! How far the log has come, what receipts wait for, and what is told of entries.
+//!
+//! Invariant: what is counted as durable a sync has covered, in every durability mode. Receipts answer sooner in mode `os`.
 #![expect(
     clippy::disallowed_methods,
     reason = "whoever waits for durability waits by the operating system's clock"
@@ -8,22 +10,53 @@ use super::locks::{Rank, RankedMutex};
 use super::sequencer::AssignedFrame;
 use crate::format::config::allowed::AllowedConfig;
 use crate::write::stage::queue::StagedPosition;
+use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Condvar;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a receipt asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// The operating system has the entries.
+    Written,
+    /// They are as durable as the mode makes them.
     Durable,
+    /// A published checkpoint covers them.
     Checkpointed,
 }
 
+/// The entries of the frames up to some frame, counted since the log was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EntryCounts {
+    /// Those that are in blocks.
+    pub(crate) kept: u64,
+    /// Those before the first that is in a gap.
+    pub(crate) prefix: u64,
+    gap: bool,
+}
+
+impl EntryCounts {
+    /// Counts the entries of the next frame.
+    pub(super) fn add(&mut self, frame: &Commitment) {
+        match frame.kind {
+            FrameKind::Block => {
+                self.kept += frame.entries;
+                self.prefix += if self.gap { 0 } else { frame.entries };
+            }
+            FrameKind::Gap => self.gap = true,
+            FrameKind::Epoch | FrameKind::Event => {}
+        }
+    }
+}
+
 struct State {
+    written: StagedPosition,
     durable: StagedPosition,
     checkpointed: StagedPosition,
+    /// The entries that a sync has covered.
+    entries: EntryCounts,
     /// How many frames were committed, and how many the published checkpoint covers.
     committed: u64,
     published: u64,
@@ -38,16 +71,16 @@ struct State {
 pub(crate) struct Progress {
     state: RankedMutex<State>,
     changed: Condvar,
-    /// Entries acknowledged so far.
-    entries: AtomicU64,
 }
 
 impl Progress {
     /// Of a log whose published checkpoint covers so many frames, which this `[log]` may follow.
     pub(super) fn new(published: u64, terms: AllowedConfig) -> Self {
         let state = State {
+            written: 0,
             durable: 0,
             checkpointed: 0,
+            entries: EntryCounts::default(),
             committed: 0,
             published,
             terms,
@@ -55,7 +88,7 @@ impl Progress {
             failure: None,
         };
         let state = RankedMutex::new(Rank::Leaf, state);
-        Progress { state, changed: Condvar::new(), entries: AtomicU64::new(0) }
+        Progress { state, changed: Condvar::new() }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -63,16 +96,22 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    pub(crate) fn written(&self, entries: u64) {
-        self.entries.fetch_add(entries, Ordering::Relaxed);
+    /// So many frames are committed, and with them all slices up to `position`.
+    pub(super) fn committed(&self, frames: u64, position: StagedPosition) {
+        self.change(|state| {
+            state.committed = state.committed.max(frames);
+            state.written = state.written.max(position);
+        });
     }
 
-    pub(crate) fn durable(&self, position: StagedPosition) {
+    /// All slices up to `position` are as durable as the mode makes them.
+    pub(super) fn durable(&self, position: StagedPosition) {
         self.change(|state| state.durable = state.durable.max(position));
     }
 
-    pub(crate) fn committed(&self, frames: u64) {
-        self.change(|state| state.committed = state.committed.max(frames));
+    /// A sync has covered these entries.
+    pub(super) fn synced(&self, entries: EntryCounts) {
+        self.state.lock().entries = entries;
     }
 
     /// A checkpoint over so many frames is published. It covers the slices up to `position`, and this `[log]` may follow.
@@ -110,9 +149,9 @@ impl Progress {
         self.state.lock().failure.as_ref().map(|(kind, message)| Error::new(*kind, message.clone()))
     }
 
-    /// Entries acknowledged since the log was opened.
-    pub(crate) fn entries(&self) -> u64 {
-        self.entries.load(Ordering::Relaxed)
+    /// The entries that are durable, of those that were appended since the log was opened.
+    pub(crate) fn entries(&self) -> EntryCounts {
+        self.state.lock().entries
     }
 
     /// Waits until the frame that `frame` comes to name is committed.
@@ -151,6 +190,7 @@ impl Progress {
         let mut state = self.state.lock();
         loop {
             let come = match stage {
+                Stage::Written => state.written,
                 Stage::Durable => state.durable,
                 Stage::Checkpointed => state.checkpointed,
             };

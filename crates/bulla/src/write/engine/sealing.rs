@@ -1,7 +1,8 @@
 //! Sealing: what leaves the staging queue becomes frames, by as many threads as like.
 //!
-//! Invariant: every number that the sequencer gave has an outcome. A block that cannot be sealed becomes a gap in its place; an
-//! epoch that cannot be sealed fails the log.
+//! Invariant: every number that the sequencer gave has an outcome. A block that cannot be sealed becomes a gap in its place. An
+//! epoch that cannot be sealed, and a block whose data subjects' keys cannot be had, fails the log: that is the environment's
+//! failure, as a full disk is, and costs nothing that may be acknowledged.
 
 use super::Engine;
 use super::committing::SealedFrame;
@@ -51,7 +52,17 @@ impl Engine {
                 true
             }
             Some(Work::Block(assignment, batch)) => {
-                let mut frame = self.seal_block(sealer, &assignment, &batch);
+                // A vault that cannot be written may be mended as a medium may. Meanwhile the rows stay where they are.
+                let sealed = self.back_off.retry(is_passing, || self.seal_block(sealer, &assignment, &batch));
+                let mut frame = match sealed {
+                    Ok(frame) => frame,
+                    Err(error) => {
+                        self.fail(&without_keys(assignment.numbers.frame, &error));
+                        let nothing = BlockOutcome { groups: 0, body: usize::MAX, dictionaries: 0 };
+                        self.staging.release(batch, nothing);
+                        return true;
+                    }
+                };
                 let account = sealer.account().settle();
                 if frame.commitment.kind == FrameKind::Block {
                     self.meter.sealed(&account);
@@ -75,7 +86,15 @@ impl Engine {
     }
 
     /// Seals a block; where that fails, or panics, a gap in its place says how many entries were lost.
-    fn seal_block(&self, sealer: &mut BlockSealer, assignment: &FrameAssignment, batch: &Batch) -> Sealed {
+    ///
+    /// # Errors
+    /// Where the keys of its data subjects cannot be had. Nothing of the block is sealed then.
+    fn seal_block(
+        &self,
+        sealer: &mut BlockSealer,
+        assignment: &FrameAssignment,
+        batch: &Batch,
+    ) -> Result<Sealed> {
         let cipher = &*self.environment.cipher;
         let _held = Rank::Sealing.hold();
         let _sealing = self.sealing.read().unwrap_or_else(PoisonError::into_inner);
@@ -84,16 +103,19 @@ impl Engine {
             let clock = &*self.environment.clock;
             let seal =
                 || sealer.seal(self.identity, assignment.numbers, &assignment.keys, cipher, &rows, &grouping);
-            timed(clock, &self.meter.sealing, seal)
+            Ok::<_, Error>(timed(clock, &self.meter.sealing, seal))
         }));
-        if let Ok(Ok(frame)) = sealed {
-            return frame;
+        match sealed {
+            Ok(Ok(Ok(frame))) => return Ok(frame),
+            Ok(Err(error)) if error.kind() != ErrorKind::Invalid => return Err(error),
+            // The block's own fault: a panic, rows that are none, a cipher that refuses.
+            _ => {}
         }
         *sealer = self.sealer();
         let first = batch.last + 1 - batch.slices.len() as u64;
         self.progress.lost(first, batch.last);
         count(&self.meter.lost, batch.entries);
-        Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries)
+        Ok(Sealed::gap(self.identity, assignment.numbers, self.seconds(), batch.entries))
     }
 
     /// Finds a block's rows, and which of them are in which group.
@@ -106,7 +128,7 @@ impl Engine {
             };
             let (log, frame) = (self.identity.log, assignment.numbers.frame);
             let place = BlockContext { log, epoch_random: assignment.keys.random(), frame };
-            let grouping = self.back_off.retry(is_passing, || grouping::group(&rows, place, &**subjects))?;
+            let grouping = grouping::group(&rows, place, &**subjects)?;
             Ok((rows, grouping))
         })
     }
@@ -141,6 +163,14 @@ impl Engine {
         };
         self.back_off.retry(|error| is_passing(error) && !timed_out(error), wrap)
     }
+}
+
+/// The error of a log that goes no further than the frames before this one.
+fn without_keys(frame: u64, error: &Error) -> Error {
+    let message = format!(
+        "nothing can be committed from frame {frame} on, for want of its data subjects' keys: {error}"
+    );
+    Error::new(error.kind(), message)
 }
 
 fn is_passing(error: &Error) -> bool {

@@ -15,8 +15,10 @@ impl Engine {
             in_flight_bytes: self.staging.look_at_sequencer(Sequencer::in_flight) as u64,
             sealed_frames: self.commits.length() as u64,
         };
+        let entries = self.progress.entries();
         Telemetry {
-            entries: self.progress.entries(),
+            entries: entries.kept,
+            durable_prefix: entries.prefix,
             backpressure: Waits { count: waits.count, time: waits.time, longest: waits.longest },
             queues,
             ..self.meter.read()

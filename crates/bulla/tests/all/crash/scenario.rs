@@ -2,7 +2,7 @@
 
 use super::world::{Counts, History, Outcome, environment};
 use crate::helpers::Rng;
-use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step};
+use bulla::{Durability, ErrorKind, Init, Log, Options, Producer, Receipt, Step, Telemetry};
 use bulla_testkit::fault::Faults;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,11 +99,12 @@ impl Scenario {
             log: opened,
             machine,
             history,
+            name: format!("s{number}p"),
             writers: Vec::new(),
             receipts: Vec::new(),
         };
         for index in 0..3 {
-            let name = format!("s{number}p{index}");
+            let name = format!("{}{index}", session.name);
             session.writers.push(Writer { name, producer: session.log.producer()?, appended: 0 });
         }
         let mut rng = Rng(seed);
@@ -125,6 +126,8 @@ struct Session<'a> {
     log: Log,
     machine: &'a Faults,
     history: &'a mut History,
+    /// What the names of its producers begin with.
+    name: String,
     writers: Vec<Writer>,
     receipts: Vec<(Receipt, String, u64)>,
 }
@@ -189,6 +192,8 @@ impl Session<'_> {
     fn flush(&mut self) -> bulla::Result<()> {
         self.log.flush()?;
         self.keep_all();
+        let appended = self.writers.iter().map(|writer| writer.appended).sum::<u64>();
+        assert_eq!(self.log.acknowledged(), appended, "what is flushed is durable");
         Ok(())
     }
 
@@ -200,7 +205,7 @@ impl Session<'_> {
         }
     }
 
-    /// Asks the receipts what was acknowledged, and looks at the checkpoint.
+    /// Asks the receipts and the log what was acknowledged, and looks at the checkpoint.
     fn poll(&mut self) {
         let History { written, synced, .. } = self.history;
         let power = self.scenario.mode != Durability::Os;
@@ -218,6 +223,8 @@ impl Session<'_> {
             }
             !acknowledged
         });
+        let told = self.log.telemetry();
+        note_counts(self.history, &self.name, &told);
         self.history.note_checkpoint(self.machine);
     }
 
@@ -240,10 +247,11 @@ impl Session<'_> {
                 self.poll();
             }
         }
-        let Session { log, machine, history, writers, receipts, scenario: _ } = self;
+        let Session { log, machine, history, name, writers, receipts, scenario: _ } = self;
         let names: Counts = writers.iter().map(|writer| (writer.name.clone(), writer.appended)).collect();
         drop((writers, receipts));
-        let closed = log.close();
+        let (told, closed) = log.close_with_telemetry();
+        note_counts(history, &name, &told);
         history.note_checkpoint(machine);
         if done.is_ok() && closed.is_ok() {
             history.written.extend(names.clone());
@@ -251,6 +259,14 @@ impl Session<'_> {
         }
         done.and(closed)
     }
+}
+
+/// Nothing is lost inside here, so that what is counted are the first.
+fn note_counts(history: &mut History, session: &str, told: &Telemetry) {
+    assert_eq!((told.durable_prefix, told.lost), (told.entries, 0));
+    let counted = history.counted.entry(session.to_owned()).or_default();
+    assert!(*counted <= told.entries, "what was durable is so no more");
+    *counted = told.entries;
 }
 
 /// A failure that a crash or a fault may cause.

@@ -128,6 +128,8 @@ pub(super) struct History {
     pub(super) written: Counts,
     /// What was acknowledged in a way that survives a power cut.
     pub(super) synced: Counts,
+    /// How many entries a session, by the names of its producers, had counted as durable: a power cut takes none of them.
+    pub(super) counted: Counts,
     /// Every checkpoint that anybody could have seen.
     pub(super) published: BTreeSet<(u64, Hash)>,
     sessions: u64,
@@ -142,6 +144,7 @@ impl History {
             appended: Counts::new(),
             written: Counts::new(),
             synced: Counts::new(),
+            counted: Counts::new(),
             published: BTreeSet::new(),
             sessions: 0,
         }
@@ -154,10 +157,10 @@ impl History {
 
     /// All that a log's files are examined against.
     pub(super) fn state(&self) -> String {
-        let History { appended, written, published, sessions, .. } = self;
+        let History { appended, written, counted, published, sessions, .. } = self;
         let used = self.recorder.used.lock().expect("nothing panics here");
         let used = used.iter().collect::<BTreeSet<_>>();
-        format!("{appended:?} {written:?} {published:?} {sessions} {used:?}")
+        format!("{appended:?} {written:?} {counted:?} {published:?} {sessions} {used:?}")
     }
 
     /// The power was cut.
@@ -240,6 +243,11 @@ impl History {
         for (name, &count) in &self.written {
             let found = counts.get(name).copied().unwrap_or_default();
             must!(found >= count, "{count} entries of {name} were acknowledged, {found} are there");
+        }
+        for (session, &count) in &self.counted {
+            let of_session = counts.iter().filter(|(name, _)| name.starts_with(session));
+            let found = of_session.map(|(_, count)| count).sum::<u64>();
+            must!(found >= count, "{count} entries of session {session} were durable, {found} are there");
         }
         self.check_published(machine, report.tree_size)?;
         self.recorder.check()?;

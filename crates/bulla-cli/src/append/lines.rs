@@ -1,0 +1,242 @@
+//! Up to which input line everything is durable or was refused.
+//!
+//! The log counts entries, whoever goes on after a failure counts lines: of these some are refused, and there are several
+//! inputs. There is one producer, so that the log numbers the entries in the order of their lines.
+//!
+//! Lines in a row that were accepted are one [`Run`], so memory is bounded by how often a refused line comes between. Where
+//! there are too many runs, those go that are durable as a whole, and then every second one, but for the first, in which the
+//! durable prefix ends: the answer is then a line before the last that it could be, and never one after it.
+
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// So many runs are kept at most.
+const MOST: usize = 1024;
+
+/// A line of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Which input, counted from 0.
+    pub(super) input: usize,
+    /// Counted from 1. 0 is before its first line.
+    pub(super) line: u64,
+}
+
+/// Lines that follow each other, each of which was accepted.
+#[derive(Debug)]
+struct Run {
+    /// Entries that were accepted before these.
+    entries: u64,
+    /// The line before its first.
+    before: Place,
+    length: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    runs: VecDeque<Run>,
+    accepted: u64,
+    /// The last line that was accepted or refused.
+    last: Place,
+}
+
+impl Lines {
+    /// How many were accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    /// The line was accepted. `durable` says how many entries from the first on are durable; it is asked now and then.
+    pub(super) fn accept(&mut self, place: Place, durable: impl FnOnce() -> u64) {
+        self.last = place;
+        self.accepted += 1;
+        if let Some(run) = self.runs.back_mut()
+            && (run.before.input, run.before.line + run.length + 1) == (place.input, place.line)
+        {
+            run.length += 1;
+            return;
+        }
+        if self.runs.len() == MOST {
+            self.make_room(durable());
+        }
+        let before = Place { line: place.line - 1, ..place };
+        self.runs.push_back(Run { entries: self.accepted - 1, before, length: 1 });
+    }
+
+    /// The line was refused.
+    pub(super) fn refuse(&mut self, place: Place) {
+        self.last = place;
+    }
+
+    /// The line up to which every line is durable or was refused, where so many entries from the first on are durable.
+    pub(super) fn up_to(&self, durable: u64) -> Place {
+        if durable >= self.accepted {
+            return self.last;
+        }
+        match self.runs.iter().rev().find(|run| run.entries <= durable) {
+            Some(run) => {
+                Place { line: run.before.line + (durable - run.entries).min(run.length), ..run.before }
+            }
+            None => Place::default(),
+        }
+    }
+
+    fn make_room(&mut self, durable: u64) {
+        while self.runs.get(1).is_some_and(|next| next.entries <= durable) {
+            self.runs.pop_front();
+        }
+        if self.runs.len() > MOST / 2 {
+            let mut index = 0;
+            self.runs.retain(|_| {
+                index += 1;
+                index == 1 || index % 2 == 0
+            });
+        }
+    }
+}
+
+/// [`Place`], as it is told.
+#[derive(Debug, Serialize)]
+pub(super) struct UpTo<'a> {
+    /// The input's name.
+    input: &'a str,
+    /// Which input it is, counted from 1: the same name may be given twice.
+    number: usize,
+    line: u64,
+}
+
+impl<'a> UpTo<'a> {
+    pub(super) fn new(place: Place, input: &'a str) -> Self {
+        UpTo { input, number: place.input + 1, line: place.line }
+    }
+
+    /// As a sentence without its end.
+    pub(super) fn to_text(&self) -> String {
+        let UpTo { input, number, line } = self;
+        match (number, line) {
+            (1, 0) => "no line is durable".to_owned(),
+            (_, 0) => format!("every line before {input} is durable or was refused"),
+            _ => format!("every line up to {input}:{line} is durable or was refused"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told, held against a list of all lines.
+    struct Model {
+        lines: Lines,
+        /// Each line, and whether it was accepted.
+        all: Vec<(Place, bool)>,
+        durable: u64,
+    }
+
+    impl Model {
+        fn new() -> Self {
+            Model { lines: Lines::default(), all: Vec::new(), durable: 0 }
+        }
+
+        fn take(&mut self, place: Place, accepted: bool) {
+            self.all.push((place, accepted));
+            match accepted {
+                true => self.lines.accept(place, || self.durable),
+                false => self.lines.refuse(place),
+            }
+        }
+
+        /// The last line before the first one that was accepted and is not durable.
+        fn best(&self) -> Place {
+            let mut left = self.durable;
+            let done = self.all.iter().take_while(|(_, accepted)| {
+                let done = !accepted || left > 0;
+                left -= u64::from(*accepted && left > 0);
+                done
+            });
+            done.last().map_or(Place::default(), |(place, _)| *place)
+        }
+
+        fn index(&self, place: Place) -> usize {
+            self.all.iter().position(|(of, _)| *of == place).map_or(0, |index| index + 1)
+        }
+    }
+
+    fn place(input: usize, line: u64) -> Place {
+        Place { input, line }
+    }
+
+    #[test]
+    fn refused_lines_count_and_the_first_that_is_not_durable_ends_it() {
+        let mut model = Model::new();
+        for (line, accepted) in [(1, false), (2, true), (3, true), (4, false), (5, true), (6, false)] {
+            model.take(place(0, line), accepted);
+        }
+        let told = [0, 1, 2, 3].map(|durable| model.lines.up_to(durable).line);
+        assert_eq!(told, [1, 2, 4, 6]);
+        assert_eq!(Lines::default().up_to(0), place(0, 0));
+    }
+
+    #[test]
+    fn inputs_follow_each_other() {
+        let mut model = Model::new();
+        for (input, line) in [(0, 1), (0, 2), (2, 1), (2, 2)] {
+            model.take(place(input, line), true);
+        }
+        let told = [0, 1, 2, 3, 4].map(|durable| model.lines.up_to(durable));
+        // Of the second input, which is empty, nothing is said: all before the third is done.
+        assert_eq!(told, [place(0, 0), place(0, 1), place(2, 0), place(2, 1), place(2, 2)]);
+    }
+
+    #[test]
+    fn a_prefix_that_stands_still_is_told_exactly_however_many_lines_follow() {
+        let mut model = Model::new();
+        for line in 1..200_000 {
+            // An entry was lost there.
+            model.durable = model.lines.accepted().min(1234);
+            model.take(place(0, line), line % 2 == 0);
+            assert!(model.lines.runs.len() <= MOST);
+        }
+        assert_eq!(model.lines.up_to(1234), model.best());
+        assert_eq!(model.best().line, 2 * 1234 + 1);
+    }
+
+    #[test]
+    fn what_is_told_is_never_too_much_and_exact_where_it_can_be() {
+        for seed in 1..30_u64 {
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut below = |limit: u64| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) % limit
+            };
+            let mut model = Model::new();
+            let often = 1 + below(20);
+            let (mut input, mut line) = (0, 0);
+            for _ in 0..3000 {
+                match below(500) {
+                    0 => (input, line) = (input + 1, 1),
+                    _ => line += 1,
+                }
+                model.take(place(input, line), below(often) > 0);
+                if below(100) == 0 {
+                    model.durable += below(model.lines.accepted() - model.durable + 1);
+                }
+                assert!(model.lines.runs.len() <= MOST);
+            }
+            let refused = model.all.iter().filter(|(_, accepted)| !accepted).count();
+            let exact = refused + input < MOST;
+            for durable in (model.durable..=model.lines.accepted()).step_by(17) {
+                model.durable = durable;
+                let (told, best) = (model.lines.up_to(durable), model.best());
+                let before_an_input = told.line == 0 && told.input > 0;
+                assert!(
+                    before_an_input || model.index(told) <= model.index(best),
+                    "{seed}: {told:?} {best:?}"
+                );
+                assert!(!exact || before_an_input || told == best, "{seed}: {told:?} {best:?}");
+            }
+        }
+    }
+}
