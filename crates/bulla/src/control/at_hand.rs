@@ -7,7 +7,7 @@ use crate::read::reader::Reader;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, FileSystem, Result, read_small};
+use bulla_store::{Error, ErrorKind, FileSystem, Result, read_secret};
 use bulla_vault::{Access, Settings, Vault};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,7 +112,7 @@ fn identity_in(keys: &Path) -> Result<IdentityFile> {
     let store = FileSystem::new(keys);
     let name = keys.join(files::IDENTITY);
     let no_key = |what: &str| Error::new(ErrorKind::NoKey, format!("{} {what}", name.display()));
-    let bytes = match read_small(&store, files::IDENTITY, MAX_IDENTITY) {
+    let bytes = match read_secret(&store, files::IDENTITY, MAX_IDENTITY) {
         Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
             return Err(no_key("is missing: name an identity that opens the log"));
         }

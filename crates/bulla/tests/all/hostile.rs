@@ -1,9 +1,8 @@
 //! What a hostile storage can put under a reader or a writer.
 
 use bulla::keys::recipients::IdentityFile;
-use bulla::store::{FileSystem, Item, Store, StoreFile};
+use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use bulla::{Durability, Entry, ErrorKind, Export, FindingKind, Init, Log, Options, Verify, default_keys};
-use std::fmt::Debug;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -94,7 +93,7 @@ impl Store for Changing {
     fn sync_directory(&self, path: &str) -> io::Result<()> {
         self.now().sync_directory(path)
     }
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         self.now().lock(path)
     }
     fn is_locked(&self, path: &str) -> io::Result<bool> {

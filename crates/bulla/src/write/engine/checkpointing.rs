@@ -125,6 +125,7 @@ impl Engine {
         }
         // Only now: had the checkpointer not taken them in, its checkpoint would not cover them.
         checkpointing.position = position;
+        self.require_in_place()?;
         self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());
