@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::{Beneath, Resolution, SEARCH};
-use crate::lock::{InPlace, Locked};
+use crate::lock::{FileId, InPlace, Locked};
 use crate::path::{ancestors, check, check_below_root, join};
 use crate::root::{DIRECTORY_MODE, Root};
 use crate::{Item, Lock, Store, StoreFile};
@@ -62,19 +62,20 @@ impl FileSystem {
     }
 
     /// A path that leads to the directory that is held, whatever became of its name, for as long as this store or a clone
-    /// of it lives: for libraries that take a path. It is no name to show to anybody.
+    /// of it lives: for libraries that take a path. It is no name to show to anybody. Where `/proc` is not mounted it is
+    /// the path that the user wrote, which leads there now.
     ///
     /// # Errors
-    /// Where there is no directory, or `/proc` is not there to reach it through.
+    /// Where there is no directory, or no path leads to it.
     pub fn held_path(&self) -> io::Result<PathBuf> {
-        let path = format!("/proc/self/fd/{}", self.shared.held()?.directory().as_raw_fd());
-        match rustix::fs::statat(CWD, &path, AtFlags::empty()) {
-            Ok(_) => Ok(path.into()),
-            Err(error) => Err(io::Error::new(
-                io::Error::from(error).kind(),
-                format!("{path}, by which the directory is reached, is not there: mount /proc"),
-            )),
-        }
+        let directory = self.shared.held()?.directory();
+        let held = FileId::of(&rustix::fs::fstat(directory)?);
+        let found = |path: &Path| rustix::fs::statat(CWD, path, AtFlags::empty()).map(|found| FileId::of(&found));
+        let paths = [format!("/proc/self/fd/{}", directory.as_raw_fd()).into(), self.shared.root.join("")];
+        paths.into_iter().find(|path| found(path) == Ok(held)).ok_or_else(|| {
+            let message = "no path leads to the directory that is held: mount /proc";
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })
     }
 
     /// Refuses a directory that is a link, or that has one in it: for what libraries open by themselves, by path. No error

@@ -56,14 +56,14 @@ pub(crate) struct InPlace {
 
 /// Which file it is. It is of no other file for as long as this one is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct FileId {
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
 }
 
 impl FileId {
     #[allow(clippy::unnecessary_cast, reason = "not on every architecture are they of this type")]
-    fn of(found: &Stat) -> Self {
+    pub(crate) fn of(found: &Stat) -> Self {
         FileId { device: found.st_dev as u64, inode: found.st_ino as u64 }
     }
 }

@@ -45,11 +45,13 @@ pub(crate) fn create_vault(keys: &FileSystem, log: LogId, environment: &Environm
     Vault::create_in(Arc::new(keys.clone()), &database(keys)?, log, &settings)
 }
 
-/// Where the vault's database is reached, which opens its files by itself: in the key directory that is held. None of
-/// them may be a link, as nothing may that is written.
+/// Where the vault's database is reached, which opens its files by itself: in the key directory that is held, wherever that
+/// is by now. None of them may be a link, as nothing may that is written. The path has no links in it: the database would
+/// resolve them before it opens anything, and names itself by what comes of that.
+#[expect(clippy::disallowed_methods, reason = "it names a directory, and opens none")]
 fn database(keys: &FileSystem) -> Result<PathBuf> {
     let failed = |error| Error::io(format!("looking at {}", keys.describe(files::VAULT)), error);
-    let directory = keys.held_path().map_err(failed)?;
+    let directory = keys.held_path().and_then(|path| path.canonicalize()).map_err(failed)?;
     keys.refuse_links(files::VAULT).map_err(failed)?;
     Ok(directory.join(files::VAULT))
 }
