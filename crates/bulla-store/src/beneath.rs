@@ -52,9 +52,8 @@ pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 impl Beneath {
     /// Holds a directory. `resolution` is found out where it is not given.
     pub(crate) fn new(directory: OwnedFd, resolution: Option<Resolution>) -> Self {
-        let resolution = resolution.unwrap_or_else(|| {
-            Resolution::after(retry_on_intr(|| openat2(directory.as_fd(), ".", SEARCH)))
-        });
+        let resolution = resolution
+            .unwrap_or_else(|| Resolution::after(retry_on_intr(|| openat2(directory.as_fd(), ".", SEARCH))));
         Beneath { directory, resolution }
     }
 
@@ -140,7 +139,9 @@ fn openat2(directory: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<Owned
 }
 
 fn open_component(parent: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    retry_on_intr(|| rustix::fs::openat(parent, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags)))
+    retry_on_intr(|| {
+        rustix::fs::openat(parent, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags))
+    })
 }
 
 /// `openat2` takes a mode only for what it may create.

@@ -70,7 +70,8 @@ impl FileSystem {
     pub fn held_path(&self) -> io::Result<PathBuf> {
         let directory = self.shared.held()?.directory();
         let held = FileId::of(&rustix::fs::fstat(directory)?);
-        let found = |path: &Path| rustix::fs::statat(CWD, path, AtFlags::empty()).map(|found| FileId::of(&found));
+        let found =
+            |path: &Path| rustix::fs::statat(CWD, path, AtFlags::empty()).map(|found| FileId::of(&found));
         let paths = [format!("/proc/self/fd/{}", directory.as_raw_fd()).into(), self.shared.root.join("")];
         paths.into_iter().find(|path| found(path) == Ok(held)).ok_or_else(|| {
             let message = "no path leads to the directory that is held: mount /proc";

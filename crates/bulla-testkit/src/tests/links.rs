@@ -82,7 +82,11 @@ fn no_link_below_the_root_is_followed() {
             assert_eq!(kind(store.create(link)), io::ErrorKind::AlreadyExists);
         }
         let directories = store.list("").unwrap().into_iter().filter(|item| item.directory);
-        assert_eq!(directories.map(|item| item.name).collect::<Vec<_>>(), ["inside"], "a link is no directory");
+        assert_eq!(
+            directories.map(|item| item.name).collect::<Vec<_>>(),
+            ["inside"],
+            "a link is no directory"
+        );
         refused("absolute", store.refuse_links("").err());
         refused("inside/relative", store.refuse_links("inside").err());
         refused("within", store.refuse_links("within").err());

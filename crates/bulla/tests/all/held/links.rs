@@ -89,14 +89,17 @@ fn a_link_in_the_place_of_what_a_log_has_is_named_and_not_followed() {
 
         // Readers first: they see the log as the link makes it, before a writer comes.
         if in_log {
-            let verified = Verify::open(copy.path("audit")).and_then(|verify| verify.identity(identity(&copy)).run());
+            let verified =
+                Verify::open(copy.path("audit")).and_then(|verify| verify.identity(identity(&copy)).run());
             told(verified.map_or_else(|error| error.to_string(), |report| format!("{:?}", report.findings)));
             let mut out = Vec::new();
-            let export = Export::open(copy.path("audit")).and_then(|export| export.identity(identity(&copy)).run(&mut out));
+            let export = Export::open(copy.path("audit"))
+                .and_then(|export| export.identity(identity(&copy)).run(&mut out));
             let index = name.starts_with("index");
             assert!(export.is_err() || index || name.starts_with("tile"), "{name}");
             // As `bulla export --record` and every query do, which make the index up.
-            let _ = Reader::open(copy.path("audit")).and_then(|reader| read(&reader.identity(identity(&copy))));
+            let _ =
+                Reader::open(copy.path("audit")).and_then(|reader| read(&reader.identity(identity(&copy))));
         }
         let written = Log::open(copy.path("audit"), options()).and_then(|log| {
             let mut producer = log.producer()?;
@@ -114,7 +117,9 @@ fn a_link_in_the_place_of_what_a_log_has_is_named_and_not_followed() {
         assert!(contents(&outside) == before, "{name}: something was written through it");
         tried.push(name);
     }
-    for kind in ["segments", "tile/0", "tile/entries", "index", "vault", "roots", "vault/data.mdb", "holds", "LOCK"] {
+    for kind in
+        ["segments", "tile/0", "tile/entries", "index", "vault", "roots", "vault/data.mdb", "holds", "LOCK"]
+    {
         assert!(tried.iter().any(|name| name == kind), "{kind} is not in {tried:?}");
     }
 }
@@ -162,9 +167,12 @@ fn recovery_tells_nothing_of_a_file_that_a_link_leads_to() {
 /// A link that comes while a writer is at work.
 #[test]
 fn a_link_that_comes_under_a_writer_is_not_written_through() {
-    for (path, fails) in [("segments", true), ("tile/0", true), ("tile", true), ("index", false), ("checkpoint", false)] {
+    for (path, fails) in
+        [("segments", true), ("tile/0", true), ("tile", true), ("index", false), ("checkpoint", false)]
+    {
         let place = filled();
-        let log = Log::open(place.path("audit"), options().segment_size(64 << 10).block_size(4 << 10)).unwrap();
+        let log =
+            Log::open(place.path("audit"), options().segment_size(64 << 10).block_size(4 << 10)).unwrap();
         let outside = link(&place, &place.path("audit").join(path));
         let before = contents(&outside);
         let count = before.len();

@@ -231,7 +231,8 @@ struct LookedLock {
 impl Lock for LookedLock {
     fn is_in_place(&self) -> io::Result<bool> {
         self.looks.count.fetch_add(1, Ordering::Relaxed);
-        let fails = self.looks.fail.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let fails =
+            self.looks.fail.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if fails.is_ok() { Err(io::Error::other("stale handle")) } else { self.lock.is_in_place() }
     }
 }
