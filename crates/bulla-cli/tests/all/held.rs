@@ -77,7 +77,7 @@ fn secrets_of_the_key_directory_may_be_links_and_are_found_through_them() {
     let verified = place.run("verify", &[]).exits(exit::DONE);
     assert!(verified.out.contains("public data, seals and every block"), "{verified:?}");
     assert_eq!(place.entries().len(), 30);
-    place.run("erase", &["--subject", "s3", "--yes"]).exits(exit::DONE);
+    place.run("erase", &["--subject", "s3"]).exits(exit::DONE);
     for secret in ["signing.key", "seal.key", "identity.age", "erasure.key"] {
         assert!(place.keys(secret).is_symlink());
     }
