@@ -36,6 +36,14 @@ pub(crate) fn open_vault(
     Vault::open_in(Arc::new(keys.clone()), &database, config.id, access, &settings).map(Some)
 }
 
+/// Opens the vault in the key directory `keys` to read the log with this id, with none of its replicas.
+///
+/// # Errors
+/// As [`Vault::open`].
+pub(crate) fn open_to_read(keys: &FileSystem, log: LogId) -> Result<Vault> {
+    Vault::open_in(Arc::new(keys.clone()), &database(keys)?, log, Access::Read, &Settings::default())
+}
+
 /// Makes the vault of a new log whose key directory is `keys`.
 ///
 /// # Errors
