@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use bulla::ErasureOrder;
 use bulla::keys::files;
+use bulla::store::{FileSystem, Store, StoreFile};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -60,7 +61,7 @@ impl LogPaths {
         &self,
         given: Option<&Path>,
     ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
-        self.read_as(given, files::ERASURE_KEY, read_order)
+        self.read_as(given, files::ERASURE_KEY, (ErasureOrder::MAX_LENGTH, "order"))
     }
 
     /// A file that is named and is not there is a key that is missing; one that is not named need not be there.
@@ -69,17 +70,24 @@ impl LogPaths {
         given: Option<&Path>,
         name: &str,
     ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
-        self.read_as(given, name, read_small)
+        self.read_as(given, name, KEY_FILE)
     }
 
     fn read_as(
         &self,
         given: Option<&Path>,
         name: &str,
-        read: impl FnOnce(&Path) -> io::Result<Zeroizing<String>>,
+        (limit, what): (usize, &str),
     ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
-        let path = given.map_or_else(|| self.keys().join(name), Path::to_owned);
-        match read(&path) {
+        let (path, read) = match given {
+            Some(path) => (path.to_owned(), File::open(path).and_then(|file| read_up_to(file, limit, what))),
+            None => {
+                let keys = self.keys();
+                let opened = FileSystem::new(&keys).open_secret(name);
+                (keys.join(name), opened.and_then(|file| read_up_to(Whole { file, at: 0 }, limit, what)))
+            }
+        };
+        match read {
             Ok(text) => Ok(Some((path, text))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match given {
                 None => Ok(None),
@@ -119,18 +127,35 @@ pub(crate) fn error_in(path: &Path, error: bulla::Error) -> Failure {
 
 /// Reads a file that holds a key, as text.
 pub(crate) fn read_small(path: &Path) -> io::Result<Zeroizing<String>> {
-    read_up_to(path, 64 << 10, "key file")
+    read_up_to(File::open(path)?, KEY_FILE.0, KEY_FILE.1)
 }
 
 /// Reads a file that holds an order to erase, or the key for one.
 pub(crate) fn read_order(path: &Path) -> io::Result<Zeroizing<String>> {
-    read_up_to(path, ErasureOrder::MAX_LENGTH, "order")
+    read_up_to(File::open(path)?, ErasureOrder::MAX_LENGTH, "order")
 }
 
-fn read_up_to(path: &Path, limit: usize, what: &str) -> io::Result<Zeroizing<String>> {
+/// The longest file that holds a key, in bytes, and what it is.
+const KEY_FILE: (usize, &str) = (64 << 10, "key file");
+
+/// A file of a store, from its beginning to its end.
+struct Whole {
+    file: Box<dyn StoreFile>,
+    at: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn read_up_to(file: impl Read, limit: usize, what: &str) -> io::Result<Zeroizing<String>> {
     // With room for all of it from the start: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(limit + 1));
-    let read = File::open(path)?.take(limit as u64 + 1).read_to_string(&mut text)?;
+    let read = file.take(limit as u64 + 1).read_to_string(&mut text)?;
     if read > limit {
         return Err(io::Error::other(format!("it has over {limit} bytes; no {what} has")));
     }

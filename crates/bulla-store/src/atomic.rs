@@ -8,7 +8,7 @@
 use std::io::{self, IoSlice};
 
 use crate::path::parent;
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, StoreFile};
 
 /// Gives `path` this content. After an error, or a crash, it has the old one or the new one; after `Ok` the new one,
 /// durably.
@@ -49,9 +49,20 @@ fn write_synced(store: &dyn Store, path: &str, content: &[u8]) -> io::Result<()>
 /// # Errors
 /// `Unavailable` where it is missing or cannot be read, `Invalid` where it is over `limit` bytes.
 pub fn read_small(store: &dyn Store, path: &str, limit: u64) -> Result<Vec<u8>> {
-    let name = store.describe(path);
+    read_whole(&store.describe(path), store.open(path), limit)
+}
+
+/// The same of a file that is read only and may be a symbolic link: a secret that is mounted elsewhere.
+///
+/// # Errors
+/// As [`read_small`].
+pub fn read_secret(store: &dyn Store, path: &str, limit: u64) -> Result<Vec<u8>> {
+    read_whole(&store.describe(path), store.open_secret(path), limit)
+}
+
+fn read_whole(name: &str, opened: io::Result<Box<dyn StoreFile>>, limit: u64) -> Result<Vec<u8>> {
     let failed = |error| Error::io(format!("reading {name}"), error);
-    let file = store.open(path).map_err(failed)?;
+    let file = opened.map_err(failed)?;
     let length = file.length().map_err(failed)?;
     if length > limit {
         return Err(Error::invalid(format!("{name} has {length} bytes; such a file has at most {limit}")));

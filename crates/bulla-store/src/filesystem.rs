@@ -1,132 +1,228 @@
 //! A store in a directory of the operating system.
 //!
+//! The directory is opened once, by the path that the user wrote, links followed, and held: whatever is put in its place
+//! later is another one, which nothing here touches. Below it no symbolic link is followed, to read or to write, but for
+//! [`Store::open_secret`].
+//!
 //! Files are created with mode 0600 and directories with mode 0700. Nothing here is written but on request, so a log
 //! on a read-only mount can be read. Errors of the system are passed on as they are; who calls names the path.
 #![expect(clippy::disallowed_methods, reason = "here is where the others go")]
 
-use std::fmt::Debug;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::path::{check, check_below_root};
-use crate::{Item, Store, StoreFile, process};
+use crate::beneath::{Beneath, Resolution, SEARCH};
+use crate::lock::{FileId, InPlace, Locked};
+use crate::path::{ancestors, check, check_below_root, join};
+use crate::root::{DIRECTORY_MODE, Root};
+use crate::{Item, Lock, Store, StoreFile};
 
-/// Files below a directory of the file system.
+/// Files below a directory of the file system. Clones hold the same directory.
 #[derive(Clone, Debug)]
 pub struct FileSystem {
-    root: PathBuf,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: Arc<Root>,
+    /// The directory, once there is one.
+    held: OnceLock<Beneath>,
+    /// How paths below it are resolved, where that is not to be found out.
+    resolution: Option<Resolution>,
 }
 
 impl FileSystem {
-    /// A store in `root`, which need not exist yet: `create_directory("")` makes it.
+    /// A store in `root`, which need not exist yet: `create_directory("")` makes it. The directory is held from now on,
+    /// or, where it does not exist, from the first use that finds it.
     pub fn new(root: impl Into<PathBuf>) -> FileSystem {
-        FileSystem { root: root.into() }
+        Self::with(root.into(), None)
     }
 
-    fn file(&self, path: &str) -> io::Result<PathBuf> {
+    /// The same as on a kernel that has no `openat2`: for tests.
+    #[doc(hidden)]
+    pub fn without_openat2(root: impl Into<PathBuf>) -> FileSystem {
+        Self::with(root.into(), Some(Resolution::Components))
+    }
+
+    fn with(path: PathBuf, resolution: Option<Resolution>) -> Self {
+        let shared = Shared { root: Arc::new(Root::new(path)), held: OnceLock::new(), resolution };
+        // Where it fails, each use tries again and tells why.
+        let _ = shared.held();
+        FileSystem { shared: Arc::new(shared) }
+    }
+
+    /// A path that leads to the directory that is held, whatever became of its name, for as long as this store or a clone
+    /// of it lives: for libraries that take a path. It is no name to show to anybody. Where `/proc` is not mounted it is
+    /// the path that the user wrote, which leads there now.
+    ///
+    /// # Errors
+    /// Where there is no directory, or no path leads to it.
+    pub fn held_path(&self) -> io::Result<PathBuf> {
+        let directory = self.shared.held()?.directory();
+        let held = FileId::of(&rustix::fs::fstat(directory)?);
+        let found =
+            |path: &Path| rustix::fs::statat(CWD, path, AtFlags::empty()).map(|found| FileId::of(&found));
+        let paths = [format!("/proc/self/fd/{}", directory.as_raw_fd()).into(), self.shared.root.join("")];
+        paths.into_iter().find(|path| found(path) == Ok(held)).ok_or_else(|| {
+            let message = "no path leads to the directory that is held: mount /proc";
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })
+    }
+
+    /// Refuses a directory that is a link, or that has one in it: for what libraries open by themselves, by path. No error
+    /// where there is no such directory.
+    ///
+    /// # Errors
+    /// `InvalidInput`, naming the link; else where the directory cannot be listed.
+    pub fn refuse_links(&self, directory: &str) -> io::Result<()> {
+        let items = match self.list(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            items => items?,
+        };
+        let held = self.shared.held()?;
+        for item in items {
+            held.refuse_link(&join(directory, &item.name))?;
+        }
+        Ok(())
+    }
+
+    /// Opens a regular file, and refuses anything else: opening a pipe that somebody put there would wait for a writer, and a
+    /// device would be read.
+    fn open_regular(&self, path: &str, flags: OFlags) -> io::Result<File> {
         check_below_root(path)?;
-        Ok(self.root.join(path))
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        regular(self.shared.held()?.open(path, flags)?, || self.describe(path))
     }
+}
 
-    fn directory(&self, path: &str) -> io::Result<PathBuf> {
-        check(path)?;
-        // Joining an empty path would add a trailing slash.
-        Ok(if path.is_empty() { self.root.clone() } else { self.root.join(path) })
-    }
-
-    /// Creates the root and makes its name durable: what is above the root cannot be reached through the store.
-    fn create_root(&self) -> io::Result<()> {
-        let missing = self.root.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
-        let missing: Vec<&Path> = missing.collect();
-        create_directories(&self.root)?;
-        for path in missing.iter().rev() {
-            sync_parent(path)?;
+impl Shared {
+    fn held(&self) -> io::Result<&Beneath> {
+        if let Some(held) = self.held.get() {
+            return Ok(held);
         }
-        match missing.is_empty() {
-            // It was there already, but whoever made it may not have synced the directory above. We may not be allowed to
-            // open that one; then it was made by somebody who is, and it is for them to sync it.
-            true => sync_parent(&self.root).or_else(|error| match error.kind() {
-                io::ErrorKind::PermissionDenied => Ok(()),
-                _ => Err(error),
-            }),
-            false => Ok(()),
-        }
+        let directory = self.root.open()?;
+        // Another thread may have opened it first: then that one is held.
+        Ok(self.held.get_or_init(|| Beneath::new(directory, self.resolution)))
     }
 }
 
 impl Store for FileSystem {
     fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        let path = self.file(path)?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
-        Ok(Box::new(SystemFile { file }))
+        check_below_root(path)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = self.shared.held()?.open(path, flags)?;
+        Ok(Box::new(SystemFile { file: file.into() }))
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        let file = open_regular(&self.file(path)?, OpenOptions::new().read(true))?;
+        let file = self.open_regular(path, OFlags::RDONLY)?;
         Ok(Box::new(SystemFile { file }))
     }
 
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        let file = open_regular(&self.file(path)?, OpenOptions::new().read(true).write(true))?;
+        let file = self.open_regular(path, OFlags::RDWR)?;
+        Ok(Box::new(SystemFile { file }))
+    }
+
+    fn open_secret(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        check_below_root(path)?;
+        let directory = self.shared.held()?.directory();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = retry_on_intr(|| rustix::fs::openat(directory, path, flags, Mode::empty()))?;
+        let file = regular(file, || self.describe(path))?;
         Ok(Box::new(SystemFile { file }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.file(from)?, self.file(to)?)
+        check_below_root(from)?;
+        check_below_root(to)?;
+        let held = self.shared.held()?;
+        let (from, to) = (held.parent(from)?, held.parent(to)?);
+        Ok(rustix::fs::renameat(&from.0, from.1, &to.0, to.1)?)
     }
 
     fn remove(&self, path: &str) -> io::Result<()> {
-        fs::remove_file(self.file(path)?)
+        check_below_root(path)?;
+        let (parent, name) = self.shared.held()?.parent(path)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<Item>> {
-        let path = self.directory(directory)?;
+        check(directory)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = self.shared.held()?.open(directory, flags)?;
         let mut items = Vec::new();
-        for entry in fs::read_dir(&path)? {
+        let mut entries = Dir::new(directory)?;
+        while let Some(entry) = entries.read() {
             let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say.
+                FileType::Unknown => {
+                    let found = rustix::fs::statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW);
+                    found.map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))
+                }
+                kind => kind,
+            };
             // No file of a log has a name that is not UTF-8. It is listed with replacement characters, by which it is
             // recognised as foreign, and the other files can still be listed.
-            let name = entry.file_name().to_string_lossy().into_owned();
-            items.push(Item { name, directory: entry.file_type()?.is_dir() });
+            let name = name.to_string_lossy().into_owned();
+            items.push(Item { name, directory: kind == FileType::Directory });
         }
         items.sort();
         Ok(items)
     }
 
     fn create_directory(&self, path: &str) -> io::Result<()> {
-        let directory = self.directory(path)?;
-        if path.is_empty() || !self.root.exists() {
-            self.create_root()?;
+        check(path)?;
+        if path.is_empty() || self.shared.held().is_err() {
+            self.shared.root.create()?;
         }
-        create_directories(&directory)
+        let held = self.shared.held()?;
+        for path in ancestors(path) {
+            let (parent, name) = held.parent(path)?;
+            match rustix::fs::mkdirat(&parent, name, DIRECTORY_MODE) {
+                Ok(()) => {}
+                // It may be something else than a directory.
+                Err(Errno::EXIST) => drop(held.open(path, SEARCH)?),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn remove_directory(&self, path: &str) -> io::Result<()> {
-        fs::remove_dir(self.file(path)?)
+        check_below_root(path)?;
+        let (parent, name) = self.shared.held()?.parent(path)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
     }
 
     fn sync_directory(&self, path: &str) -> io::Result<()> {
-        sync_directory(&self.directory(path)?)
+        check(path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = self.shared.held()?.open(path, flags)?;
+        Ok(retry_on_intr(|| rustix::fs::fsync(&directory))?)
     }
 
     /// The guard unlocks when dropped, in this process alone: see `Locked`.
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        let path = self.file(path)?;
-        let mut options = OpenOptions::new();
-        // Through a link a file would be created wherever the link points to.
-        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
+        let mut file = self.open_regular(path, OFlags::RDWR | OFlags::CREATE)?;
         for _ in 0..LOCK_ATTEMPTS {
             match Locked::try_lock(file, FlockOperation::NonBlockingLockExclusive)? {
-                Ok(locked) => return Ok(Box::new(locked)),
+                Ok(locked) => return Ok(Box::new(InPlace::new(self.shared.root.clone(), path, locked)?)),
                 Err(taken) => file = taken,
             }
             thread::sleep(LOCK_PAUSE);
@@ -135,31 +231,21 @@ impl Store for FileSystem {
     }
 
     fn is_locked(&self, path: &str) -> io::Result<bool> {
-        match open_regular(&self.file(path)?, OpenOptions::new().read(true)) {
+        match self.open_regular(path, OFlags::RDONLY) {
             Ok(file) => Ok(Locked::try_lock(file, FlockOperation::NonBlockingLockShared)?.is_err()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn is_link(&self, path: &str) -> io::Result<bool> {
-        Ok(fs::symlink_metadata(self.file(path)?)?.is_symlink())
-    }
-
-    fn directory(&self) -> Option<&Path> {
-        Some(&self.root)
+    fn directory(&self) -> Option<&FileSystem> {
+        Some(self)
     }
 
     fn describe(&self, path: &str) -> String {
-        if path.is_empty() {
-            return self.root.display().to_string();
-        }
-        self.root.join(path).display().to_string()
+        self.shared.root.join(path).display().to_string()
     }
 }
-
-const FILE_MODE: u32 = 0o600;
-const DIRECTORY_MODE: u32 = 0o700;
 
 /// `is_locked` takes the lock for an instant. `lock` tries again for so long, so as not to mistake that for a holder.
 const LOCK_ATTEMPTS: u32 = 10;
@@ -211,67 +297,15 @@ impl StoreFile for SystemFile {
     }
 }
 
-/// Opens a regular file, and refuses anything else: opening a pipe that somebody put there would wait for a writer, and a device
-/// would be read.
-fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+/// The file, where it is a regular one.
+fn regular(file: OwnedFd, name: impl Fn() -> String) -> io::Result<File> {
+    let file = File::from(file);
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !kind.is_file() {
-        let message = format!("{} is not a regular file", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a regular file", name())));
     }
     Ok(file)
-}
-
-/// A file with a lock of this process on it.
-///
-/// The lock is the open file's, which a forked child shares. So it is released by unlocking: closing would leave it to
-/// a child that has not come to its `exec` yet. And only where it was taken: unlocking in a child would free its
-/// parent's.
-#[derive(Debug)]
-struct Locked {
-    file: File,
-    owner: u32,
-}
-
-impl Locked {
-    /// The file again where somebody else has the lock.
-    fn try_lock(file: File, operation: FlockOperation) -> io::Result<Result<Locked, File>> {
-        match retry_on_intr(|| rustix::fs::flock(&file, operation)) {
-            Ok(()) => Ok(Ok(Locked { file, owner: process::id() })),
-            Err(Errno::WOULDBLOCK) => Ok(Err(file)),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        if self.owner == process::id() {
-            // Where that fails, closing is what is left to do.
-            let _ = retry_on_intr(|| rustix::fs::flock(&self.file, FlockOperation::Unlock));
-        }
-    }
-}
-
-fn create_directories(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => sync_directory(Path::new(".")),
-        Some(parent) => sync_directory(parent),
-        None => Ok(()),
-    }
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
-    Ok(retry_on_intr(|| rustix::fs::fsync(&directory))?)
 }

@@ -5,26 +5,35 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
 mod atomic;
+mod beneath;
 mod error;
 mod filesystem;
+mod lock;
 pub mod path;
 pub mod process;
+mod root;
 
-pub use atomic::{read_small, replace, write_new};
+pub use atomic::{read_secret, read_small, replace, write_new};
 pub use error::{Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
-use std::path::Path;
 
 /// A directory tree of files. Paths are relative, of normal components separated by `/`; the empty path is the root.
+/// Where a medium has symbolic links, none is followed below the root but by [`Store::open_secret`]: a path with one in it
+/// is refused with `InvalidInput`.
 pub trait Store: Debug + Send + Sync {
     /// Creates a file for reading and writing; `AlreadyExists` where the name is taken.
     /// The name is durable once its directory is synced.
     fn create(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
     /// Opens a file for reading.
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
+    /// Opens, for reading, a file that an operator may have put there as a link to where secrets lie. It is nothing that the
+    /// log writes.
+    fn open_secret(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
+        self.open(path)
+    }
     /// Opens an existing file for reading and writing.
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>>;
     /// Renames a file, replacing what has the new name. Durable once both directories are synced.
@@ -42,20 +51,24 @@ pub trait Store: Debug + Send + Sync {
     fn sync_directory(&self, path: &str) -> io::Result<()>;
     /// Takes an exclusive lock on a file, creating it; `WouldBlock` where somebody holds it.
     /// Dropping the guard releases it, and so does the end of the process.
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>>;
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>>;
     /// Whether somebody holds the lock on a file.
     fn is_locked(&self, path: &str) -> io::Result<bool>;
-    /// Whether a name stands for a file elsewhere, which a rename to it would not reach. Most stores have no such names.
-    fn is_link(&self, path: &str) -> io::Result<bool> {
-        let _ = path;
-        Ok(false)
-    }
-    /// The directory of the file system that this store is, for libraries that take a path; most stores are none.
-    fn directory(&self) -> Option<&Path> {
+    /// The directory of the file system that this store is, for what is no file: a socket, the files of a library that
+    /// takes a path. Most stores are none.
+    fn directory(&self) -> Option<&FileSystem> {
         None
     }
     /// The path as a person would name it, for messages.
     fn describe(&self, path: &str) -> String;
+}
+
+/// A lock that is held. Dropping it releases it, and so does the end of the process.
+pub trait Lock: Debug + Send + Sync {
+    /// Whether the locked file is still the one that the store's own path leads to. Where another one is there now, or none,
+    /// the store's directory was replaced or moved: what is written to the store is out of everybody's sight, and a
+    /// second writer may have the lock of the other one.
+    fn is_in_place(&self) -> io::Result<bool>;
 }
 
 /// An open file. Positions are absolute; nothing has a cursor.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::content;
 use bulla_store::path::{ancestors, check, check_below_root, parent, split};
-use bulla_store::{Item, Store, StoreFile};
+use bulla_store::{Item, Lock, Store, StoreFile};
 
 /// Files in memory. Clones share them. The root always exists.
 #[derive(Clone, Default)]
@@ -117,7 +117,7 @@ impl Store for Memory {
         self.tree().directory(path)
     }
 
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         check_below_root(path)?;
         let mut tree = self.tree();
         match tree.file(path) {
@@ -251,6 +251,13 @@ struct Guard {
 impl Debug for Guard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Guard").field("path", &self.path).finish()
+    }
+}
+
+impl Lock for Guard {
+    /// Nobody moves a store that has no path.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

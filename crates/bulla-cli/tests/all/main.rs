@@ -13,6 +13,7 @@ mod fields;
 mod formats;
 mod generate;
 mod grant;
+mod held;
 mod hostile;
 mod info;
 mod init;

@@ -8,7 +8,7 @@ use super::disk::Disk;
 use super::machine::Operation;
 use crate::content;
 use bulla_store::path::{check, check_below_root, join};
-use bulla_store::{Item, Store, StoreFile};
+use bulla_store::{Item, Lock, Store, StoreFile};
 
 /// The store in one directory of a simulated machine. Clones are handles on the same store.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Store for FaultStore {
         self.faults.machine().sync_directory(&path)
     }
 
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         let path = self.full_below_root(path)?;
         let mut machine = self.faults.machine();
         machine.running()?;
@@ -180,6 +180,13 @@ struct Guard {
 impl Debug for Guard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Guard").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Lock for Guard {
+    /// Nobody moves a store that has no path.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

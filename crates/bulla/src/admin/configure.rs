@@ -15,15 +15,14 @@ use crate::keys::default_keys;
 use crate::keys::pseudonym::PseudonymKey;
 use crate::scan::checkpoint::is_live;
 use crate::write::engine::change::Unreplaced;
-use crate::write::engine::{self, Engine};
+use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::{Environment, KeyWrap};
 use bulla_crypto::recipients::check_recipient;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Store};
+use bulla_store::{FileSystem, Lock, Store};
 use serde::{Deserialize, Serialize};
-use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -194,8 +193,7 @@ impl Configure {
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; `Refused` where `bulla.toml` is a link; else as
-    /// [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
+    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
     }
@@ -235,6 +233,7 @@ impl Configure {
 
     /// Applies the changes to a log at work.
     pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
+        engine.require_in_place()?;
         let log = &*engine.log;
         let _lock = lock(log)?;
         let mut plan = self.plan(log)?;
@@ -248,7 +247,6 @@ impl Configure {
 
     /// What the changes come to. The caller holds the lock on the file.
     fn plan(&self, log: &dyn Store) -> Result<Plan> {
-        refuse_link(log)?;
         let old = config::read(log)?;
         let new = self.edit_fields(self.edit(&old)?)?;
         let (before, _) = config::parse(&old)?;
@@ -402,14 +400,15 @@ fn change_log(
     plan: &Plan,
 ) -> Result<Recovery> {
     plan.check_recipients(environment)?;
-    let _locks = engine::take_locks(&*log, &*keys)?;
+    let directories = Directories::lock(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
     if after.fields.pseudonymise() && !before.fields.pseudonymise() {
         // The key is made before there is a rule that needs it. A key that was lost is not replaced here, since another key makes
         // other pseudonyms.
         PseudonymKey::make_where_missing(after, &*keys, environment)?;
     }
-    let open = |environment| Engine::open(log.clone(), keys.clone(), Options::default(), environment);
+    let stores = || (log.clone(), keys.clone());
+    let open = |environment| Engine::open(stores(), &directories, Options::default(), environment);
     // The epoch that the event belongs to holds nothing else. Its key is wrapped to the new recipients already: wrapping to the old
     // ones may not be possible any more, and a recipient whose plugin is gone for good could not be removed.
     let key_wrap =
@@ -435,23 +434,8 @@ impl KeyWrap for WrapFor {
     }
 }
 
-/// Refuses a `bulla.toml` that is a link. Changing it means to replace it: whoever made the link would not know of the new file. And
-/// to replace the file that the link points to would be outside of the directory that is locked and synced.
-fn refuse_link(log: &dyn Store) -> Result<()> {
-    let name = log.describe(config::FILE);
-    match log.is_link(config::FILE).map_err(|error| Error::io(format!("looking at {name}"), error))? {
-        false => Ok(()),
-        true => {
-            let message = format!(
-                "{name} is a link, and would be replaced by a file: put the file itself there, or edit [settings] by hand"
-            );
-            Err(Error::new(ErrorKind::Refused, message))
-        }
-    }
-}
-
 /// Locks the configuration, so that two changes at the same time do not undo each other.
-fn lock(log: &dyn Store) -> Result<Box<dyn Debug + Send + Sync>> {
+fn lock(log: &dyn Store) -> Result<Box<dyn Lock>> {
     log.lock(config::LOCK).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             Error::new(ErrorKind::Locked, format!("somebody else is changing {}", log.describe(config::FILE)))

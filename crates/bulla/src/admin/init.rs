@@ -6,6 +6,7 @@ use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::seal_state::SealState;
+use crate::keys::vault::create_vault;
 use crate::write::checkpoint;
 use bulla_crypto::environment::{Environment, Random};
 use bulla_crypto::seal_chain::{SealChain, render_seal_key};
@@ -17,7 +18,6 @@ use bulla_proof::hash::HashId;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
-use bulla_vault::Vault;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -172,8 +172,7 @@ impl Init {
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = vault {
-            let settings = bulla_vault::Settings { random: environment.random.clone(), ..Default::default() };
-            Vault::create(directory, id, &settings)?;
+            create_vault(directory, id, environment)?;
         }
         let state = Zeroizing::new(random(&*environment.random)?);
         write(keys, files::SIGNING, signing.render().as_bytes())?;

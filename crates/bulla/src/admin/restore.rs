@@ -10,7 +10,7 @@ use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
-use crate::write::engine::{self, Engine, Vaults};
+use crate::write::engine::{Directories, Engine, Vaults};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_store::{Error, ErrorKind, Result};
@@ -68,12 +68,12 @@ impl Restore {
             let message = "a log without erasure has no vault that could be older than it: open it as it is";
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        let _locks = engine::take_locks(&*log, &*keys)?;
+        let directories = Directories::lock(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
         let unknown = first_unknown(&*keys, &state)?;
         let engine = Engine::open_as(
-            log.clone(),
-            keys.clone(),
+            (log.clone(), keys.clone()),
+            &directories,
             Options::default(),
             self.environment,
             Vaults::Restored,

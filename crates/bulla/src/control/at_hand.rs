@@ -3,12 +3,13 @@
 use super::Client;
 use crate::format::config;
 use crate::keys::files;
+use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, FileSystem, Result, read_small};
-use bulla_vault::{Access, Settings, Vault};
+use bulla_store::{Error, ErrorKind, FileSystem, Result, read_secret};
+use bulla_vault::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
@@ -50,7 +51,7 @@ impl SubjectKeys {
         let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log);
         let found: Arc<dyn GroupKeys> = match writer {
             Some(writer) => Arc::new(writer),
-            None => Arc::new(Vault::open(&self.keys, self.log, Access::Read, &Settings::default())?),
+            None => Arc::new(open_to_read(&FileSystem::new(&self.keys), self.log)?),
         };
         Ok(source.insert(found).clone())
     }
@@ -112,7 +113,7 @@ fn identity_in(keys: &Path) -> Result<IdentityFile> {
     let store = FileSystem::new(keys);
     let name = keys.join(files::IDENTITY);
     let no_key = |what: &str| Error::new(ErrorKind::NoKey, format!("{} {what}", name.display()));
-    let bytes = match read_small(&store, files::IDENTITY, MAX_IDENTITY) {
+    let bytes = match read_secret(&store, files::IDENTITY, MAX_IDENTITY) {
         Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
             return Err(no_key("is missing: name an identity that opens the log"));
         }

@@ -12,14 +12,13 @@ use super::link::{Link, Stop};
 use super::message::{Answer, Request, Response, decode, encode};
 use super::socket::Listener;
 use crate::write::engine::Engine;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, FileSystem, Result, Store};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};
 use rustix::process::{Uid, geteuid};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -46,21 +45,21 @@ struct Service {
 }
 
 impl Server {
-    /// Listens in `directory` for what is asked of `engine`. The caller holds the locks.
+    /// Listens in `directory`, which is held, for what is asked of `engine`. The caller holds the locks.
     ///
     /// # Errors
     /// `Unavailable` where the socket cannot be made.
-    pub(crate) fn start(engine: &Arc<Engine>, directory: &Path) -> Result<Self> {
+    pub(crate) fn start(engine: &Arc<Engine>, directory: &FileSystem) -> Result<Self> {
         let engine = engine.clone();
         Self::serve(directory, PATIENCE, move |request| handle(&engine, request))
     }
 
     pub(super) fn serve(
-        directory: &Path,
+        directory: &FileSystem,
         patience: Duration,
         handle: impl Fn(Request) -> Result<Answer> + Send + Sync + 'static,
     ) -> Result<Self> {
-        let failed = |error| Error::io(format!("making {}", directory.join(super::SOCKET).display()), error);
+        let failed = |error| Error::io(format!("making {}", directory.describe(super::SOCKET)), error);
         let stop = Arc::new(Stop::new().map_err(failed)?);
         let listener = Arc::new(Listener::new(directory).map_err(failed)?);
         let service = Arc::new(Service { handle: Box::new(handle), stop: stop.clone(), patience });

@@ -5,7 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "a socket lies in a directory, and no store makes one")]
 
 use super::SOCKET;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use bulla_store::FileSystem;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -35,6 +36,11 @@ impl Directory {
         Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd()))?)
     }
 
+    fn has_link(&self, name: &str) -> bool {
+        let found = rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.0, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -47,8 +53,8 @@ impl Listener {
     /// Makes the socket, in the place of one that nobody listens on any more. The caller holds the lock that says so.
     ///
     /// It has its mode before anybody can connect to it, and its name only then.
-    pub(super) fn new(directory: &Path) -> io::Result<Self> {
-        let directory = Directory::open(directory)?;
+    pub(super) fn new(directory: &FileSystem) -> io::Result<Self> {
+        let directory = Directory::open(&directory.held_path()?)?;
         directory.remove(TEMPORARY)?;
         let socket = new_socket()?;
         rustix::net::bind(&socket, &directory.address(TEMPORARY)?)?;
@@ -72,6 +78,10 @@ pub(super) fn connect(directory: &Path) -> io::Result<Option<OwnedFd>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
+    if directory.has_link(SOCKET) {
+        // Connecting would follow it.
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link, not a socket"));
+    }
     let socket = new_socket()?;
     match rustix::net::connect(&socket, &directory.address(SOCKET)?) {
         Ok(()) => Ok(Some(socket)),

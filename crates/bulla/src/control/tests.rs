@@ -7,7 +7,7 @@ use super::server::{CONNECTIONS, PATIENCE, Server, admit};
 use super::{SOCKET, socket};
 use bulla_crypto::group::GroupSecret;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, FileSystem, Result};
 use bulla_vault::ReplicaState;
 use rustix::process::Uid;
 use std::cell::Cell;
@@ -31,7 +31,7 @@ struct Place {
 impl Place {
     fn new(patience: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let server = Some(Server::serve(directory.path(), patience, answer).unwrap());
+        let server = Some(Server::serve(&FileSystem::new(directory.path()), patience, answer).unwrap());
         Place { directory, server }
     }
 
@@ -242,7 +242,7 @@ fn a_socket_that_was_left_is_nobody_s_and_is_replaced() {
     assert!(std::fs::metadata(&name).unwrap().file_type().is_socket());
     assert!(Client::connect(place.path()).unwrap().is_none());
 
-    place.server = Some(Server::serve(place.path(), NEVER, answer).unwrap());
+    place.server = Some(Server::serve(&FileSystem::new(place.path()), NEVER, answer).unwrap());
     assert!(place.serves());
     let found = std::fs::metadata(&name).unwrap();
     assert_eq!(found.permissions().mode() & 0o777, 0o600);
@@ -254,7 +254,7 @@ fn a_path_may_be_long() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("d".repeat(120)).join("e".repeat(120));
     std::fs::create_dir_all(&directory).unwrap();
-    let server = Server::serve(&directory, NEVER, answer).unwrap();
+    let server = Server::serve(&FileSystem::new(&directory), NEVER, answer).unwrap();
     assert_eq!(Client::connect(&directory).unwrap().unwrap().status(), &status());
     server.stop();
     assert!(Client::connect(&directory).unwrap().is_none());
@@ -331,7 +331,7 @@ fn a_writer_that_comes_or_goes_meanwhile_is_found_or_not_missed() {
     place.stop();
     let server = Cell::new(None);
     let locked = || {
-        server.set(Some(Server::serve(&path, PATIENCE, answer).unwrap()));
+        server.set(Some(Server::serve(&FileSystem::new(&path), PATIENCE, answer).unwrap()));
         Err(Error::new(ErrorKind::Locked, "locked"))
     };
     assert_eq!(through_writer(&path, process, locked).unwrap(), 42);

@@ -18,5 +18,7 @@ pub const ERASURE: &str = "erasure.pending";
 pub const RESTORING: &str = "restoring";
 /// Who must not be erased for now.
 pub const HOLDS: &str = "holds";
+/// The database of a log with erasure, a directory.
+pub const VAULT: &str = "vault";
 /// Taken by the writer: one key directory serves one writer.
 pub const LOCK: &str = "LOCK";

@@ -16,7 +16,7 @@ use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
 use bulla_proof::hash::Hash;
 use bulla_store::Store;
-use bulla_store::read_small;
+use bulla_store::read_secret;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::Access;
 use hkdf::Hkdf;
@@ -52,7 +52,7 @@ impl PseudonymKey {
                  of these rules and set them again, which makes another key"
             )));
         }
-        let text = Zeroizing::new(read_small(keys, files::PSEUDONYM, 4096)?);
+        let text = Zeroizing::new(read_secret(keys, files::PSEUDONYM, 4096)?);
         Self::parse(&text, log).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
     }
 
@@ -123,7 +123,7 @@ impl PseudonymKey {
 }
 
 fn exists(keys: &dyn Store) -> Result<bool> {
-    match keys.open(files::PSEUDONYM) {
+    match keys.open_secret(files::PSEUDONYM) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io(format!("reading {}", keys.describe(files::PSEUDONYM)), error)),

@@ -1,9 +1,13 @@
 //! The vault of a log, as its configuration and the environment say.
 
 use crate::format::config::LogConfig;
+use crate::keys::files;
 use bulla_crypto::environment::Environment;
-use bulla_store::{Error, Result, Store};
+use bulla_proof::commitment::LogId;
+use bulla_store::{Error, FileSystem, Result, Store};
 use bulla_vault::{Access, ReplicaLocation, Settings, Vault};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Whether a log has a vault: one with erasure, unless its data subjects have their keys elsewhere.
 pub(crate) fn has_vault(config: &LogConfig, environment: &Environment) -> bool {
@@ -24,9 +28,38 @@ pub(crate) fn open_vault(
     if !has_vault(config, environment) {
         return Ok(None);
     }
-    let directory = keys.directory().ok_or_else(|| {
+    let keys = keys.directory().ok_or_else(|| {
         Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))
     })?;
     let settings = Settings { random: environment.random.clone(), replicas, ..Settings::default() };
-    Vault::open(directory, config.id, access, &settings).map(Some)
+    let database = database(keys)?;
+    Vault::open_in(Arc::new(keys.clone()), &database, config.id, access, &settings).map(Some)
+}
+
+/// Opens the vault in the key directory `keys` to read the log with this id, with none of its replicas.
+///
+/// # Errors
+/// As [`Vault::open`].
+pub(crate) fn open_to_read(keys: &FileSystem, log: LogId) -> Result<Vault> {
+    Vault::open_in(Arc::new(keys.clone()), &database(keys)?, log, Access::Read, &Settings::default())
+}
+
+/// Makes the vault of a new log whose key directory is `keys`.
+///
+/// # Errors
+/// As [`Vault::create`].
+pub(crate) fn create_vault(keys: &FileSystem, log: LogId, environment: &Environment) -> Result<()> {
+    let settings = Settings { random: environment.random.clone(), ..Settings::default() };
+    Vault::create_in(Arc::new(keys.clone()), &database(keys)?, log, &settings)
+}
+
+/// Where the vault's database is reached, which opens its files by itself: in the key directory that is held, wherever that
+/// is by now. None of them may be a link, as nothing may that is written. The path has no links in it: the database would
+/// resolve them before it opens anything, and names itself by what comes of that.
+#[expect(clippy::disallowed_methods, reason = "it names a directory, and opens none")]
+fn database(keys: &FileSystem) -> Result<PathBuf> {
+    let failed = |error| Error::io(format!("looking at {}", keys.describe(files::VAULT)), error);
+    let directory = keys.held_path().and_then(|path| path.canonicalize()).map_err(failed)?;
+    keys.refuse_links(files::VAULT).map_err(failed)?;
+    Ok(directory.join(files::VAULT))
 }

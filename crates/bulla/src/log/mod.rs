@@ -19,7 +19,7 @@ use crate::fields::{CompiledRules, Replacements};
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
 use crate::keys::default_keys;
-use crate::write::engine::{self, Engine};
+use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
 use crate::write::stage::buffer::{ROW_PREFIX, Writer};
 use crate::write::stage::queue::{NoSpace, ProducerId, StagedPosition, Wait};
@@ -59,7 +59,8 @@ pub struct Log {
     threads: Option<Threads>,
     /// The server that takes requests of other processes, or why there is none.
     control: Option<Result<control::Server>>,
-    locks: Vec<Box<dyn Debug + Send + Sync>>,
+    /// The locks; `None` once it is closed.
+    directories: Option<Arc<Directories>>,
     /// The position up to which `flush` has answered for entries that were lost.
     flushed: AtomicU64,
     owner: u32,
@@ -73,6 +74,9 @@ impl Log {
     /// # Errors
     /// `Locked` where another writer has it, `Tampered` where it is not what was written, `Refused` where keys and
     /// log do not belong together, `Invalid` for options out of their limits, else `Unavailable`.
+    ///
+    /// Both directories are opened now, and held. Where one is moved or replaced while the log is open, the log fails
+    /// with `Unavailable`, and writes to neither.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
         let keys = default_keys(directory.as_ref());
         Self::open_with_keys(directory, keys, options)
@@ -102,7 +106,7 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        let directory = keys.directory().map(Path::to_owned);
+        let directory = keys.directory().cloned();
         let mut log = Self::open_stepped(log, keys, options, environment)?;
         log.threads = Some(Threads::start(&log.engine)?);
         log.control = directory.map(|directory| control::Server::start(&log.engine, &directory));
@@ -120,17 +124,18 @@ impl Log {
         environment: Environment,
     ) -> Result<Self> {
         crate::format::config::load(&*log)?;
-        let locks = engine::take_locks(&*log, &*keys)?;
+        let directories = Directories::lock(&*log, &*keys)?;
         crate::admin::configure::remove_leftover(&*log);
         // This comes before anything is written, because it finds out whether a key is missing.
         let (config, _) = crate::format::config::load(&*log)?;
         let minimise = CompiledRules::load(&config, &*keys, &environment)?.map(Arc::new);
-        let engine = Arc::new(Engine::open(log, keys, options, environment)?);
+        let engine = Arc::new(Engine::open((log, keys), &directories, options, environment)?);
         if engine.config().digest != config.digest {
             return Err(Error::unavailable("the configuration was edited while the log was opened"));
         }
         let flushed = AtomicU64::new(0);
-        Ok(Log { engine, minimise, threads: None, control: None, locks, flushed, owner: process::id() })
+        let directories = Some(directories);
+        Ok(Log { engine, minimise, threads: None, control: None, directories, flushed, owner: process::id() })
     }
 
     /// A new producer, for one thread.
@@ -332,7 +337,7 @@ impl Log {
     }
 
     fn shut(&mut self) -> Result<()> {
-        if self.locks.is_empty() {
+        if self.directories.is_none() {
             return Ok(());
         }
         check_owner(self.owner)?;
@@ -354,7 +359,7 @@ impl Log {
                 Err(failure)
             }
         };
-        self.locks.clear();
+        self.directories = None;
         result
     }
 }

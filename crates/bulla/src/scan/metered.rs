@@ -1,7 +1,6 @@
 //! A store that counts the bytes read from it.
 
-use bulla_store::{Item, Store, StoreFile};
-use std::fmt::Debug;
+use bulla_store::{Item, Lock, Store, StoreFile};
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +64,7 @@ impl Store for Metered {
         self.store.sync_directory(path)
     }
 
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         self.store.lock(path)
     }
 

@@ -224,8 +224,11 @@ pub(crate) fn check_files(store: &dyn Store, size: u64, live: bool, findings: &m
         }
     }
     for item in list(store, files::INDEX)? {
-        if item.directory || files::parse_index_name(&item.name).is_none() {
-            unknown(&format!("{}/{}", files::INDEX, item.name));
+        let path = format!("{}/{}", files::INDEX, item.name);
+        // A link, or what is no file at all: nobody else tells, since nothing rests on the index.
+        let is_none = || store.open(&path).is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
+        if item.directory || files::parse_index_name(&item.name).is_none() || is_none() {
+            unknown(&path);
         }
     }
     for other in crate::format::segment::list(store)?.1 {

@@ -43,7 +43,7 @@ macro_rules! refuse_writes {
             create_directory(path: &str) -> ();
             remove_directory(path: &str) -> ();
             sync_directory(path: &str) -> ();
-            lock(path: &str) -> Box<dyn std::fmt::Debug + Send + Sync>;
+            lock(path: &str) -> Box<dyn bulla::store::Lock>;
         );
     };
     (@ $($name:ident($($argument:ident: &str),+) -> $returned:ty;)+) => {

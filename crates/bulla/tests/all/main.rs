@@ -17,6 +17,7 @@ mod erasure;
 mod examples;
 mod follow;
 mod fork;
+mod held;
 mod helpers;
 mod hostile;
 mod keys;

@@ -39,6 +39,7 @@ impl Engine {
     /// As [`Engine::drain`].
     pub(crate) fn rotate(&self) -> Result<u64> {
         let _only = self.changing.lock();
+        self.require_in_place()?;
         let frame =
             self.staging.with_sequencer(|sequencer| sequencer.begin_epoch(&*self.environment.random))?;
         self.wait_for_checkpoint(&frame)
@@ -55,6 +56,7 @@ impl Engine {
         replace: impl FnOnce() -> Result<(), Unreplaced>,
     ) -> Result<()> {
         let _only = self.changing.lock();
+        self.require_in_place()?;
         self.guarded(|| {
             let replaced = match self.allow_change(&after) {
                 Ok(()) => replace(),

@@ -134,6 +134,7 @@ impl Engine {
         }
         checkpointing.position = position;
         checkpointing.adding = false;
+        self.require_in_place()?;
         self.publish_tree(&mut checkpointing.checkpointer).inspect_err(|error| self.fail(error))?;
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());

@@ -210,7 +210,7 @@ impl Engine {
     }
 
     fn commit(&self, committing: &mut Committing, group: Vec<SealedFrame>) -> Result<()> {
-        let commit = || self.commit_group(committing, group);
+        let commit = || self.require_in_place().and_then(|()| self.commit_group(committing, group));
         timed(&*self.environment.clock, &self.meter.committing, commit).inspect_err(|error| self.fail(error))
     }
 
@@ -261,7 +261,7 @@ impl Engine {
     /// # Errors
     /// `Unavailable` where the medium fails; the log then refuses everything.
     pub(super) fn sync(&self, committing: &mut Committing) -> Result<bool> {
-        let synced = committing.committer.sync();
+        let synced = self.require_in_place().and_then(|()| committing.committer.sync());
         if synced.is_ok() {
             committing.synced = committing.committed;
         }

@@ -34,6 +34,7 @@ impl Engine {
     /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
     pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
         let _only = self.erasing.lock();
+        self.require_in_place()?;
         let vault = self.vault()?;
         let config = self.config();
         let Some(key) = &config.erasure_key else {
@@ -152,6 +153,7 @@ impl Engine {
     /// empty or too long, else where a file cannot be written.
     pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
         let _only = self.erasing.lock();
+        self.require_in_place()?;
         let number = self.number_of(subject)?;
         let (by, reason) = (by.to_owned(), reason.to_owned());
         let added =
@@ -168,6 +170,7 @@ impl Engine {
     /// `Refused` where there is none, else as [`Engine::hold`].
     pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
         let _only = self.erasing.lock();
+        self.require_in_place()?;
         let number = self.number_of(subject)?;
         Holds::load(&*self.keys)?.release(&*self.keys, number, by)?;
         self.record(Event::Released { number }).map(|_| ())

@@ -41,12 +41,12 @@ use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
-pub(crate) use directories::take_locks;
+pub(crate) use directories::Directories;
 use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, Weak};
 pub(crate) use subject_keys::Vaults;
 use subject_keys::{SubjectKeys, older, refuse_unfinished};
 
@@ -72,6 +72,8 @@ pub(crate) struct Engine {
     identity: LogIdentity,
     pub(crate) log: Arc<dyn Store>,
     keys: Arc<dyn Store>,
+    /// Whoever opened the log has them, and lets go of them when it is closed.
+    directories: Weak<Directories>,
     /// Of a log with erasure.
     subject_keys: Option<SubjectKeys>,
     /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed: a block has the keys
@@ -87,18 +89,18 @@ pub(crate) struct Engine {
 impl Engine {
     /// Opens a log: recovers it, begins an epoch, and has that durable together with the events of the recovery.
     ///
-    /// The caller holds the locks of both directories.
+    /// The caller holds the locks, `directories`, until the log is closed.
     ///
     /// # Errors
     /// As [`recover::recover`]; `Invalid` for options that do not fit together.
     pub(crate) fn open(
-        log: Arc<dyn Store>,
-        keys: Arc<dyn Store>,
+        stores: (Arc<dyn Store>, Arc<dyn Store>),
+        directories: &Arc<Directories>,
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        refuse_unfinished(&*keys)?;
-        Self::open_as(log, keys, options, environment, Vaults::Newest)
+        refuse_unfinished(&*stores.1)?;
+        Self::open_as(stores, directories, options, environment, Vaults::Newest)
     }
 
     /// The same, with a vault that may be older than the log where the caller sees to it.
@@ -106,8 +108,8 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub(crate) fn open_as(
-        log: Arc<dyn Store>,
-        keys: Arc<dyn Store>,
+        (log, keys): (Arc<dyn Store>, Arc<dyn Store>),
+        directories: &Arc<Directories>,
         options: Options,
         environment: Environment,
         vaults: Vaults,
@@ -167,6 +169,7 @@ impl Engine {
             identity: LogIdentity { log: config.id, hash: config.hash },
             log,
             keys,
+            directories: Arc::downgrade(directories),
             subject_keys,
             sealing: RwLock::new(()),
             erasing: RankedMutex::new(Rank::Administration, ()),
@@ -361,7 +364,7 @@ impl Engine {
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
     let name = keys.describe(keys::files::SIGNING);
-    let bytes = zeroize::Zeroizing::new(bulla_store::read_small(keys, keys::files::SIGNING, 4096)?);
+    let bytes = zeroize::Zeroizing::new(bulla_store::read_secret(keys, keys::files::SIGNING, 4096)?);
     let text = std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{name} is not text")))?;
     let key =
         SigningKey::parse(text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))?;

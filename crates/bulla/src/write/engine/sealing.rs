@@ -13,7 +13,7 @@ use super::subject_keys::SubjectKeys;
 use crate::format::epoch::seal_epoch;
 use crate::format::groups::Grouping;
 use crate::format::sealed::Sealed;
-use crate::index::Gathered;
+use crate::index::{Gathered, Indexer};
 use crate::write::seal::BlockSealer;
 use crate::write::stage::block_size::BlockOutcome;
 use crate::write::stage::queue::{Batch, Work};
@@ -48,7 +48,7 @@ impl Engine {
                     Err(error) => self.fail(&error),
                 }
                 // The index of the epoch before keeps that one's keys until it is written: now.
-                self.indexer.begin_epoch(epoch, &self.environment);
+                self.index(|indexer| indexer.begin_epoch(epoch, &self.environment));
                 true
             }
             Some(Work::Block(assignment, batch)) => {
@@ -79,9 +79,16 @@ impl Engine {
                 self.staging.release(batch, BlockOutcome { groups: frame.groups, body, dictionaries });
                 self.commits.put(SealedFrame { frame, staged });
                 // This comes last, so that no block waits for the index.
-                self.indexer.add(gathered, &self.environment);
+                self.index(|indexer| indexer.add(gathered, &self.environment));
                 true
             }
+        }
+    }
+
+    /// Writes some of the index, unless the log's directory was found to be another one.
+    fn index(&self, write: impl FnOnce(&Indexer)) {
+        if !self.was_replaced() {
+            write(&self.indexer);
         }
     }
 

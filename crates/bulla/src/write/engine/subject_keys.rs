@@ -9,6 +9,7 @@ use bulla_crypto::group::Subjects;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(super) struct SubjectKeys {
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match keys.open(keys::files::RESTORING) {
         Ok(_) => Err(older(keys)),
-        Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(format!("looking at {}", keys.describe(keys::files::RESTORING)), error)),
     }
 }
 
@@ -83,7 +85,7 @@ impl SubjectKeys {
 #[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
 fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
     let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));
-    match log.directory().and_then(inside) {
+    match log.directory().and_then(|log| inside(&log.held_path().ok()?)) {
         Some(true) => Err(Error::new(
             ErrorKind::Refused,
             format!(

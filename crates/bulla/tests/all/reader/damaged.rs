@@ -10,7 +10,7 @@ use crate::lying;
 use bulla::environment::KeyWrap;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
-use bulla::store::{Item, Store, StoreFile};
+use bulla::store::{Item, Lock, Store, StoreFile};
 use bulla::{Delivery, ErrorKind, FindingKind, Matches, Query, Reader, Result, Verify};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use std::sync::Arc;
@@ -484,7 +484,7 @@ impl Store for Changing {
         self.0.sync_directory(path)
     }
 
-    fn lock(&self, path: &str) -> std::io::Result<Box<dyn std::fmt::Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> std::io::Result<Box<dyn Lock>> {
         self.0.lock(path)
     }
 

@@ -7,7 +7,7 @@ use crate::register::Register;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla::keys::recipients::Identity;
-use bulla::store::{Item, Store, StoreFile};
+use bulla::store::{Item, Lock, Store, StoreFile};
 use bulla::{ErrorKind, Export, Log, Query, Reader, Result, Verify};
 use std::fmt::{self, Debug};
 use std::io::{self, IoSlice};
@@ -70,7 +70,7 @@ impl Store for Hooked {
         self.store.sync_directory(path)
     }
 
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> io::Result<Box<dyn Lock>> {
         self.store.lock(path)
     }
 

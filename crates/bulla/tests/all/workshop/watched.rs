@@ -1,9 +1,8 @@
 //! A store that tells somebody of what it is about to do, and does it unless it is told not to.
 
-use bulla::store::{Item, Store, StoreFile};
+use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use std::fmt::Debug;
 use std::io::{IoSlice, Result};
-use std::path::Path;
 use std::sync::Arc;
 
 /// What is told of.
@@ -74,7 +73,7 @@ impl Store for Watched {
         self.store.sync_directory(path)
     }
 
-    fn lock(&self, path: &str) -> Result<Box<dyn Debug + Send + Sync>> {
+    fn lock(&self, path: &str) -> Result<Box<dyn Lock>> {
         self.store.lock(path)
     }
 
@@ -82,7 +81,7 @@ impl Store for Watched {
         self.store.is_locked(path)
     }
 
-    fn directory(&self) -> Option<&Path> {
+    fn directory(&self) -> Option<&FileSystem> {
         self.store.directory()
     }
 

@@ -1,0 +1,84 @@
+//! The path of a store's directory, and what is done by it: the directory is made, and opened once.
+#![expect(clippy::disallowed_methods, reason = "here is where the others go")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::SEARCH;
+
+/// A directory's path as the user wrote it, and the directory that a relative one starts from: another one may become the
+/// process's current directory later.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    base: Option<OwnedFd>,
+}
+
+/// The mode of a directory that is created.
+pub(crate) const DIRECTORY_MODE: Mode = Mode::RWXU;
+
+impl Root {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        // Where the current directory is gone there is nothing below it either.
+        let base = if path.is_absolute() { None } else { open(CWD, Path::new("."), SEARCH).ok() };
+        Root { path, base }
+    }
+
+    /// What paths below it are relative to, where they are.
+    pub(crate) fn base(&self) -> BorrowedFd<'_> {
+        self.base.as_ref().map_or(CWD, OwnedFd::as_fd)
+    }
+
+    /// The path of something below it; of the empty path its own.
+    pub(crate) fn join(&self, path: &str) -> PathBuf {
+        // Joining an empty path would add a trailing slash.
+        if path.is_empty() { self.path.clone() } else { self.path.join(path) }
+    }
+
+    /// Opens the directory that is there now, links followed.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        open(self.base(), &self.path, SEARCH)
+    }
+
+    /// Makes it where it is missing, with what is missing above it, and makes its name durable.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        let is_missing = |path: &Path| {
+            !path.as_os_str().is_empty()
+                && rustix::fs::statat(self.base(), path, AtFlags::empty()).err() == Some(Errno::NOENT)
+        };
+        let missing = self.path.ancestors().take_while(|path| is_missing(path)).collect::<Vec<_>>();
+        for path in missing.iter().rev() {
+            match rustix::fs::mkdirat(self.base(), *path, DIRECTORY_MODE) {
+                Ok(()) | Err(Errno::EXIST) => self.sync_parent(path)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match missing.is_empty() {
+            // It was there already, but whoever made it may not have synced the directory above. We may not be allowed to
+            // open that one; then it was made by somebody who is, and it is for them to sync it.
+            true => self.sync_parent(&self.path).or_else(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => Ok(()),
+                _ => Err(error),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn sync_parent(&self, path: &Path) -> io::Result<()> {
+        let parent = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => return Ok(()),
+        };
+        let directory = open(self.base(), parent, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Ok(retry_on_intr(|| rustix::fs::fsync(&directory))?)
+    }
+}
+
+fn open(base: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(retry_on_intr(|| rustix::fs::openat(base, path, flags | OFlags::CLOEXEC, Mode::empty()))?)
+}
