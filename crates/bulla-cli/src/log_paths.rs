@@ -8,6 +8,9 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use zeroize::Zeroizing;
 
+/// The bytes of a file that has a secret in it.
+type Bytes = Zeroizing<Vec<u8>>;
+
 /// The arguments that every subcommand has.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogPaths {
@@ -55,6 +58,11 @@ impl LogPaths {
         self.secret(given, files::SEAL_KEY)
     }
 
+    /// What the writing host knows of the log, as it is in the key directory, if it is there.
+    pub(crate) fn seal_state(&self) -> Result<Option<(PathBuf, Bytes)>, Failure> {
+        self.read_as(None, files::SEAL_STATE, read_bytes)
+    }
+
     /// The text of the erasure key or of the order in `given`, or else of the key in the key directory, if there is one.
     pub(crate) fn authority(
         &self,
@@ -72,12 +80,12 @@ impl LogPaths {
         self.read_as(given, name, read_small)
     }
 
-    fn read_as(
+    fn read_as<T>(
         &self,
         given: Option<&Path>,
         name: &str,
-        read: impl FnOnce(&Path) -> io::Result<Zeroizing<String>>,
-    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+        read: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> Result<Option<(PathBuf, T)>, Failure> {
         let path = given.map_or_else(|| self.keys().join(name), Path::to_owned);
         match read(&path) {
             Ok(text) => Ok(Some((path, text))),
@@ -125,6 +133,14 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Zeroizing<String>> {
 /// Reads a file that holds an order to erase, or the key for one.
 pub(crate) fn read_order(path: &Path) -> io::Result<Zeroizing<String>> {
     read_up_to(path, ErasureOrder::MAX_LENGTH, "order")
+}
+
+/// Reads a short file that is not text.
+fn read_bytes(path: &Path) -> io::Result<Bytes> {
+    const LIMIT: usize = 4 << 10;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(LIMIT));
+    File::open(path)?.take(LIMIT as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn read_up_to(path: &Path, limit: usize, what: &str) -> io::Result<Zeroizing<String>> {

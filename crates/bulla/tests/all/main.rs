@@ -29,6 +29,7 @@ mod register;
 mod second_reader;
 mod staging_model;
 mod telemetry;
+mod unsigned;
 mod vectors;
 mod workshop;
 
