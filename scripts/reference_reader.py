@@ -143,7 +143,9 @@ class Reader:
         return base64.b64decode(state, validate=True)
 
     def read(self):
-        names = sorted((self.directory / "segments").iterdir(), key=lambda path: self.segment_order(path.name))
+        # A file without a byte is no segment.
+        files = [path for path in (self.directory / "segments").iterdir() if path.stat().st_size]
+        names = sorted(files, key=lambda path: self.segment_order(path.name))
         firsts = [self.segment_order(path.name)[0] for path in names]
         for index, path in enumerate(names):
             following = firsts[index + 1:]

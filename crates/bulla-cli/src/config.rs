@@ -20,11 +20,11 @@ use std::sync::Arc;
                       bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...",
     after_help = "\
 Settings count from the next time that the log is opened, and may be changed
-beside a writer. Of the keys of [log] two kinds can be changed: log.recipients,
+beside a writer. Of the keys of [log] these can be changed: log.recipients,
 age recipients with commas between them, for whom all entries from then on are,
-and log.fields.FIELD, what becomes of a field of them (`bulla init --help`). That
-needs the log's keys, and is recorded in the log. A writer that runs changes
-recipients; for a field's rule, stop it first.
+log.heartbeat, and log.fields.FIELD, what becomes of a field of them (`bulla
+init --help`). That needs the log's keys, and is recorded in the log. A writer
+that runs changes recipients and heartbeat; for a field's rule, stop it first.
 
 Example:
   bulla config audit set linger '20 ms' log.fields.client truncate-ip:24/48
@@ -194,6 +194,7 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         one("log.hash", log.hash.name().to_owned()),
         ("log.recipients".to_owned(), log.recipients),
         one("log.erasure", if log.erasure { "on" } else { "off" }.to_owned()),
+        one("log.heartbeat", log.heartbeat.map_or_else(|| "off".to_owned(), bulla::format_age)),
     ];
     keys.extend(log.fields.iter().map(|(field, rule)| one(&format!("log.fields.{field}"), rule.to_string())));
     keys.into_iter().map(|(name, values)| Key { name, values, source: "file" }).collect()
@@ -208,16 +209,16 @@ struct Outcome {
     recorded: bool,
     /// Whether a writer has the log open.
     live: bool,
-    /// Whether it is about recipients, and about rules for fields.
+    /// Whether it is about recipients, about the heartbeat, and about rules for fields.
     #[serde(skip)]
-    about: (bool, bool),
+    about: [bool; 3],
 }
 
 impl From<&Configured> for Outcome {
     fn from(done: &Configured) -> Self {
         let recipients = done.keys.iter().any(|key| key == "recipients");
         let fields = done.keys.iter().any(|key| key.starts_with("fields."));
-        let about = (recipients, fields);
+        let about = [recipients, done.keys.iter().any(|key| key == "heartbeat"), fields];
         Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live, about }
     }
 }
@@ -225,7 +226,7 @@ impl From<&Configured> for Outcome {
 impl Outcome {
     fn to_text(&self) -> String {
         match self {
-            Outcome { recorded: true, about: (recipients, fields), .. } => {
+            Outcome { recorded: true, about: [recipients, heartbeat, fields], .. } => {
                 let recipients = recipients.then_some(
                     "entries from now on are for these recipients, and for no others;\n\
                      what was written before stays theirs who could read it\n",
@@ -234,8 +235,10 @@ impl Outcome {
                     "the fields of entries from now on are treated so;\n\
                      what was written before stays as it is\n",
                 );
-                let (recipients, fields) = (recipients.unwrap_or_default(), fields.unwrap_or_default());
-                format!("changed, and recorded in the log:\n{recipients}{fields}")
+                let heartbeat =
+                    heartbeat.then_some("the log promises another heartbeat, or none, from now on\n");
+                let told = [recipients, heartbeat, fields].into_iter().flatten().collect::<String>();
+                format!("changed, and recorded in the log:\n{told}")
             }
             Outcome { changed: true, .. } => {
                 "changed: it counts from the next time that the log is opened\n".to_owned()

@@ -25,7 +25,7 @@ pub(crate) struct Personal {
     grant: Option<PathBuf>,
 }
 
-/// The keys of data subjects, for a log that has such; `None` for one that has not.
+/// The keys of data subjects, where there are any; `None` for a log that has none.
 pub(crate) fn group_keys(
     place: &LogPaths,
     personal: &Personal,
@@ -33,9 +33,6 @@ pub(crate) fn group_keys(
 ) -> Result<Option<Arc<dyn GroupKeys>>, Failure> {
     let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
     let keys = place.keys();
-    if !log.erasure {
-        return Ok(None);
-    }
     if personal.withhold_personal {
         return Ok(Some(Arc::new(SharedOnly)));
     }
@@ -44,15 +41,19 @@ pub(crate) fn group_keys(
         let grant = Grant::open(&file, identity, log.id).map_err(|error| error_in(path, error))?;
         return Ok(Some(Arc::new(grant)));
     }
-    let subject_keys = SubjectKeys::in_directory(&keys, log.id).ok_or_else(|| {
-        let message = format!(
-            "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a grant \
-             with --grant, or read what is not personal with --withhold-personal",
-            keys.display()
-        );
-        Failure::new(Exit::Refused, message)
-    })?;
-    Ok(Some(Arc::new(subject_keys)))
+    // Whatever the configuration says, which may have been edited: what a block needs, it needs.
+    match SubjectKeys::in_directory(&keys, log.id) {
+        Some(subject_keys) => Ok(Some(Arc::new(subject_keys))),
+        None if !log.erasure => Ok(None),
+        None => {
+            let message = format!(
+                "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a \
+                 grant with --grant, or read what is not personal with --withhold-personal",
+                keys.display()
+            );
+            Err(Failure::new(Exit::Refused, message))
+        }
+    }
 }
 
 fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -64,7 +65,7 @@ fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The writer, or else the vault in the key directory, if there is one. What keeps it from being opened is an error.
 pub(crate) fn vault(paths: &LogPaths, log: &LogConfig) -> Result<Option<Arc<dyn GroupKeys>>> {
-    let Some(keys) = SubjectKeys::in_directory(paths.keys(), log.id).filter(|_| log.erasure) else {
+    let Some(keys) = SubjectKeys::in_directory(paths.keys(), log.id) else {
         return Ok(None);
     };
     keys.check()?;

@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
+use crate::verify::signed_time;
 use bulla::control::{Client, Status};
 use bulla::vault::ReplicaState;
 use serde::Serialize;
@@ -62,6 +63,10 @@ struct Facts {
     root: String,
     bytes: u64,
     segments: u64,
+    /// The writing host's clock at the newest epoch or event that the checkpoint covers.
+    signed_time: Option<String>,
+    /// How much time passes at most until the next one, as the log promises.
+    heartbeat: Option<String>,
     /// Where replicas of the vault lie.
     vault_replicas: Vec<Replica>,
     /// Whether a writer has the log open.
@@ -117,6 +122,8 @@ impl From<bulla::Info> for Facts {
             root: info.root.to_base64(),
             bytes: info.bytes,
             segments: info.segments,
+            signed_time: signed_time(info.signed_time),
+            heartbeat: info.heartbeat.map(bulla::format_age),
             vault_replicas: info.vault_replicas.iter().map(|path| Replica::at(path)).collect(),
             locked: info.locked,
             writer: None,
@@ -155,6 +162,8 @@ impl Facts {
             ("root", self.root.clone()),
             ("bytes", number(self.bytes)),
             ("segments", number(self.segments)),
+            ("signed", self.signed_time.clone().unwrap_or_else(|| "never".to_owned())),
+            ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
         lines.extend(self.vault_replicas.iter().map(|replica| ("replica", replica.to_text())));
         lines.push(match (self.locked, self.writer) {

@@ -12,6 +12,7 @@ use bulla::store::FileSystem;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Make an empty log and its keys.
 #[derive(clap::Args, Debug)]
@@ -51,6 +52,10 @@ pub(crate) struct Init {
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     erasure: OnOff,
 
+    /// Promise an event at least so often (1 s to 24 h), for `bulla verify --newer-than`
+    #[arg(long, value_name = "T", value_parser = bulla::parse_age)]
+    heartbeat: Option<Duration>,
+
     /// The public key of whoever orders erasures, or a file that holds it; without it a key
     /// for that is made, in the key directory
     #[arg(long, value_name = "VKEY")]
@@ -85,6 +90,9 @@ impl Init {
                 ));
             }
             init = init.erasure_key(key);
+        }
+        if let Some(heartbeat) = self.heartbeat {
+            init = init.heartbeat(heartbeat);
         }
         if let Some(origin) = self.origin {
             init = init.origin(origin);

@@ -9,6 +9,9 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use zeroize::Zeroizing;
 
+/// The bytes of a file that has a secret in it.
+type Bytes = Zeroizing<Vec<u8>>;
+
 /// The arguments that every subcommand has.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogPaths {
@@ -54,6 +57,22 @@ impl LogPaths {
         given: Option<&Path>,
     ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
         self.secret(given, files::SEAL_KEY)
+    }
+
+    /// What the writing host knows of the log, as it is in the key directory, if it is there.
+    pub(crate) fn seal_state(&self) -> Result<Option<(PathBuf, Bytes)>, Failure> {
+        const LIMIT: usize = 4 << 10;
+        let keys = self.keys();
+        let path = keys.join(files::SEAL_STATE);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(LIMIT));
+        let opened = FileSystem::new(&keys).open(files::SEAL_STATE);
+        let read =
+            opened.and_then(|file| Whole { file, at: 0 }.take(LIMIT as u64).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Ok(Some((path, bytes))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::io(path.display(), &error)),
+        }
     }
 
     /// The text of the erasure key or of the order in `given`, or else of the key in the key directory, if there is one.

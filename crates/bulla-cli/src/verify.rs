@@ -7,19 +7,26 @@ use crate::interrupt::{self, Came};
 use crate::log_paths::{LogPaths, error_in, read_small};
 use crate::output::{print, print_json, progress_bar};
 use bulla::store::FileSystem;
+use bulla::text::time::format_time;
 use bulla::{ErrorKind, Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Check a whole log, with all the keys that are at hand.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Uses seal.key and identity.age from the key directory where they are there.
-Exit code 1 where the log is not what was written.
+Uses seal.key, seal.state and identity.age from the key directory where they are
+there. Exit code 1 where the log is not what was written.
+
+What follows the newest checkpoint nobody has signed yet: that is said, and is no
+violation, but where seal.key or seal.state is at hand and shows that neither a
+writer nor a crash can have left it.
 
 Example:
-  bulla verify audit --public --key example.com/audit+2d8c0a31+AUJ3...")]
+  bulla verify audit --public --key example.com/audit+2d8c0a31+AUJ3...
+  bulla verify /mnt/mirror/audit --public --newer-than 10m")]
 pub(crate) struct Verify {
     #[command(flatten)]
     place: LogPaths,
@@ -39,6 +46,15 @@ pub(crate) struct Verify {
     #[command(flatten)]
     identities: Identities,
 
+    /// Take it for a violation where anything follows the checkpoint: the log was closed
+    #[arg(long)]
+    strict: bool,
+
+    /// Take it for a violation where the newest signature is older than this (10m, 36h): of a
+    /// log with `log.heartbeat`
+    #[arg(long, value_name = "T", value_parser = bulla::parse_age)]
+    newer_than: Option<Duration>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -47,7 +63,10 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_after(|| Came::InTime)?;
-        let mut verify = bulla::Verify::open(self.place.directory())?;
+        let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
+        if let Some(age) = self.newer_than {
+            verify = verify.newer_than(age);
+        }
         let key = self.key.as_deref().map(parse_key).transpose()?;
         if let Some(key) = key.clone() {
             verify = verify.key(key);
@@ -61,6 +80,9 @@ impl Verify {
             if let Some((path, text)) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
                 verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
                 level.seals = true;
+            }
+            if let Some((path, bytes)) = self.place.seal_state().map_err(hint)? {
+                verify = verify.seal_state(&bytes).map_err(|error| error_in(&path, error))?;
             }
             if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
                 verify = verify.identity(identity);
@@ -115,6 +137,13 @@ pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
         .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
+/// A time in seconds as RFC 3339 has it.
+pub(crate) fn signed_time(seconds: Option<i64>) -> Option<String> {
+    let mut text = Vec::new();
+    format_time(seconds?.saturating_mul(1_000_000_000), &mut text);
+    String::from_utf8(text).ok()
+}
+
 /// What was at hand beyond public data.
 struct Level {
     seals: bool,
@@ -151,6 +180,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("tree size", report.tree_size.to_string()),
         ("root", report.root.to_base64()),
         ("pending", report.pending.to_string()),
+        ("signed", signed_time(report.signed_time).unwrap_or_else(|| "never".to_owned())),
     ] {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
@@ -172,6 +202,8 @@ struct ReportJson<'a> {
     tree_size: u64,
     root: String,
     pending: u64,
+    /// The writing host's clock at the newest epoch or event that the checkpoint covers.
+    signed_time: Option<String>,
     findings: Vec<FindingJson<'a>>,
 }
 
@@ -201,6 +233,7 @@ impl<'a> From<&'a Report> for ReportJson<'a> {
             tree_size: report.tree_size,
             root: report.root.to_base64(),
             pending: report.pending,
+            signed_time: signed_time(report.signed_time),
             findings: report.findings.iter().map(FindingJson::from).collect(),
         }
     }

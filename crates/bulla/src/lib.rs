@@ -38,7 +38,9 @@ pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{Erasure, ErasureOrder, Hold, holds};
 pub use format::event::ExportRecord;
-pub use format::options::{Durability, Options, Profile, Setting, SettingSource, parse_plugin_timeout};
+pub use format::options::{
+    Durability, Options, Profile, Setting, SettingSource, format_age, parse_age, parse_plugin_timeout,
+};
 pub use format::{config, event, segment};
 pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;

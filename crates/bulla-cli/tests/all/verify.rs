@@ -1,4 +1,4 @@
-use crate::support::{Place, bulla, exit, lines};
+use crate::support::{Place, arguments, bulla, exit, lines};
 
 fn filled() -> Place {
     let place = Place::new();
@@ -48,8 +48,25 @@ fn json_has_the_keys_of_the_contract_and_no_others() {
     let keys = report.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>();
     assert_eq!(
         keys,
-        ["anchored", "blocks", "entries", "erased", "findings", "ok", "pending", "root", "tree_size"]
+        [
+            "anchored",
+            "blocks",
+            "entries",
+            "erased",
+            "findings",
+            "ok",
+            "pending",
+            "root",
+            "signed_time",
+            "tree_size"
+        ]
     );
+    let signed = report["signed_time"].as_str().unwrap();
+    assert!(signed.len() == 20 && signed.ends_with('Z'), "{signed}");
+    assert_eq!(report["signed_time"], place.info("signed_time"));
+    let ran = place.run("verify", &[]).exits(exit::DONE);
+    assert!(ran.out.contains(&format!("signed     {signed}\n")), "{ran:?}");
+    assert!(place.run("info", &[]).exits(exit::DONE).out.contains(&format!("signed      {signed}\n")));
     assert_eq!((&report["ok"], &report["anchored"]), (&true.into(), &false.into()));
     assert_eq!((&report["entries"], &report["findings"]), (&1000.into(), &serde_json::json!([])));
     assert_eq!(report["root"], place.info("root"));
@@ -147,6 +164,110 @@ fn a_writer_at_work_is_no_finding() {
     assert_eq!(place.run("verify", &["--json"]).exits(exit::DONE).json()["ok"], true);
     drop(producer);
     log.close().unwrap();
+}
+
+/// Bytes behind what is signed: a notice to whoever has no keys, and a violation to whoever has.
+#[test]
+fn what_is_not_signed_is_a_notice_and_keys_bind_it() {
+    let place = filled();
+    let segment = place.segment();
+    let whole = std::fs::read(&segment).unwrap();
+    let with = |more: &[u8]| std::fs::write(&segment, [&whole[..], more].concat()).unwrap();
+    // As a writer leaves it that was killed: the beginning of a frame.
+    with(&whole[..100]);
+    for level in [&["--json"][..], &["--json", "--public"]] {
+        let report = place.run("verify", level).exits(exit::DONE).json();
+        assert_eq!(report["ok"], true, "{report}");
+        let finding = &report["findings"][0];
+        assert_eq!(
+            (&finding["kind"], &finding["severity"]),
+            (&"unsigned-tail".into(), &"notice".into()),
+            "{report}"
+        );
+        assert_eq!(finding["offset"], whole.len(), "{report}");
+        let last = report["tree_size"].as_u64().unwrap() - 1;
+        let said = format!("verified up to frame {last}; 100 bytes after it are not signed yet");
+        assert!(finding["detail"].as_str().unwrap().starts_with(&said), "{report}");
+    }
+    let ran = place.run("verify", &[]).exits(exit::DONE);
+    assert!(ran.out.contains("notice unsigned-tail in ") && ran.out.contains("not signed yet"), "{ran:?}");
+    let report = place.run("verify", &["--strict", "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["kind"], "unclosed", "{report}");
+    assert_eq!(place.entries().len(), 1000);
+    // Nothing that a crash leaves.
+    with(b"garbage");
+    place.run("verify", &["--public"]).exits(exit::DONE);
+    for keys in [true, false] {
+        let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+        assert_eq!(report["findings"][0]["kind"], "tail-damaged", "{report}");
+        if keys {
+            // What the writing host knows is enough.
+            std::fs::remove_file(place.keys("seal.key")).unwrap();
+        }
+    }
+    // An older copy, beside the key directory of the newer log.
+    with(b"");
+    place.run("verify", &["--strict"]).exits(exit::DONE);
+    let older = std::fs::read(place.audit().join("checkpoint")).unwrap();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    with(b"");
+    std::fs::write(place.audit().join("checkpoint"), older).unwrap();
+    place.run("verify", &["--public", "--strict"]).exits(exit::DONE);
+    let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["kind"], "frames-missing", "{report}");
+}
+
+#[test]
+fn how_new_a_log_is_can_be_asked_where_it_promises_a_heartbeat() {
+    let place = Place::empty();
+    bulla(arguments!["init", place.audit(), "--heartbeat", "1m"]).exits(exit::DONE);
+    assert_eq!(place.info("heartbeat"), "60 s");
+    // Nothing is signed yet.
+    let report = place.run("verify", &["--newer-than", "10m", "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(report["findings"][0]["kind"], "stale", "{report}");
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    place.run("verify", &["--newer-than", "10m"]).exits(exit::DONE);
+    let refused = place.run("verify", &["--newer-than", "30s"]).exits(exit::USAGE);
+    assert!(refused.err.contains("every 60 s"), "{refused:?}");
+    place.run("verify", &["--newer-than", "soon"]).exits(exit::USAGE);
+    place.run("config", &["unset", "log.heartbeat"]).exits(exit::DONE);
+    let refused = place.run("verify", &["--newer-than", "10m"]).exits(exit::USAGE);
+    assert!(refused.err.contains("promises no heartbeat"), "{refused:?}");
+    let ran = place.run("config", &["set", "log.heartbeat", "2 min"]).exits(exit::DONE);
+    assert!(ran.out.contains("recorded in the log"), "{ran:?}");
+    assert_eq!(place.run("config", &["get", "log.heartbeat"]).exits(exit::DONE).out, "120 s\n");
+    place.run("verify", &["--newer-than", "10m"]).exits(exit::DONE);
+}
+
+/// Whatever reads the log, it refuses one whose `[log]` was edited, before it answers anything.
+#[test]
+fn an_edited_log_table_is_refused_by_every_command_that_reads() {
+    let place = filled();
+    let file = place.audit().join("bulla.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let key = place.verifier_key();
+    std::fs::write(&file, text.replace("erasure = \"on\"", "erasure = \"off\"")).unwrap();
+    let commands: [&[&str]; 9] = [
+        &["export", "--key", &key, "--subject", "s1"],
+        &["export", "--key", &key, "--subject", "s1", "--withhold-personal"],
+        &["export"],
+        &["prove", "--subject", "s1"],
+        &["prove", "--entry", "1"],
+        &["tail", "--entries", "0..1"],
+        &["info"],
+        &["verify"],
+        &["verify", "--public"],
+    ];
+    for vault in [true, false] {
+        for words in commands {
+            let ran = place.run(words[0], &words[1..]).exits(exit::VIOLATION);
+            assert!(format!("{}{}", ran.out, ran.err).contains("config-mismatch"), "{words:?}: {ran:?}");
+            assert!(words[0] == "verify" || ran.out.is_empty(), "{words:?}: {ran:?}");
+        }
+        if vault {
+            std::fs::rename(place.keys("vault"), place.path("vault")).unwrap();
+        }
+    }
 }
 
 #[test]

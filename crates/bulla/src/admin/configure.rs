@@ -43,6 +43,8 @@ pub struct Configure {
     /// Names of settings and their values, as a person writes them.
     settings: Vec<(String, Option<String>)>,
     recipients: Option<Recipients>,
+    /// Zero for none.
+    heartbeat: Option<Duration>,
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
 }
@@ -63,7 +65,7 @@ pub struct Configured {
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
-    /// The keys of `[log]` that were changed: `recipients`, or `fields.` and the name of a field.
+    /// The keys of `[log]` that were changed: `recipients`, `heartbeat`, or `fields.` and the name of a field.
     pub keys: Vec<String>,
     /// Whether `[settings]` changed.
     pub settings: bool,
@@ -74,7 +76,7 @@ pub struct Configured {
 }
 
 /// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 7] = [
+const LOG_KEYS: [(&str, Option<&str>); 8] = [
     ("log.version", Some("it is the format that the log is written in")),
     ("log.id", Some("it is in every frame of the log")),
     ("log.origin", Some("it is the name by which the log's checkpoints are known")),
@@ -82,14 +84,16 @@ const LOG_KEYS: [(&str, Option<&str>); 7] = [
     ("log.hash", Some("the roots of its blocks are made with it")),
     ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
     ("log.recipients", None),
+    ("log.heartbeat", None),
 ];
 const RECIPIENTS: &str = "log.recipients";
+const HEARTBEAT: &str = "log.heartbeat";
 /// Before the name of a field, the key of its rule.
 const FIELDS: &str = "log.fields.";
 
 impl Configure {
-    /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, or
-    /// `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
+    /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, `log.heartbeat` a
+    /// duration, or `log.fields.` and a field a rule, such as `truncate-ip:24/48` or `keep`.
     ///
     /// # Errors
     /// `Invalid` where there is no such key, the value is of another form, or the key was given before; `Refused` for a
@@ -102,6 +106,9 @@ impl Configure {
         if key == RECIPIENTS {
             let recipients = value.split(',').map(str::trim).filter(|recipient| !recipient.is_empty());
             return self.recipients(recipients);
+        }
+        if key == HEARTBEAT {
+            return self.heartbeat(Some(config::parse_heartbeat(value)?));
         }
         settings::to_toml(key, value)?;
         self.change(key, Some(value.to_owned()))
@@ -119,7 +126,23 @@ impl Configure {
         if key == RECIPIENTS {
             return Err(no_recipients());
         }
+        if key == HEARTBEAT {
+            return self.heartbeat(None);
+        }
         self.change(key, None)
+    }
+
+    /// Has the log promise a heartbeat from now on, or none: see [`crate::Init::heartbeat`].
+    ///
+    /// # Errors
+    /// `Invalid` where it is out of its limits, or was given before.
+    pub fn heartbeat(mut self, heartbeat: Option<Duration>) -> Result<Self> {
+        heartbeat.map_or(Ok(()), config::check_heartbeat)?;
+        if self.heartbeat.is_some() {
+            return Err(given_twice(HEARTBEAT));
+        }
+        self.heartbeat = Some(heartbeat.unwrap_or_default());
+        Ok(self)
     }
 
     /// Refuses a second change of one setting, since nothing says which of the two should count.
@@ -294,6 +317,10 @@ impl Configure {
             edited = edit::set_setting(&edited, name, value.as_deref())?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
+        let heartbeat = self.heartbeat.map(|time| Some(time).filter(|time| !time.is_zero()));
+        if let Some(heartbeat) = heartbeat.filter(|heartbeat| *heartbeat != current.heartbeat) {
+            edited = edit::set_heartbeat(&edited, heartbeat)?;
+        }
         let Some(recipients) = &self.recipients else { return Ok(edited) };
         let recipients = recipients.of(&current.recipients)?;
         match recipients == current.recipients {

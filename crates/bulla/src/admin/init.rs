@@ -19,6 +19,7 @@ use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::path::Path;
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// What a new log is to be.
@@ -37,6 +38,7 @@ pub struct Init {
     fields: Vec<(String, String)>,
     erasure: bool,
     erasure_key: Option<VerifierKey>,
+    heartbeat: Option<Duration>,
 }
 
 /// What was made.
@@ -63,7 +65,8 @@ pub struct Created {
 impl Default for Init {
     fn default() -> Self {
         let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
-        Init { origin, recipients, hash: HashId::default(), fields, erasure: true, erasure_key: None }
+        let hash = HashId::default();
+        Init { origin, recipients, hash, fields, erasure: true, erasure_key: None, heartbeat: None }
     }
 }
 
@@ -106,11 +109,18 @@ impl Init {
         self
     }
 
+    /// Has the log promise that no more than this (1 s to 24 h) passes until the writer commits an epoch or an event, so
+    /// that whoever reads a copy of the log can tell whether that has stopped to follow (default: it promises nothing).
+    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.heartbeat = Some(heartbeat);
+        self
+    }
+
     /// Makes the log in `directory`, and its keys in `DIR.keys`.
     ///
     /// # Errors
     /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none, and for
-    /// a rule that is none or that its field cannot have, `Unavailable` where a file cannot be written.
+    /// a rule that is none or that its field cannot have or a heartbeat out of its limits, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
         self.create_with_keys(directory, keys)
@@ -135,6 +145,7 @@ impl Init {
         let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
         let fields = rules(&self.fields)?;
+        self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
         }
@@ -169,6 +180,7 @@ impl Init {
         let verifier_key = signing.verifier();
         let text =
             config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
+        let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = vault {

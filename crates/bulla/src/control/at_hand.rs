@@ -97,14 +97,16 @@ impl Reader {
         let log = FileSystem::new(directory.as_ref());
         let (config, _) = config::load_of_log(&log)?;
         let reader = Self::open(directory)?.identity(Arc::new(identity_in(keys.as_ref())?));
-        if !config.erasure {
-            return Ok(reader);
+        // Whatever the configuration says, which may have been edited: what a block needs, it needs.
+        match SubjectKeys::in_directory(keys.as_ref(), config.id) {
+            Some(subject_keys) => Ok(reader.group_keys(Arc::new(subject_keys))),
+            None if !config.erasure => Ok(reader),
+            None => {
+                let keys = keys.as_ref().display();
+                let message = format!("there is no vault in {keys}, which has the keys of data subjects");
+                Err(Error::unavailable(message))
+            }
         }
-        let subject_keys = SubjectKeys::in_directory(keys.as_ref(), config.id).ok_or_else(|| {
-            let keys = keys.as_ref().display();
-            Error::unavailable(format!("there is no vault in {keys}, which has the keys of data subjects"))
-        })?;
-        Ok(reader.group_keys(Arc::new(subject_keys)))
     }
 }
 

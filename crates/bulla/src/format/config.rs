@@ -8,7 +8,7 @@ pub(crate) mod edit;
 pub(crate) mod fields;
 
 use crate::format::files;
-use crate::format::options::Options;
+use crate::format::options::{Options, format_age, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
@@ -19,6 +19,8 @@ use bulla_store::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 pub use fields::{FieldRules, Rule};
 
@@ -50,6 +52,9 @@ pub struct LogConfig {
     pub erasure: bool,
     /// The key that orders erasures are signed with, where any can be ordered.
     pub erasure_key: Option<VerifierKey>,
+    /// How much time passes at most until the writer commits an epoch or an event, where the log promises that. Who
+    /// controls the storage must not be able to take that back, so it is no setting.
+    pub heartbeat: Option<Duration>,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -75,6 +80,7 @@ struct LogTable {
     #[serde(default)]
     erasure: Erasure,
     erasure_key: Option<String>,
+    heartbeat: Option<String>,
 }
 
 /// `erasure`, off where it is not said.
@@ -97,8 +103,9 @@ impl LogConfig {
     /// The names of the keys of `[log]` in which another one differs, as an event names them.
     pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
         let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
+        let heartbeat = (self.heartbeat != other.heartbeat).then(|| "heartbeat".to_owned());
         let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
-        recipients.into_iter().chain(fields).collect()
+        recipients.into_iter().chain(heartbeat).chain(fields).collect()
     }
 }
 
@@ -172,6 +179,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     }
     let erasure_key = table.erasure_key.map(|key| key.parse::<VerifierKey>()).transpose();
     let erasure_key = erasure_key.map_err(|error| Error::invalid(format!("`erasure_key`: {error}")))?;
+    let heartbeat = table.heartbeat.as_deref().map(parse_heartbeat).transpose()?;
     let mut fields = FieldRules::default();
     for (field, rule) in &table.fields {
         fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
@@ -186,9 +194,36 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         fields,
         erasure: table.erasure == Erasure::On,
         erasure_key,
+        heartbeat,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
+}
+
+/// A heartbeat as a person writes it: `60 s`, `10 min`.
+///
+/// # Errors
+/// `Invalid` where it is none, or out of its limits.
+pub(crate) fn parse_heartbeat(text: &str) -> Result<Duration> {
+    let time = parse_duration(text);
+    let time = time
+        .ok_or_else(|| Error::invalid(format!("`heartbeat` is `{text}`, not a duration such as \"60 s\"")))?;
+    check_heartbeat(time).map(|()| time)
+}
+
+/// Whether a heartbeat is from a second, as times in frames are, to a day.
+///
+/// # Errors
+/// `Invalid` where it is not.
+pub(crate) fn check_heartbeat(time: Duration) -> Result<()> {
+    const LIMITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+    match LIMITS.contains(&time) {
+        true => Ok(()),
+        false => {
+            let [time, least, most] = [time, *LIMITS.start(), *LIMITS.end()].map(format_age);
+            Err(Error::invalid(format!("`heartbeat` is {time}; it may be from {least} to {most}")))
+        }
+    }
 }
 
 /// Where the line `[settings]` begins; the end where there is none.

@@ -72,6 +72,8 @@ pub enum Event {
     },
     /// Entries were exported or granted to somebody.
     Exported(ExportRecord),
+    /// The writer is at work: a log that promises a heartbeat has one wherever no epoch and no other event came for so long.
+    Heartbeat {},
 }
 
 /// That entries were given out: how many and in which form, never which ones.

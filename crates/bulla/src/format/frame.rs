@@ -15,7 +15,7 @@
 //! ```
 
 use bulla_crypto::seal_chain::Seal;
-use bulla_proof::commitment::{Commitment, CommitmentError};
+use bulla_proof::commitment::{Commitment, CommitmentError, FrameKind, LogId};
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_store::StoreFile;
 use std::{fmt, io};
@@ -132,6 +132,19 @@ pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Result<Head, FrameError> 
         return Err(FrameError::Disagree);
     }
     Ok(Head { offset, group, commitment, encoded })
+}
+
+/// Whether these bytes, where a frame of a log should begin, can be what a crash left of a write: of the bytes that all
+/// frames of the log have in common each is as it is in all of them, or zero, because it was never written.
+pub(crate) fn may_be_torn(bytes: &[u8], log: LogId) -> bool {
+    let common: [(usize, &[u8]); 5] =
+        [(0, MAGIC), (4, &[VERSION]), (6, &COMMITMENT), (HEADER, &[VERSION]), (HEADER + 8, &log.0)];
+    let written = |at: usize| bytes.get(at).copied().filter(|byte| *byte != 0);
+    let fits = |&(start, values): &(usize, &[u8])| {
+        (start..).zip(values).all(|(at, value)| written(at).is_none_or(|byte| byte == *value))
+    };
+    let kinds = [5, HEADER + 1].map(|at| written(at).is_none_or(|kind| kind <= FrameKind::Gap as u8));
+    common.iter().all(fits) && kinds == [true, true]
 }
 
 /// Why a frame could not be read.

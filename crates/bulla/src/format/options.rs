@@ -398,6 +398,19 @@ pub fn parse_plugin_timeout(text: &str) -> Result<Duration> {
     )
 }
 
+/// A length of time as a person writes it: `10m`, `36 h`, `7d`.
+///
+/// # Errors
+/// `Invalid` where it is none.
+pub fn parse_age(text: &str) -> Result<Duration> {
+    parse_duration(text).ok_or_else(|| Error::invalid(format!("`{text}` is not a duration such as \"10m\"")))
+}
+
+/// A length of time as [`parse_age`] reads it, in the largest unit up to seconds that it is a whole number of.
+pub fn format_age(time: Duration) -> String {
+    settings::duration(time)
+}
+
 /// `"64 MiB"`, `"4KiB"` or a plain number of bytes.
 pub(crate) fn parse_size(text: &str) -> Option<usize> {
     let (number, shift) =
@@ -405,12 +418,20 @@ pub(crate) fn parse_size(text: &str) -> Option<usize> {
     usize::try_from(number).ok()?.checked_mul(1 << shift)
 }
 
-/// `"5 ms"`, `"1s"`, `"250 us"`, `"2 min"`.
+/// `"5 ms"`, `"1s"`, `"250 us"`, `"2 min"`, `"10m"`, `"1 h"`, `"7d"`.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, nanos) = split_unit(
-        text,
-        &[("ns", 1), ("us", 1000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)],
-    )?;
+    const SECOND: u64 = 1_000_000_000;
+    let units = [
+        ("ns", 1),
+        ("us", 1000),
+        ("ms", 1_000_000),
+        ("s", SECOND),
+        ("m", 60 * SECOND),
+        ("min", 60 * SECOND),
+        ("h", 3600 * SECOND),
+        ("d", 24 * 3600 * SECOND),
+    ];
+    let (number, nanos) = split_unit(text, &units)?;
     number.checked_mul(nanos).map(Duration::from_nanos)
 }
 

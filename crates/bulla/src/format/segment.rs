@@ -3,10 +3,14 @@
 //! `segments/<first frame, 20 digits>.seg`, or `segments/<first frame>-<generation>.seg` where a file of that
 //! name was abandoned before. A file's frames count up to where the next file begins; the bytes after that are
 //! surplus, which an event of the log has to explain.
+//!
+//! A file without a byte is no segment, wherever its name stands: a crash leaves such a file where it comes between
+//! creating it and writing to it, and anybody with the directory can put one there. `list` leaves them out, and
+//! whoever reads a log or goes on with one gets its segments from there.
 
 use bulla_store::Store;
 use bulla_store::{Error, Result};
-use std::fmt;
+use std::{fmt, io};
 
 /// The directory of segments.
 pub(crate) const DIRECTORY: &str = "segments";
@@ -52,10 +56,21 @@ impl fmt::Display for SegmentName {
 /// The log's segments in order, and the names in their directory that are none. Without the directory there are none.
 ///
 /// # Errors
-/// `Unavailable` where the directory cannot be read.
+/// `Unavailable` where the directory cannot be read, or one of the files.
 pub(crate) fn list(store: &dyn Store) -> Result<(Vec<SegmentName>, Vec<String>)> {
+    list_behind(store, None)
+}
+
+/// The same without the segments up to `name`, which are not looked at.
+///
+/// # Errors
+/// As [`list`].
+pub(crate) fn list_behind(
+    store: &dyn Store,
+    name: Option<SegmentName>,
+) -> Result<(Vec<SegmentName>, Vec<String>)> {
     let items = match store.list(DIRECTORY) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         items => items,
     };
     let items = items.map_err(|error| Error::io(format!("listing {}", store.describe(DIRECTORY)), error))?;
@@ -63,10 +78,21 @@ pub(crate) fn list(store: &dyn Store) -> Result<(Vec<SegmentName>, Vec<String>)>
     let mut others = Vec::new();
     for item in items {
         match SegmentName::parse(&item.name).filter(|_| !item.directory) {
+            Some(segment) if Some(segment) <= name || is_empty(store, segment)? => {}
             Some(segment) => segments.push(segment),
             None => others.push(item.name),
         }
     }
     segments.sort_unstable();
     Ok((segments, others))
+}
+
+/// Whether a file of this name has no byte, or is gone since it was listed: opening a log removes what it has copied.
+fn is_empty(store: &dyn Store, name: SegmentName) -> Result<bool> {
+    let path = name.path();
+    match store.open(&path).and_then(|file| file.length()) {
+        Ok(length) => Ok(length == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::io(format!("opening {}", store.describe(&path)), error)),
+    }
 }

@@ -29,6 +29,17 @@ struct Group {
     hits: u64,
 }
 
+/// What is known of the data subject that a query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Groups of this number are theirs.
+    Number(u64),
+    /// No group is.
+    Nobody,
+    /// Nothing, since there are no keys that could tell: any group can be theirs.
+    Unknown,
+}
+
 /// What the index says of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Indexed {
@@ -41,13 +52,17 @@ pub(crate) enum Indexed {
 }
 
 impl<'a> Lookup<'a> {
-    /// Looks up what `query` asks for; the data subject, where it asks for one and that is known, has `number`.
-    pub(crate) fn new(store: &'a dyn Store, query: &Query, number: Option<u64>) -> Self {
+    /// Looks up what `query` asks for; of a data subject it is `named` which groups can be theirs.
+    pub(crate) fn new(store: &'a dyn Store, query: &Query, named: Named) -> Self {
         let value = |field, value: &str| (field, value.as_bytes().to_vec());
         let mut wanted = Vec::new();
         if let Some(subject) = &query.subject {
-            let number = number.map(|number| (Searched::Number, number.to_le_bytes().to_vec()));
-            wanted.push([value(Searched::Subject, subject)].into_iter().chain(number).collect());
+            let group = match named {
+                Named::Number(number) => Some((Searched::Number, number.to_le_bytes().to_vec())),
+                Named::Nobody => None,
+                Named::Unknown => Some((Searched::Grouped, GROUPED.to_vec())),
+            };
+            wanted.push([value(Searched::Subject, subject)].into_iter().chain(group).collect());
         }
         if let Some(stream) = &query.stream {
             wanted.push(vec![value(Searched::Stream, stream), (Searched::Grouped, GROUPED.to_vec())]);

@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use check::{Check, digest};
 
 pub(crate) use gather::{Gathered, Indexer};
-pub(crate) use lookup::{Indexed, Lookup};
+pub(crate) use lookup::{Indexed, Lookup, Named};
 
 pub(crate) use rebuild::Rebuild;
 

@@ -21,6 +21,8 @@ pub(crate) struct SealState {
 }
 
 const MAGIC: &[u8; 8] = b"bullaSS1";
+/// The longest file that is read, in bytes.
+const MOST: u64 = 1024;
 const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8;
 
 impl SealState {
@@ -48,9 +50,18 @@ impl SealState {
     /// # Errors
     /// `Unavailable` where it is missing or cannot be read, `Tampered` where it is damaged.
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
-        let name = keys.describe(files::SEAL_STATE);
-        let bytes = Zeroizing::new(bulla_store::read_small(keys, files::SEAL_STATE, 1024)?);
-        let damaged = || Error::tampered(format!("{name} is damaged; restore it from a backup"));
+        let bytes = Zeroizing::new(bulla_store::read_small(keys, files::SEAL_STATE, MOST)?);
+        Self::parse(&bytes).map_err(|error| {
+            Error::new(error.kind(), format!("{}: {error}", keys.describe(files::SEAL_STATE)))
+        })
+    }
+
+    /// Reads the state from the bytes of its file.
+    ///
+    /// # Errors
+    /// `Tampered` where it is damaged.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
+        let damaged = || Error::tampered("the seal state is damaged; restore it from a backup");
         let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
             return Err(damaged());

@@ -318,6 +318,7 @@ impl Log {
     pub fn step(&self, step: Step) -> Result<bool> {
         check_owner(self.owner)?;
         match step {
+            Step::Heartbeat => Ok(self.engine.beat().is_some()),
             Step::Linger => Ok(self.engine.staging.expire_linger() > 0),
             Step::Seal => Ok(self.engine.seal_next(&mut self.engine.sealer(), false)),
             Step::Commit => Ok(self.engine.step_commit()? > 0),
@@ -377,9 +378,12 @@ impl Debug for Log {
     }
 }
 
-/// A step of a log without threads. Of a log with threads these are refused, but for [`Step::Linger`] and [`Step::Seal`].
+/// A step of a log without threads. Of a log with threads these are refused, but for [`Step::Linger`], [`Step::Seal`] and
+/// [`Step::Heartbeat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Queue the event that says that the writer is at work, where the log promises one by now.
+    Heartbeat,
     /// Queue what producers have staged.
     Linger,
     /// Number and seal one frame.

@@ -6,6 +6,7 @@
 use crate::format::options::Durability;
 use crate::write::engine::checkpointing::{CheckpointWork, Checkpointing};
 use crate::write::engine::committing::{Committing, SyncRequest};
+use crate::write::engine::sequencer::AssignedFrame;
 use crate::write::engine::{Engine, SerialStages};
 use bulla_crypto::environment::Interrupt;
 use bulla_store::{Error, Result};
@@ -112,32 +113,52 @@ fn linger(engine: &Engine, ended: &Interrupt) {
 }
 
 /// Publishes a checkpoint once in `checkpoint_interval`, and whenever one is asked for; in mode `interval` has the committing
-/// thread sync at that mode's own pace, and before each checkpoint.
+/// thread sync at that mode's own pace, and before each checkpoint. Has an event say that the log is at work where it
+/// promises that, and a checkpoint cover the event.
 fn checkpoint(engine: &Engine, checkpointing: &mut Checkpointing) {
     let interval = engine.tuning.checkpoint_interval;
     let sync_interval = match engine.tuning.durability {
         Durability::Interval(time) => Some(time),
         Durability::Group | Durability::Os => None,
     };
-    let tick = sync_interval.map_or(interval, |time| time.min(interval));
-    // Since the last checkpoint, counted in ticks: no clock is needed for that.
-    let mut waited = Duration::ZERO;
+    let longest = sync_interval.map_or(interval, |time| time.min(interval));
+    // Since the last one, counted in ticks: no clock is needed for that.
+    let (mut since_sync, mut since_checkpoint) = (Duration::ZERO, Duration::ZERO);
+    let mut heartbeat = None::<AssignedFrame>;
     loop {
+        // A fourth of the time that is promised: then the event comes soon enough, and its checkpoint.
+        let tick = engine.heartbeat().map_or(longest, |time| longest.min(time / 4));
         match engine.checkpoints.wait(tick) {
             CheckpointWork::End => return,
-            CheckpointWork::Tick if sync_interval.is_some() => {
-                waited += tick;
-                let due = waited >= interval;
-                engine.commits.request(if due { SyncRequest::Checkpoint } else { SyncRequest::Sync });
+            CheckpointWork::Tick => {
+                since_sync += tick;
+                since_checkpoint += tick;
+                let published = engine.published();
+                heartbeat = heartbeat.filter(|frame| frame.get().is_none_or(|frame| *frame >= published));
+                let unsigned = heartbeat.is_some();
+                heartbeat = heartbeat.or_else(|| engine.beat());
+                let due = unsigned || since_checkpoint >= interval;
+                match sync_interval {
+                    Some(time) if due || since_sync >= time => {
+                        engine.commits.request(if due { SyncRequest::Checkpoint } else { SyncRequest::Sync });
+                        since_sync = Duration::ZERO;
+                    }
+                    // Mode `os` syncs for nothing else.
+                    None if unsigned && engine.tuning.durability == Durability::Os => {
+                        engine.commits.request(SyncRequest::Checkpoint);
+                    }
+                    None if due && engine.publish(checkpointing).is_err() => return,
+                    _ => {}
+                }
                 if due {
-                    waited = Duration::ZERO;
+                    since_checkpoint = Duration::ZERO;
                 }
             }
-            CheckpointWork::Tick | CheckpointWork::Requested => {
+            CheckpointWork::Requested => {
                 if engine.publish(checkpointing).is_err() {
                     return;
                 }
-                waited = Duration::ZERO;
+                since_checkpoint = Duration::ZERO;
             }
         }
     }

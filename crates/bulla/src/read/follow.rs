@@ -398,12 +398,10 @@ impl Tip {
                 return Ok(Some(cursor.locate(head.commitment, head.offset)));
             }
         }
-        let segments = segment::list(&*reader.given.store)?.0;
+        let current = self.cursor.as_ref().map(|current| current.name);
+        let segments = segment::list_behind(&*reader.given.store, current)?.0;
         let last = segments.partition_point(|segment| segment.first <= self.frame).checked_sub(1);
         let Some(segment) = last.map(|last| segments[last]) else { return Ok(None) };
-        if self.cursor.as_ref().is_some_and(|current| current.name >= segment) {
-            return Ok(None);
-        }
         let mut cursor = Cursor::open(&*reader.given.store, segment)?;
         while let Some(Ok(head)) = cursor.peek()? {
             if is_next(&head) {

@@ -2,7 +2,8 @@
 
 use crate::format::config::{self, FieldRules};
 use crate::format::segment;
-use crate::scan::checkpoint::{is_live, trusted_checkpoint};
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::Chunk;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
@@ -10,6 +11,8 @@ use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
 #[derive(Clone, Debug)]
@@ -43,6 +46,11 @@ pub struct Info {
     pub segments: u64,
     /// The whole seconds that the first covered frame begins, and the last one ends in.
     pub times: Option<(i64, i64)>,
+    /// The writing host's clock at the newest epoch or event that the checkpoint covers, in seconds since the Unix epoch:
+    /// nothing where it covers none.
+    pub signed_time: Option<i64>,
+    /// How much time passes at most, as the log promises, until the writer commits an epoch or an event.
+    pub heartbeat: Option<Duration>,
     /// Where the replicas of its vault lie.
     pub vault_replicas: Vec<PathBuf>,
     /// Whether a writer has it open.
@@ -52,20 +60,21 @@ pub struct Info {
 /// Looks at the log in `directory`.
 ///
 /// # Errors
-/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its configuration is not one or its
-/// checkpoint not its own.
+/// `Unavailable` where there is no log or a file cannot be read, `Tampered` where its configuration is not one or not that
+/// of its last epoch, or its checkpoint not its own.
 pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
-    info_of(&FileSystem::new(directory.as_ref()))
+    info_of(Arc::new(FileSystem::new(directory.as_ref())))
 }
 
 /// Looks at the log in any store.
 ///
 /// # Errors
 /// As [`info`].
-pub fn info_of(store: &dyn Store) -> Result<Info> {
-    let (config, options) = config::load_of_log(store)?;
-    let checkpoint = trusted_checkpoint(store, &config, None)?.checkpoint;
-    let size = checkpoint.size;
+pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
+    let (_, options) = config::load_of_log(&*store)?;
+    let manifest = Manifest::load_end(Snapshot::of(store)?)?;
+    let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
+    let (store, size) = (&*store, checkpoint.size);
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
         let entry = Chunk::load(store, frame, size)?.entry(frame);
         Ok(entry.and_then(|entry| Commitment::decode(&entry).ok()))
@@ -88,9 +97,11 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         root: checkpoint.root,
         bytes: bytes_below(store, "")?,
         segments: segment::list(store)?.0.len() as u64,
+        signed_time: manifest.latest.map(|latest| latest.time),
+        heartbeat: config.heartbeat,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         vault_replicas: options.into_vault_replicas(),
-        locked: is_live(store)?,
+        locked: live,
     })
 }
 

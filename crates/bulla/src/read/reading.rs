@@ -103,7 +103,7 @@ impl<'a> Reading<'a> {
     /// Whose keys were destroyed: at first as far as the keys at hand do not follow it.
     pub(crate) fn erasures(&self) -> Result<Erasures<'a>> {
         let (snapshot, given) = (self.manifest.snapshot.clone(), self.given);
-        let known = match given.group_keys.as_ref().filter(|_| snapshot.config.erasure) {
+        let known = match &given.group_keys {
             Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?)?,
             None => Erased::default(),
         };
@@ -166,7 +166,7 @@ impl<'a> Reading<'a> {
     ) -> Result<()> {
         let mut frames = Frames::new(&self.manifest)?;
         let store = &*self.manifest.snapshot.store;
-        let mut lookup = Lookup::new(store, asked.query, asked.number);
+        let mut lookup = Lookup::new(store, asked.query, asked.named);
         let next = || {
             while let Some(placed) = frames.next()? {
                 let commitment = &placed.commitment;

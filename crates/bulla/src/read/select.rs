@@ -1,5 +1,6 @@
 //! What of a block meets a query: the block is opened, all checks done, before anything of it is looked at.
 
+use crate::index::Named;
 use crate::scan::erasures::Erasures;
 use crate::scan::located::{Located, verified};
 use crate::scan::open::{BlockOpener, Opening};
@@ -81,8 +82,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) query: &'a Query,
     keys: Option<&'a dyn GroupKeys>,
     erasures: &'a Erasures<'a>,
-    /// The number of the data subject that it asks for, where there is such a one.
-    pub(crate) number: Option<u64>,
+    /// Who the data subject is that it asks for.
+    pub(crate) named: Named,
 }
 
 impl<'a> Asked<'a> {
@@ -91,11 +92,11 @@ impl<'a> Asked<'a> {
         keys: Option<&'a dyn GroupKeys>,
         erasures: &'a Erasures<'a>,
     ) -> Result<Self> {
-        let number = match (&query.subject, keys) {
-            (Some(subject), Some(keys)) => keys.number(subject)?,
-            _ => None,
+        let named = match (&query.subject, keys) {
+            (Some(subject), Some(keys)) => keys.number(subject)?.map_or(Named::Nobody, Named::Number),
+            _ => Named::Unknown,
         };
-        Ok(Asked { query, keys, erasures, number })
+        Ok(Asked { query, keys, erasures, named })
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -109,10 +110,12 @@ impl<'a> Asked<'a> {
             );
             return Err(Error::new(ErrorKind::NoKey, message));
         };
-        if self.query.subject.is_some() && self.number.is_none() {
-            return Ok(());
-        }
-        let opening = Opening { keys, erasures: self.erasures, subject: self.number };
+        let subject = match self.named {
+            Named::Nobody => return Ok(()),
+            Named::Number(number) => Some(number),
+            Named::Unknown => None,
+        };
+        let opening = Opening { keys, erasures: self.erasures, subject };
         let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
         opened.map_err(|unreadable| unreadable.error(frame))
     }

@@ -3,10 +3,16 @@
 //! Levels, each with what it needs: public data alone (frames, tree, checkpoint agree); the log's key (and it is
 //! the log of that key); the seal key (nothing was rewritten on the writing host); an identity (every block
 //! decrypts, decodes, and its entries have the root that was committed to).
+//!
+//! What follows the checkpoint nobody has signed: it is no violation, but where the seal key or the seal state is at hand,
+//! which judge it as opening the log would, or where the caller knows that the log was closed.
 
 use crate::format::config::{self, LogConfig};
 use crate::format::frame::frame_length;
+use crate::format::options::format_age;
+use crate::format::segment;
 use crate::index;
+use crate::keys::seal_state::SealState;
 use crate::read::given::{Given, Progress, given};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
@@ -17,6 +23,8 @@ use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use crate::write::recover;
+use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
 use bulla_crypto::seal_chain::{SealChain, parse_seal_key};
 use bulla_proof::commitment::FrameKind;
@@ -25,6 +33,7 @@ use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A verification, to be given what it may use and then run.
 ///
@@ -40,6 +49,10 @@ pub struct Verify {
     given: Given,
     config: Result<LogConfig>,
     chain: Option<SealChain>,
+    state: Option<SealState>,
+    strict: bool,
+    newer_than: Option<Duration>,
+    clock: Arc<dyn Clock>,
 }
 
 given! {
@@ -68,6 +81,9 @@ pub struct Report {
     pub erased: u64,
     /// Frames past it, while a writer is at work.
     pub pending: u64,
+    /// The writing host's clock at the newest epoch or event that it covers, in seconds since the Unix epoch. Nothing where
+    /// it covers none.
+    pub signed_time: Option<i64>,
     /// What was found, in the order of frames.
     pub findings: Vec<Finding>,
 }
@@ -90,7 +106,15 @@ impl Verify {
             Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
             loaded => loaded.map(|(config, _)| config),
         };
-        Ok(Verify { given: Given::new(store), config, chain: None })
+        Ok(Verify {
+            given: Given::new(store),
+            config,
+            chain: None,
+            state: None,
+            strict: false,
+            newer_than: None,
+            clock: Environment::default().clock,
+        })
     }
 
     /// Checks the seals too, from the text of a seal key file.
@@ -104,6 +128,42 @@ impl Verify {
         Ok(self)
     }
 
+    /// Binds the log to what its writing host knows of it, from the bytes of `seal.state` in the key directory: so many
+    /// frames have to be there, and to be those that it was written for; what follows the checkpoint has to be what the
+    /// writer, or a crash, leaves. To be read before this verification runs, where a writer may be at work.
+    ///
+    /// # Errors
+    /// `Tampered` where it is damaged, `Invalid` where it is another log's.
+    pub fn seal_state(mut self, bytes: &[u8]) -> Result<Self> {
+        let state = SealState::parse(bytes)?;
+        if let Ok(config) = &self.config {
+            if state.log != config.id {
+                return Err(Error::invalid(format!("it is the seal state of another log, {}", state.log)));
+            }
+            self.state = Some(state);
+        }
+        Ok(self)
+    }
+
+    /// Takes whatever follows the checkpoint for a violation: for whoever knows that the log was closed.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Takes it for a violation where the newest epoch or event that the checkpoint covers was committed longer ago than
+    /// this, by the writing host's clock: of a log that promises a heartbeat.
+    pub fn newer_than(mut self, age: Duration) -> Self {
+        self.newer_than = Some(age);
+        self
+    }
+
+    /// What tells the time for [`Verify::newer_than`] (default: the operating system's clock).
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Given what an export was given.
     pub(crate) fn with(self, given: Given) -> Self {
         Verify { given, ..self }
@@ -112,15 +172,16 @@ impl Verify {
     /// Verifies.
     ///
     /// # Errors
-    /// `Unavailable` where a file cannot be read, `NoKey` where the identity opens nothing of the log. Everything
-    /// that is wrong with the log itself is a finding.
+    /// `Unavailable` where a file cannot be read, `NoKey` where the identity opens nothing of the log, `Invalid` where
+    /// [`Verify::newer_than`] was asked for of a log that promises no heartbeat, or none within that time. Everything that
+    /// is wrong with the log itself is a finding.
     pub fn run(self) -> Result<Report> {
         self.examine().map(|(report, _)| report)
     }
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { given, config, chain } = self;
+        let Verify { given, config, chain, state, strict, newer_than, clock } = self;
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -141,11 +202,15 @@ impl Verify {
             Some(_) if index.is_there() => Wants::Tokens,
             Some(_) => Wants::Bodies,
         };
-        let keys = given.group_keys.as_deref().filter(|_| config.erasure && identity.is_some());
+        let keys = given.group_keys.as_deref().filter(|_| identity.is_some());
         let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
         let personal = keys.zip(erasures.as_ref());
         let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, subject: None });
+        let chain = chain.or_else(|| state.as_ref().map(|state| state.chain.clone()));
         let mut scan = Scan::new(&snapshot, identity, chain)?;
+        if let Some(state) = &state {
+            scan.expect(state.chain.next_frame(), state.root);
+        }
         scan.findings = findings;
         let total = scan.total_bytes()?;
         let mut report = Report::of(Vec::new());
@@ -203,9 +268,22 @@ impl Verify {
                 format!("the identity opens no epoch of {}: it is not a recipient", store.describe(""));
             return Err(Error::new(ErrorKind::NoKey, message));
         }
+        // Beside a writer, frames past the checkpoint may be about to lie elsewhere.
+        if quiet || state.as_ref().is_some_and(|state| state.chain.next_frame() <= checkpoint.size) {
+            scan.check_known();
+        }
         report.pending = if quiet { 0 } else { tail.frames };
-        if quiet && let Some(finding) = unclosed(&tail, checkpoint.size) {
+        if let Some(finding) = judge_tail(&tail, &scan, &snapshot, state, Judging { quiet, strict })? {
             scan.findings.add(finding);
+        }
+        report.signed_time = scan.signed_time;
+        if let Some(age) = newer_than {
+            let stale = Age { age, time: scan.signed_time, now: clock.now() }.judge(config.heartbeat);
+            match stale {
+                // An edited configuration promises nothing.
+                Err(_) if scan.findings.has_violation() => {}
+                stale => stale?.into_iter().for_each(|finding| scan.findings.add(finding)),
+            }
         }
         report.anchored = snapshot.anchored;
         report.tree_size = checkpoint.size;
@@ -237,6 +315,7 @@ impl Report {
             root: Hash::ZERO,
             erased: 0,
             pending: 0,
+            signed_time: None,
             findings: Vec::new(),
         };
         report.conclude(findings);
@@ -348,13 +427,116 @@ fn count_withheld(opener: &BlockOpener, first_entry: u64) -> (u64, Option<Lost>)
     (erased, lost)
 }
 
-fn unclosed(tail: &Tail, size: u64) -> Option<Finding> {
-    let (segment, offset) = tail.at.filter(|_| tail.bytes > 0)?;
-    let detail = format!(
-        "{} frames and {} bytes in all follow the last checkpoint, and no writer is at work: open the log to recover it",
-        tail.frames, tail.bytes
-    );
-    let mut finding = Finding::new(FindingKind::Unclosed, detail).at(segment, offset).frame(size);
-    finding.last_frame = Some(size + tail.frames.saturating_sub(1));
-    Some(finding)
+/// How what follows the checkpoint is judged.
+#[derive(Clone, Copy)]
+struct Judging {
+    /// Whether no writer can have been at work meanwhile.
+    quiet: bool,
+    strict: bool,
+}
+
+/// What there is to tell of what follows the checkpoint, if anything does that is not the work of a writer.
+fn judge_tail(
+    tail: &Tail,
+    scan: &Scan<'_>,
+    log: &Snapshot,
+    state: Option<SealState>,
+    Judging { quiet, strict }: Judging,
+) -> Result<Option<Finding>> {
+    let Some((segment, offset)) = tail.at.filter(|_| tail.bytes > 0 && (quiet || strict)) else {
+        return Ok(None);
+    };
+    let size = log.checkpoint.size;
+    let objection = match quiet && !scan.findings.has_violation() {
+        true => objection(scan, log, state),
+        false => Ok(None),
+    };
+    // A writer that came since has changed what was looked at.
+    if !matches!(objection, Ok(None)) && !log.is_quiet()? {
+        return Ok(None);
+    }
+    let objection = objection?;
+    let Tail { frames, bytes, .. } = tail;
+    let verified = match size.checked_sub(1) {
+        Some(last) => format!("verified up to frame {last}"),
+        None => "no frame is signed yet".to_owned(),
+    };
+    let (kind, detail) = match objection {
+        Some(objection) => (FindingKind::TailDamaged, objection),
+        None if strict => {
+            let detail = format!("{frames} frames and {bytes} bytes in all follow the last checkpoint");
+            (FindingKind::Unclosed, detail)
+        }
+        None => (
+            FindingKind::UnsignedTail,
+            format!(
+                "{verified}; {bytes} bytes after it are not signed yet: whoever holds the storage may have written or \
+                 shortened them. Nothing gives out entries in them but `bulla tail`, as pending; opening the log signs \
+                 what its writer left there"
+            ),
+        ),
+    };
+    let mut finding = Finding::new(kind, detail).at(segment, offset).frame(size);
+    finding.last_frame = Some(size + frames.saturating_sub(1));
+    Ok(Some(finding))
+}
+
+/// What speaks against what follows the checkpoint, as opening the log would find it with what is at hand: the seal state, or
+/// the seals of the frames before. Nothing where neither is.
+fn objection(scan: &Scan<'_>, log: &Snapshot, state: Option<SealState>) -> Result<Option<String>> {
+    let Snapshot { store, config, checkpoint, .. } = log;
+    let here = || {
+        let (chain, terms) = (scan.chain()?, scan.terms());
+        Some(SealState { log: config.id, terms, chain, root: checkpoint.root, subjects: 0 })
+    };
+    let Some((state, tree)) = state.or_else(here).zip(scan.frontier()) else { return Ok(None) };
+    let segments = segment::list(&**store)?.0;
+    let survey = recover::survey(&**store, config, (&state, checkpoint), tree, &segments);
+    match survey.and_then(|survey| survey.stranger(config.id)) {
+        Ok(stranger) => Ok(stranger),
+        Err(error) if error.io_error().is_some() => Err(error),
+        Err(error) => Ok(Some(error.to_string().replace("; run `bulla verify`", ""))),
+    }
+}
+
+/// How old the newest signature may be, and how old it is.
+struct Age {
+    age: Duration,
+    /// In seconds.
+    time: Option<i64>,
+    /// In nanoseconds.
+    now: i64,
+}
+
+impl Age {
+    /// What there is to tell, where it is too old for a log that promises a heartbeat.
+    fn judge(&self, heartbeat: Option<Duration>) -> Result<Option<Finding>> {
+        let Some(heartbeat) = heartbeat else {
+            return Err(Error::invalid(
+                "the log promises no heartbeat (`log.heartbeat`), so an old signature may only mean that nothing happened: \
+                 how new it is cannot be asked",
+            ));
+        };
+        if self.age <= heartbeat {
+            return Err(Error::invalid(format!(
+                "the log promises a heartbeat every {}: ask for a signature that is newer than a longer time",
+                format_age(heartbeat)
+            )));
+        }
+        let age = i64::try_from(self.age.as_secs()).unwrap_or(i64::MAX);
+        let passed = self.time.map(|time| self.now.div_euclid(1_000_000_000).saturating_sub(time));
+        let detail = match passed {
+            // Whose clock is wrong is not known; a signature from the future says nothing of now.
+            Some(passed) if passed < -age => {
+                format!("the newest epoch or event that is signed is {} s in the future", -passed)
+            }
+            Some(passed) if passed > age => format!(
+                "the newest epoch or event that is signed is {passed} s old, and the log promises one every {}",
+                format_age(heartbeat)
+            ),
+            Some(_) => return Ok(None),
+            None => "no epoch or event is signed".to_owned(),
+        };
+        Ok(Some(Finding::new(FindingKind::Stale, detail)))
+    }
 }

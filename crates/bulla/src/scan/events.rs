@@ -35,10 +35,10 @@ pub(crate) fn event(manifest: &Manifest, frame: u64) -> Result<Option<(Commitmen
 
 /// The commitments and bodies of events. What is too long for an event is none.
 fn each_body(manifest: &Manifest, from: u64, mut each: impl FnMut(Commitment, Vec<u8>)) -> Result<()> {
-    if !manifest.events.iter().any(|&event| event >= from) {
+    if from >= manifest.size() {
         return Ok(());
     }
-    let mut frames = Frames::new(manifest)?;
+    let mut frames = Frames::from(manifest, from)?;
     while let Some(placed) = frames.next()? {
         let Commitment { kind, frame, body_length, .. } = placed.commitment;
         if kind == FrameKind::Event && frame >= from && body_length <= MAX_EVENT {

@@ -30,6 +30,9 @@ pub enum FindingKind {
     IndexMismatch,
     SurplusBytes,
     Unclosed,
+    UnsignedTail,
+    TailDamaged,
+    Stale,
     Abandoned,
     Gap,
     IndexDamaged,
@@ -39,7 +42,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 26] = [
+    pub const ALL: [FindingKind; 29] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -61,6 +64,9 @@ impl FindingKind {
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
+        FindingKind::UnsignedTail,
+        FindingKind::TailDamaged,
+        FindingKind::Stale,
         FindingKind::Abandoned,
         FindingKind::Gap,
         FindingKind::IndexDamaged,
@@ -92,6 +98,9 @@ impl FindingKind {
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",
+            Self::UnsignedTail => "unsigned-tail",
+            Self::TailDamaged => "tail-damaged",
+            Self::Stale => "stale",
             Self::Abandoned => "abandoned",
             Self::Gap => "gap",
             Self::IndexDamaged => "index-damaged",
@@ -100,15 +109,19 @@ impl FindingKind {
         }
     }
 
-    /// Whether it speaks against what the log says of its entries, and not of what became of their keys.
+    /// Whether it speaks against what the log says of its entries, and not of what became of their keys, or of the log
+    /// since.
     pub fn is_damage(self) -> bool {
-        self.severity() == Severity::Violation && !matches!(self, Self::KeyLost | Self::ErasureUnordered)
+        let others = matches!(self, Self::KeyLost | Self::ErasureUnordered | Self::Stale);
+        self.severity() == Severity::Violation && !others
     }
 
     /// Whether it fails a verification.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => Severity::Notice,
+            Self::UnsignedTail | Self::Abandoned | Self::Gap | Self::IndexDamaged | Self::UnknownFile => {
+                Severity::Notice
+            }
             _ => Severity::Violation,
         }
     }
@@ -261,6 +274,11 @@ impl Findings {
     pub(crate) fn extend(&mut self, others: Findings) {
         others.list.into_iter().for_each(|finding| self.add(finding));
         self.left_out += others.left_out;
+    }
+
+    /// Whether there is a violation.
+    pub(crate) fn has_violation(&self) -> bool {
+        self.list.iter().any(|finding| finding.severity == Severity::Violation)
     }
 
     /// Whether there is a violation of any other kind.

@@ -32,9 +32,10 @@ use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
-use bulla_store::{Result, Store};
+use bulla_store::{Error, Result, Store};
 use orders::Orders;
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 /// The most unknown leaves that the tree is filled up with; past that it is not followed any more.
@@ -81,6 +82,11 @@ pub(crate) struct Scan<'a> {
     unsure_terms: bool,
     /// That the frames have another id or hash than `bulla.toml`, which most often is edited then.
     foreign: Option<Finding>,
+    /// How many frames are known to be there from elsewhere, the root that they have there, and the one that they have here,
+    /// once so many were passed.
+    known: Option<Known>,
+    /// The writing host's clock at the newest epoch or event, in seconds since the Unix epoch.
+    pub(crate) signed_time: Option<i64>,
     /// How many epochs the identity opens, and to how many it is a stranger.
     pub(crate) opened_epochs: u64,
     pub(crate) foreign_epochs: u64,
@@ -119,6 +125,13 @@ impl Epoch {
     fn new(number: u64, encoded: Encoded) -> Self {
         Epoch { number, encoded, keys: None, foreign: false, original: None, seal_told: false }
     }
+}
+
+/// Frames that are known to be there.
+struct Known {
+    frames: u64,
+    root: Hash,
+    found: Option<Hash>,
 }
 
 /// The frame that was located last, if it is the one before the next.
@@ -185,12 +198,20 @@ impl<'a> Scan<'a> {
             terms: None,
             unsure_terms: false,
             foreign: None,
+            known: None,
+            signed_time: None,
             opened_epochs: 0,
             foreign_epochs: 0,
             asked: Query::default(),
             lost_entries: 0,
             findings: Findings::default(),
         })
+    }
+
+    /// Has the scan find out whether the log has so many frames at least, and whether those have this root.
+    pub(crate) fn expect(&mut self, frames: u64, root: Hash) {
+        let found = (frames == 0).then(tree::empty_root);
+        self.known = Some(Known { frames, root, found });
     }
 
     /// Bytes in all segments.
@@ -252,6 +273,9 @@ impl<'a> Scan<'a> {
         if commitment.kind == FrameKind::Epoch {
             self.epoch = Some(Epoch::new(frame, encoded));
             self.unsure_epoch = false;
+        }
+        if matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event) {
+            self.signed_time = Some(commitment.latest);
         }
         let located = match gone {
             None => self.locate(frame, commitment.clone(), &encoded, head)?,
@@ -471,7 +495,18 @@ impl<'a> Scan<'a> {
 
     /// How many bytes a segment has.
     fn length_of(&self, name: SegmentName) -> Result<u64> {
-        Cursor::open(self.store, name).map(|cursor| cursor.length)
+        Ok(self.open_segment(name)?.map_or(0, |cursor| cursor.length))
+    }
+
+    /// A segment; nothing where it is past the checkpoint and gone since it was listed: a writer that opens the log removes
+    /// what it has copied.
+    fn open_segment(&self, name: SegmentName) -> Result<Option<Cursor>> {
+        let gone =
+            |error: &Error| error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
+        match Cursor::open(self.store, name) {
+            Err(error) if name.first >= self.size && gone(&error) => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn push_leaf(&mut self, leaf: Hash) -> Result<()> {
@@ -480,6 +515,9 @@ impl<'a> Scan<'a> {
         }
         let mut full = Vec::new();
         self.tiles.push(leaf, &mut |id, hashes| full.push((id, hashes.to_vec())));
+        if let Some(known) = self.known.as_mut().filter(|known| known.frames == self.tiles.size()) {
+            known.found = Some(self.tiles.root());
+        }
         full.into_iter().try_for_each(|(id, hashes)| self.check_tile(id, &hashes))
     }
 

@@ -7,12 +7,18 @@
 //! Frames lie in segments one after the other, so their places follow from their lengths and the segments' names.
 //! A place proves nothing: what is read there has to have the digest that the list gives. A segment that ends before
 //! one of its frames does, or whose successor is gone, lacks all frames from there on to the next segment: [`Frames::locate`].
+//!
+//! **Invariant:** there is no manifest of a log whose `[log]` is not the one that its last epoch was begun with, or one that an
+//! event since then allows. Whoever reads a log has a manifest of it, so nobody answers by an edited configuration.
 
+use crate::format::config::{self, allowed::AllowedConfig};
+use crate::format::epoch::{EpochBody, MAX_EPOCH};
+use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame;
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
-use crate::scan::finding::{Finding, Findings};
-use crate::scan::located::Located;
+use crate::scan::finding::{Finding, FindingKind, Findings};
+use crate::scan::located::{Located, verified};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -22,8 +28,6 @@ use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
 
-/// Where a commitment has the kind of its frame.
-const KIND: usize = 1;
 /// How many frames a bundle lists.
 pub(crate) const BUNDLE: u64 = FULL_WIDTH as u64;
 
@@ -32,23 +36,30 @@ pub(crate) struct Manifest {
     pub(crate) snapshot: Snapshot,
     /// The node over each bundle's frames.
     nodes: Vec<Hash>,
-    /// The frames that are events.
-    pub(crate) events: Vec<u64>,
+    /// What the last of them say of the log; nothing where there are no frames.
+    pub(crate) latest: Option<Latest>,
+}
+
+/// What the newest frames that a checkpoint covers say of the log itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latest {
+    /// The writing host's clock at the last epoch or event, in seconds since the Unix epoch. Blocks have the times of
+    /// their entries, which may come from elsewhere.
+    pub(crate) time: i64,
 }
 
 impl Manifest {
     /// Reads the list that the checkpoint of `snapshot`, which is believed, covers.
     ///
     /// # Errors
-    /// `Tampered` where a bundle is missing or damaged, or the bundles do not have the root that is signed.
+    /// `Tampered` where a bundle is missing or damaged, the bundles do not have the root that is signed, what the last
+    /// epoch and the events since then say cannot be read, or `[log]` is not what they say.
     pub(crate) fn load(snapshot: Snapshot) -> Result<Self> {
         let (store, checkpoint) = (&*snapshot.store, &snapshot.checkpoint);
-        let bundles = checkpoint.size.div_ceil(BUNDLE);
-        let (mut nodes, mut events) = (Vec::new(), Vec::new());
-        for index in 0..bundles {
+        let (mut nodes, mut last) = (Vec::new(), None);
+        for index in 0..checkpoint.size.div_ceil(BUNDLE) {
             let entries = read_bundle(store, index, checkpoint.size)?;
-            let kinds = (index * BUNDLE..).zip(&entries).map(|(frame, entry)| (frame, entry[KIND]));
-            events.extend(kinds.filter(|(_, kind)| *kind == FrameKind::Event as u8).map(|(frame, _)| frame));
+            last = entries.last().copied();
             nodes.push(node(&entries));
         }
         if tile::tile_hash(&nodes) != checkpoint.root {
@@ -57,7 +68,81 @@ impl Manifest {
                 store.describe("tile/entries")
             )));
         }
-        Ok(Manifest { snapshot, nodes, events })
+        Self::compared(Manifest { snapshot, nodes, latest: None }, last)
+    }
+
+    /// The same for whoever looks at the last frames alone: the nodes are taken from the tiles that have them, if those come
+    /// to the root that is signed.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub(crate) fn load_end(snapshot: Snapshot) -> Result<Self> {
+        let (store, size) = (&*snapshot.store, snapshot.checkpoint.size);
+        let Some(end) = size.checked_sub(1) else { return Self::load(snapshot) };
+        let mut nodes = stored_tree::nodes(store, end / BUNDLE)?;
+        let entries = read_bundle(store, end / BUNDLE, size)?;
+        nodes.push(node(&entries));
+        match tile::tile_hash(&nodes) == snapshot.checkpoint.root {
+            true => Self::compared(Manifest { snapshot, nodes, latest: None }, entries.last().copied()),
+            false => Self::load(snapshot),
+        }
+    }
+
+    /// With what the last frames say, which `[log]` has to agree with. `last` is the last frame's commitment.
+    fn compared(mut manifest: Self, last: Option<stored_tree::Encoded>) -> Result<Self> {
+        let Some(last) = last else { return Ok(manifest) };
+        let name = manifest.snapshot.store.describe(config::FILE);
+        let (latest, allowed) = manifest.find_latest(&decode(manifest.size() - 1, &last)?)?;
+        manifest.latest = Some(latest);
+        match allowed {
+            true => Ok(manifest),
+            false => {
+                let detail = format!("[log] of {name} is not the one that the last epoch was begun with");
+                let finding = Finding::new(FindingKind::ConfigMismatch, detail);
+                Err(Error::tampered(format!("{finding}; `bulla verify` tells all")))
+            }
+        }
+    }
+
+    /// What the last frames say, and whether the log may have the `[log]` that it has.
+    fn find_latest(&self, last: &Commitment) -> Result<(Latest, bool)> {
+        let mut frames = Frames::from(self, last.epoch)?;
+        let mut epoch = None;
+        while epoch.is_none()
+            && let Some(placed) = frames.next()?
+        {
+            epoch = (placed.commitment.frame == last.epoch).then_some(placed);
+        }
+        let epoch = epoch.filter(|placed| {
+            placed.commitment.kind == FrameKind::Epoch && placed.commitment.body_length <= MAX_EPOCH
+        });
+        let none = || Error::tampered(format!("frame {} is no epoch's; run `bulla verify`", last.epoch));
+        let epoch = epoch.ok_or_else(none)?;
+        let mut latest = Latest { time: epoch.commitment.latest };
+        let body = EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())?;
+        let (mut terms, own) = (AllowedConfig::of(body.config), self.snapshot.config.digest);
+        while let Some(placed) = frames.next()? {
+            if placed.commitment.kind != FrameKind::Event {
+                continue;
+            }
+            latest.time = placed.commitment.latest;
+            // What events allow matters to a file that has something else than the epoch.
+            if body.config != own
+                && placed.commitment.body_length <= MAX_EVENT
+                && let Ok(event) = Event::decode(&verified(&frames.locate(placed)?)?.into_body())
+            {
+                terms.take(&event);
+            }
+        }
+        Ok((latest, terms.admit(own)))
+    }
+
+    /// The commitment of a frame.
+    fn commitment(&self, frame: u64) -> Result<Commitment> {
+        match frame < self.size() {
+            true => decode(frame, &self.bundle(frame / BUNDLE)?[(frame % BUNDLE) as usize]),
+            false => Err(Error::tampered(format!("frame {frame} is not in the tree; run `bulla verify`"))),
+        }
     }
 
     /// How many frames it lists.
@@ -93,6 +178,11 @@ fn node(entries: &[stored_tree::Encoded]) -> Hash {
     tile::tile_hash(&entries.iter().map(|entry| tree::leaf_hash(entry)).collect::<Vec<_>>())
 }
 
+fn decode(frame: u64, entry: &stored_tree::Encoded) -> Result<Commitment> {
+    let none = |error| Error::tampered(format!("the commitment of frame {frame} is not one: {error}"));
+    Commitment::decode(entry).map_err(none)
+}
+
 fn read_bundle(store: &dyn Store, index: u64, size: u64) -> Result<Vec<stored_tree::Encoded>> {
     let width = u16::try_from((size - index * BUNDLE).min(BUNDLE)).unwrap_or(FULL_WIDTH);
     stored_tree::read_bundle(store, index, width)?.ok_or_else(|| {
@@ -122,6 +212,8 @@ pub(crate) struct Frames<'a> {
     next: u64,
     next_entry: u64,
     bundle: Vec<stored_tree::Encoded>,
+    /// Which bundle that is.
+    bundled: Option<u64>,
     segments: Vec<SegmentName>,
     /// How many of the segments have been begun, and where in the last of those the next frame lies.
     begun: usize,
@@ -133,18 +225,37 @@ pub(crate) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// From the first one on.
     pub(crate) fn new(manifest: &'a Manifest) -> Result<Self> {
         Ok(Frames {
             manifest,
             next: 0,
             next_entry: 0,
             bundle: Vec::new(),
+            bundled: None,
             segments: segment::list(&*manifest.snapshot.store)?.0,
             begun: 0,
             offset: 0,
             epoch: None,
             open: None,
         })
+    }
+
+    /// From the beginning of the segment on that has `frame`: only from there its place can be told.
+    pub(crate) fn from(manifest: &'a Manifest, frame: u64) -> Result<Self> {
+        let mut frames = Frames::new(manifest)?;
+        let before = frames.segments.partition_point(|segment| segment.first <= frame).checked_sub(1);
+        let Some(segment) = before.map(|before| frames.segments[before]) else { return Ok(frames) };
+        frames.bundled = Some(segment.first / BUNDLE);
+        frames.bundle = manifest.bundle(segment.first / BUNDLE)?;
+        let first = decode(segment.first, &frames.bundle[(segment.first % BUNDLE) as usize])?;
+        (frames.next, frames.next_entry) = (segment.first, first.first_entry);
+        if first.kind != FrameKind::Epoch {
+            // It begins with a copy of the epoch's frame.
+            let commitment = manifest.commitment(first.epoch)?;
+            frames.epoch = Some(Placed { commitment, segment: Some(segment), offset: 0 });
+        }
+        Ok(frames)
     }
 
     /// The frame of the epoch that the last frame belongs to.
@@ -162,13 +273,12 @@ impl<'a> Frames<'a> {
         if self.next == self.manifest.size() {
             return Ok(None);
         }
-        if self.next.is_multiple_of(BUNDLE) {
+        if self.bundled != Some(self.next / BUNDLE) {
+            self.bundled = Some(self.next / BUNDLE);
             self.bundle = self.manifest.bundle(self.next / BUNDLE)?;
         }
         let frame = self.next;
-        let commitment = Commitment::decode(&self.bundle[(frame % BUNDLE) as usize]).map_err(|error| {
-            Error::tampered(format!("the commitment of frame {frame} is not one: {error}"))
-        })?;
+        let commitment = decode(frame, &self.bundle[(frame % BUNDLE) as usize])?;
         self.check(&commitment)?;
         let begun = self.segments.partition_point(|segment| segment.first <= frame);
         if begun > self.begun {

@@ -73,6 +73,17 @@ fn read_tile(store: &dyn Store, id: TileId) -> Result<Option<Vec<Hash>>> {
     }))
 }
 
+/// The nodes over the first `count` bundles, as tiles have them; fewer where one is missing or malformed.
+pub(crate) fn nodes(store: &dyn Store, count: u64) -> Result<Vec<Hash>> {
+    let mut nodes = Vec::new();
+    for index in 0..count.div_ceil(WIDTH) {
+        let width = u16::try_from((count - index * WIDTH).min(WIDTH)).unwrap_or(FULL_WIDTH);
+        let Some(tile) = read_tile(store, TileId { level: 1, index, width })? else { break };
+        nodes.extend(tile);
+    }
+    Ok(nodes)
+}
+
 /// Reads a bundle of commitments; `None` where it is missing or malformed.
 pub(crate) fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<Option<Vec<Encoded>>> {
     let parse = |bytes: Vec<u8>, stored: u16| -> Option<Vec<Encoded>> {

@@ -30,7 +30,7 @@ use crate::write::checkpoint;
 use crate::write::commit::{Start, free_name};
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, Sha256};
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
@@ -84,6 +84,17 @@ struct Scanned {
     epoch: Option<(u64, u64)>,
 }
 
+/// What lies beyond a checkpoint, and may be gone on with.
+pub(crate) struct Survey {
+    next: u64,
+    next_entry: u64,
+    chain: SealChain,
+    terms: AllowedConfig,
+    explained: Vec<(String, u64)>,
+    erased: Vec<u64>,
+    scanned: Vec<Scanned>,
+}
+
 /// The scan's state: what the next frame has to be.
 struct Scan<'a> {
     store: &'a dyn Store,
@@ -121,25 +132,8 @@ pub(crate) fn recover(
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
     let segments = sound_names(log)?;
-    let mut scan = Scan {
-        store: log,
-        config,
-        state: &state,
-        checkpoint: &checkpoint,
-        next: 0,
-        next_entry: 0,
-        chain: state.chain.clone(),
-        tree: tiles.frontier(),
-        root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
-        terms: state.terms,
-        explained: Vec::new(),
-        erased: Vec::new(),
-    };
-    let scanned = scan.run(&segments)?;
-    scan.check_anchors()?;
-    scan.refuse_later_groups(scanned.last())?;
-    scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
+    let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
+    let Survey { next, next_entry, chain, terms, explained, erased, scanned } = survey;
 
     let torn = scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
@@ -175,6 +169,74 @@ pub(crate) fn recover(
         erased,
         report,
     })
+}
+
+/// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
+/// speaks against going on behind them. `tree` is that of the checkpoint. Changes nothing.
+///
+/// # Errors
+/// `Tampered` where the log is not what was written, `Refused` where its `[log]` is not, `Unavailable` where a file cannot be
+/// read or is of a newer format version.
+pub(crate) fn survey(
+    log: &dyn Store,
+    config: &LogConfig,
+    (state, checkpoint): (&SealState, &Checkpoint),
+    tree: tree::Frontier,
+    segments: &[SegmentName],
+) -> Result<Survey> {
+    let mut scan = Scan {
+        store: log,
+        config,
+        state,
+        checkpoint,
+        next: 0,
+        next_entry: 0,
+        chain: state.chain.clone(),
+        tree,
+        root: (state.chain.next_frame() == checkpoint.size).then_some(checkpoint.root),
+        terms: state.terms,
+        explained: Vec::new(),
+        erased: Vec::new(),
+    };
+    let scanned = scan.run(segments)?;
+    scan.check_anchors()?;
+    scan.refuse_later_groups(scanned.last())?;
+    scan.check_config()?;
+    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
+    Ok(Survey { next, next_entry, chain, terms, explained, erased, scanned })
+}
+
+impl Survey {
+    /// What is wrong with the bytes behind the last frame that counts, where no crash can have left them: it leaves of a
+    /// frame what was written, and zeros for what was not. Opening cuts them off all the same, and has the log tell so.
+    ///
+    /// # Errors
+    /// `Unavailable` where the segment cannot be read.
+    pub(crate) fn stranger(&self, log: LogId) -> Result<Option<String>> {
+        let Some(Scanned { cursor, .. }) = self.scanned.last() else { return Ok(None) };
+        let whole = match cursor.peek()? {
+            None => return Ok(None),
+            Some(Err(_)) => None,
+            Some(Ok(head)) => Some(head),
+        };
+        let Some(head) = whole else {
+            let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; rest.min(frame::HEAD)];
+            cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
+            let torn = frame::may_be_torn(&bytes, log);
+            return Ok((!torn).then(|| format!("what follows it at offset {} is no frame", cursor.offset)));
+        };
+        let Commitment { frame, first_entry, log_id, .. } = head.commitment;
+        if cursor.is_copy(&head) || !is_sound(cursor, &head)? {
+            return Ok(None);
+        }
+        if (frame, first_entry, log_id) != (self.next, self.next_entry, log) {
+            return Ok(Some(format!("frame {frame} of {log_id} stands where frame {} should be", self.next)));
+        }
+        let (right, stored) = (self.chain.clone().seal(head.group, &head.encoded), cursor.seal(head.end())?);
+        let torn = stored.iter().zip(right).all(|(stored, right)| *stored == right || *stored == 0);
+        Ok((!torn).then(|| format!("the seal of frame {frame} does not hold")))
+    }
 }
 
 /// Reads the published checkpoint and checks its signature.
@@ -249,7 +311,7 @@ impl Scan<'_> {
                 break;
             }
             let wanted = head.commitment.frame >= below;
-            if (copy || wanted) && !self.is_sound(&cursor, &head)? {
+            if (copy || wanted) && !is_sound(&cursor, &head)? {
                 break;
             }
             if !copy && !self.accept(&cursor, &head)? {
@@ -268,12 +330,6 @@ impl Scan<'_> {
             }
         }
         Ok(Scanned { cursor, kept, above, epoch })
-    }
-
-    /// Whether the body is the one that the commitment says.
-    fn is_sound(&self, cursor: &Cursor, head: &Head) -> Result<bool> {
-        let digest = frame::digest(&*cursor.file, head.body_offset(), head.commitment.body_length);
-        Ok(digest.map_err(|error| cursor.failed(error))? == head.commitment.body_digest)
     }
 
     /// Takes the next frame, unless its seal or its place in the numbering is wrong.
@@ -379,6 +435,12 @@ impl Scan<'_> {
             self.store.describe(&name.path())
         ))
     }
+}
+
+/// Whether the body is the one that the commitment says.
+fn is_sound(cursor: &Cursor, head: &Head) -> Result<bool> {
+    let digest = frame::digest(&*cursor.file, head.body_offset(), head.commitment.body_length);
+    Ok(digest.map_err(|error| cursor.failed(error))? == head.commitment.body_digest)
 }
 
 /// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.

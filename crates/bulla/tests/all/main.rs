@@ -32,6 +32,7 @@ mod second_reader;
 mod staging_model;
 mod telemetry;
 mod unwritable_vault;
+mod unsigned;
 mod vectors;
 mod workshop;
 

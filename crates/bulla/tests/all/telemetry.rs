@@ -47,7 +47,9 @@ fn what_was_appended_is_counted() {
     assert_eq!((told.refused, told.lost, told.timeouts, told.abandoned), (6, 0, 0, 0));
     assert!((blocks..=7 * blocks).contains(&told.groups), "{told:?}");
     assert!(
-        told.segments > 1 && told.written_bytes < bulla::info_of(&workshop.store).unwrap().bytes,
+        told.segments > 1
+            && told.written_bytes
+                < bulla::info_of(std::sync::Arc::new(workshop.store.clone())).unwrap().bytes,
         "{told:?}"
     );
     assert!(told.syncs.count > blocks / 2 && told.syncs.longest <= told.syncs.time, "{told:?}");

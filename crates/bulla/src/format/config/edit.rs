@@ -2,9 +2,11 @@
 
 use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
-use crate::format::toml_value::array;
+use crate::format::options::settings::duration;
+use crate::format::toml_value::{array, quote};
 use bulla_store::{Error, Result};
 use std::ops::Range;
+use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 /// Sets a setting to a value in TOML, or removes it.
@@ -17,11 +19,7 @@ pub(crate) fn set_setting(text: &str, name: &str, value: Option<&str>) -> Result
     let place = find(part, "settings", name)?;
     let edited = match (place, value) {
         (Some(place), Some(value)) => replaced(part, place.value, value),
-        (Some(place), None) => {
-            let start = part[..place.key.start].rfind('\n').map_or(0, |end| end + 1);
-            let end = part[place.value.end..].find('\n').map_or(part.len(), |end| place.value.end + end + 1);
-            replaced(part, start..end, "")
-        }
+        (Some(place), None) => replaced(part, place.lines(part), ""),
         (None, None) => part.to_owned(),
         (None, Some(value)) => {
             let header = if part.is_empty() { "[settings]\n" } else { "" };
@@ -46,6 +44,27 @@ pub(crate) fn set_recipients(text: &str, recipients: &[String]) -> Result<String
     let place = find(log, "log", "recipients")?;
     let place = place.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
     Ok(replaced(log, place.value, &array(recipients)) + settings)
+}
+
+/// Has `[log]` promise a heartbeat, or none.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has no recipients to put it behind.
+pub(crate) fn set_heartbeat(text: &str, heartbeat: Option<Duration>) -> Result<String> {
+    let (log, settings) = text.split_at(settings_line(text));
+    let value = heartbeat.map(|time| quote(&duration(time)));
+    let edited = match (find(log, "log", "heartbeat")?, value) {
+        (Some(place), Some(value)) => replaced(log, place.value, &value),
+        (Some(place), None) => replaced(log, place.lines(log), ""),
+        (None, None) => log.to_owned(),
+        (None, Some(value)) => {
+            let before = find(log, "log", "recipients")?;
+            let before = before.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
+            let end = before.lines(log).end;
+            replaced(log, end..end, &format!("heartbeat = {value}\n"))
+        }
+    };
+    Ok(edited + settings)
 }
 
 /// Gives `[log]` other rules for fields: the table's lines change, or come last, or go.
@@ -81,6 +100,15 @@ fn line(text: &str, meant: impl Fn(&str) -> bool) -> Option<usize> {
 struct KeyValue {
     key: Range<usize>,
     value: Range<usize>,
+}
+
+impl KeyValue {
+    /// The lines that they stand on.
+    fn lines(&self, part: &str) -> Range<usize> {
+        let start = part[..self.key.start].rfind('\n').map_or(0, |end| end + 1);
+        let end = part[self.value.end..].find('\n').map_or(part.len(), |end| self.value.end + end + 1);
+        start..end
+    }
 }
 
 fn find(part: &str, table: &str, name: &str) -> Result<Option<KeyValue>> {
@@ -147,6 +175,18 @@ mod tests {
         // Another table behind it stays.
         let more = two.replace("[settings]", "[log.more]\nx = 1\n\n[settings]");
         assert_eq!(set_fields(&more, &rules), one.replace("[settings]", "[log.more]\nx = 1\n\n[settings]"));
+    }
+
+    #[test]
+    fn a_heartbeat_comes_after_the_recipients_changes_and_goes() {
+        let set = |text: &str, seconds: u64| {
+            set_heartbeat(text, Some(seconds).filter(|&it| it > 0).map(Duration::from_secs)).unwrap()
+        };
+        let one = set(TEXT, 60);
+        assert_eq!(one, TEXT.replace("# who\n", "# who\nheartbeat = \"60 s\"\n"));
+        assert_eq!(set(&one, 5), one.replace("60 s", "5 s"));
+        assert_eq!((set(&one, 0), set(TEXT, 0)), (TEXT.to_owned(), TEXT.to_owned()));
+        set_heartbeat("[log]\n", Some(Duration::from_secs(1))).unwrap_err();
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn size(bytes: usize) -> String {
     }
 }
 
-fn duration(time: Duration) -> String {
+pub(crate) fn duration(time: Duration) -> String {
     let nanos = time.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
     match units.iter().find(|(_, unit)| nanos.is_multiple_of(*unit)) {

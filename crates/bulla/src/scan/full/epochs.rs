@@ -171,7 +171,7 @@ impl Scan<'_> {
 
     /// `bulla.toml` has the `[log]` of the last epoch, or the one that an event since then allows.
     pub(super) fn check_config(&mut self) {
-        let known = self.terms.take().filter(|(terms, _)| !terms.admit(self.config.digest));
+        let known = self.terms.clone().filter(|(terms, _)| !terms.admit(self.config.digest));
         let edited = known.map(|(_, since)| {
             let detail = "[log] of bulla.toml is not the one that epochs were begun with from this one on";
             Finding { detail: detail.to_owned(), ..since }

@@ -18,7 +18,10 @@ impl Scan<'_> {
             let current = self.open.as_ref().map(|open| open.index);
             let Some(index) = index.filter(|&index| Some(index) != current) else { return Ok(()) };
             let name = self.segments[index];
-            let cursor = Cursor::open(self.store, name)?;
+            let Some(cursor) = self.open_segment(name)? else {
+                self.segments.remove(index);
+                continue;
+            };
             let length = cursor.length;
             let next = Open { index, cursor, low: 0, searched: None };
             if self.is_intruder(&next, frame)? {
@@ -58,7 +61,8 @@ impl Scan<'_> {
             return Ok(true);
         }
         for &name in &self.segments[passed..next.index] {
-            if plausible(&Cursor::open(self.store, name)?)?.is_some() {
+            let other = self.open_segment(name)?;
+            if other.as_ref().map(plausible).transpose()?.flatten().is_some() {
                 return Ok(true);
             }
         }

@@ -1,10 +1,13 @@
 //! The end of the scan: the tree's right edge, what lies beyond the checkpoint, and what lies nowhere.
 
-use super::{Scan, Tail};
+use super::{Known, Scan, Tail};
+use crate::format::config::allowed::AllowedConfig;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::finding::{Finding, FindingKind};
+use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
+use bulla_proof::tree::{self, Frontier};
 use bulla_store::Result;
 
 impl Scan<'_> {
@@ -54,9 +57,47 @@ impl Scan<'_> {
         }
     }
 
+    /// Tells of what is missing, or other, of the frames that are known to be there.
+    pub(crate) fn check_known(&mut self) {
+        let Some(Known { frames, root, found }) = self.known.take().filter(|_| !self.broken) else { return };
+        let finding = match found {
+            Some(found) if found == root => return,
+            Some(_) => {
+                let detail = format!(
+                    "the first {frames} frames are not those that the seal state in the key directory was written for"
+                );
+                Finding::new(FindingKind::RootMismatch, detail)
+            }
+            None => {
+                let detail = "the seal state in the key directory was written for a log that has them: they are missing \
+                              or damaged, or an older copy of the log was put in its place";
+                let mut finding = Finding::new(FindingKind::FramesMissing, detail).frame(self.next);
+                finding.last_frame = Some(frames - 1);
+                finding
+            }
+        };
+        self.add(finding);
+    }
+
+    /// The tree of the frames that the checkpoint covers; nothing where not all of them are known.
+    pub(crate) fn frontier(&self) -> Option<Frontier> {
+        (!self.broken && self.tiles.size() == self.size).then(|| self.tiles.frontier())
+    }
+
+    /// The seal chain behind those frames, where it is known.
+    pub(crate) fn chain(&self) -> Option<SealChain> {
+        self.seals.chain().filter(|chain| chain.next_frame() == self.size)
+    }
+
+    /// Which `[log]` may follow them.
+    pub(crate) fn terms(&self) -> AllowedConfig {
+        self.terms.as_ref().map_or(AllowedConfig::of(self.config.digest), |(terms, _)| *terms)
+    }
+
     /// Counts what follows the frames that the checkpoint covers, as far as it looks sound.
     pub(super) fn walk_tail(&mut self) -> Result<Tail> {
         let mut tail = Tail::default();
+        let mut tree = self.frontier();
         loop {
             self.seek(self.next)?;
             let Some(Some(head)) = self.read_head()?.ok() else { break };
@@ -65,6 +106,12 @@ impl Scan<'_> {
             tail.frames += 1;
             tail.bytes += head.length();
             open.cursor.pass(&head);
+            if let Some(tree) = &mut tree {
+                tree.push(tree::leaf_hash(&head.encoded));
+                if let Some(known) = self.known.as_mut().filter(|known| known.frames == tree.size()) {
+                    known.found = Some(tree.root());
+                }
+            }
             if head.commitment.kind == FrameKind::Event && head.commitment.body_length <= MAX_EVENT {
                 let body = open.cursor.locate(head.commitment, head.offset).body();
                 self.events.extend(body.ok().and_then(|body| Event::decode(&body).ok()));

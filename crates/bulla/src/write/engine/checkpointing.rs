@@ -9,6 +9,8 @@
 use super::Engine;
 use super::committing::SyncRequest;
 use super::locks::{Rank, RankedMutex};
+use super::sequencer::AssignedFrame;
+use crate::format::event::Event;
 use crate::format::options::Durability;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::Durable;
@@ -16,6 +18,7 @@ use crate::write::stage::queue::StagedPosition;
 use crate::write::telemetry::timed;
 use bulla_store::{Error, Result};
 use std::sync::Condvar;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What the checkpointing thread has to do next.
@@ -139,6 +142,24 @@ impl Engine {
         let checkpointer = &checkpointing.checkpointer;
         self.progress.checkpointed(checkpointing.position, checkpointer.published(), checkpointer.terms());
         Ok(())
+    }
+
+    /// The heartbeat that the log promises, if it does.
+    pub(crate) fn heartbeat(&self) -> Option<Duration> {
+        self.staging.look_at_sequencer(|sequencer| sequencer.config().heartbeat)
+    }
+
+    /// Asks for an event that says that the writer is at work, where the log promises one by now; says in which frame.
+    ///
+    /// Blocks do not count: their times are those of their entries. A clock that was put back has the event come at once.
+    pub(crate) fn beat(&self) -> Option<AssignedFrame> {
+        let heartbeat = i64::try_from(self.heartbeat()?.as_secs()).unwrap_or(i64::MAX);
+        let now = self.seconds();
+        if (0..heartbeat).contains(&now.saturating_sub(self.told.load(Ordering::Relaxed))) {
+            return None;
+        }
+        self.told.store(now, Ordering::Relaxed);
+        Some(self.staging.with_sequencer(|sequencer| sequencer.request_event(Event::Heartbeat {})))
     }
 
     fn publish_tree(&self, checkpointer: &mut Checkpointer) -> Result<()> {

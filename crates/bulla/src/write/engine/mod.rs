@@ -46,6 +46,7 @@ use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 pub(crate) use subject_keys::Vaults;
 use subject_keys::{SubjectKeys, older, refuse_unfinished};
@@ -84,6 +85,8 @@ pub(crate) struct Engine {
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
+    /// The clock, in seconds, at the newest epoch or event that was sealed or asked for as a sign of life.
+    told: AtomicI64,
 }
 
 impl Engine {
@@ -185,6 +188,7 @@ impl Engine {
             commits,
             checkpoints: CheckpointQueue::new(),
             serial: RankedMutex::new(Rank::SerialStages, Some(serial)),
+            told: AtomicI64::new(0),
         };
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}

@@ -24,6 +24,7 @@ use bulla_crypto::{epoch::EpochSecret, scrub::scrubbed};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Engine {
@@ -142,6 +143,7 @@ impl Engine {
 
     fn seal_control(&self, assignment: FrameAssignment) -> Result<Sealed> {
         let seconds = self.seconds();
+        self.told.store(seconds, Ordering::Relaxed);
         match assignment.control {
             Some(Control::Event(event)) => {
                 Ok(Sealed::event(self.identity, assignment.numbers, seconds, &event))

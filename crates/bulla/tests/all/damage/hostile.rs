@@ -248,7 +248,7 @@ fn files_that_are_far_too_long_hold_little() {
             _ if path.starts_with("tile") => "tile-damaged",
             // An abandoned segment may go on with anything.
             _ if path.ends_with("00.seg") => "abandoned",
-            _ if path.ends_with(&layout.counted().last().unwrap().segment) => "unclosed",
+            _ if path.ends_with(&layout.counted().last().unwrap().segment) => "unsigned-tail",
             _ => "surplus-bytes",
         };
         assert!(kinds.contains(&expected), "{path}: {kinds:?}");

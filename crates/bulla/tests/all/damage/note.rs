@@ -106,7 +106,7 @@ fn at_size(made: &Made, layout: &Layout, size: u64) -> Vec<String> {
     }
     if size < layout.size {
         let Frame { segment, offset, .. } = layout.frame(size);
-        findings.push(format!("unclosed {segment}@{offset} f{size}-{}", layout.size - 1));
+        findings.push(format!("unsigned-tail {segment}@{offset} f{size}-{}", layout.size - 1));
     }
     if size > layout.size {
         let last = layout.frame(layout.size - 1);

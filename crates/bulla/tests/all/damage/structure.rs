@@ -218,7 +218,8 @@ fn bytes_added_and_removed_between_frames() {
             for bytes in [&b"x"[..], &[0; 300], &content[frame.offset..frame.end()], &content[..300]] {
                 let image = insert(frame.offset, bytes);
                 let replayed = bytes == &content[frame.offset..frame.end()];
-                let others = ["surplus-bytes", "frame-damaged", "seal-mismatch", "unclosed"];
+                let others =
+                    ["surplus-bytes", "frame-damaged", "seal-mismatch", "unsigned-tail", "tail-damaged"];
                 // Where nothing that counts follows, a frame twice is as good as the second one appended: to a
                 // segment that was abandoned there, of which nobody vouches for the rest.
                 let last = layout
@@ -226,6 +227,13 @@ fn bytes_added_and_removed_between_frames() {
                     .iter()
                     .any(|(segment, at)| (segment, *at) == (&frame.segment, frame.end()));
                 if last && replayed {
+                    continue;
+                }
+                // The last of all once more is past the checkpoint: nobody has signed it, and no crash leaves it.
+                if replayed && frame.number + 1 == layout.size {
+                    assert!(made.verify(&image, Level::Key).unwrap().ok, "{what}");
+                    let told = made.findings(&image, Level::SealKey);
+                    assert!(told.iter().any(|text| text.starts_with("tail-damaged")), "{what}: {told:#?}");
                     continue;
                 }
                 // Its own head before a frame passes for it; its body does not.
@@ -242,18 +250,24 @@ fn bytes_added_and_removed_between_frames() {
                     &made,
                     &image,
                     &own(true),
-                    &["surplus-bytes", "seal-mismatch", "unclosed"],
+                    &["surplus-bytes", "seal-mismatch", "unsigned-tail", "tail-damaged"],
                     &format!("a byte in {what}"),
                 );
                 // A frame that is cut out.
                 let bytes = [&content[..frame.offset], &content[frame.end()..]].concat();
                 let image = made.image.with(&path(&frame.segment), bytes);
-                check(&made, &image, &own(true), &["surplus-bytes", "unclosed"], &format!("without {what}"));
+                check(
+                    &made,
+                    &image,
+                    &own(true),
+                    &["surplus-bytes", "unsigned-tail", "tail-damaged"],
+                    &format!("without {what}"),
+                );
                 // A byte missing from its middle.
                 let bytes =
                     [&content[..frame.offset + HEAD + 1], &content[frame.offset + HEAD + 2..]].concat();
                 let image = made.image.with(&path(&frame.segment), bytes);
-                let others = ["surplus-bytes", "seal-mismatch", "unclosed"];
+                let others = ["surplus-bytes", "seal-mismatch", "unsigned-tail", "tail-damaged"];
                 check(&made, &image, &own(true), &others, &format!("a byte less in {what}"));
             }
         }
@@ -274,7 +288,11 @@ fn appended_garbage_and_files_that_do_not_belong() {
             let explained = layout.surplus.iter().find(|(name, _)| *name == segment);
             let expected = match explained {
                 None if last => {
-                    vec![format!("unclosed {segment}@{} f{}-{}", content.len(), layout.size, layout.size)]
+                    let place = format!("{segment}@{} f{}-{}", content.len(), layout.size, layout.size);
+                    // Whoever has the seal key knows that no crash leaves that.
+                    let told = made.findings(&image, Level::SealKey);
+                    assert!(told.contains(&format!("tail-damaged {place}")), "{told:#?}");
+                    vec![format!("unsigned-tail {place}")]
                 }
                 None => vec![format!("surplus-bytes {segment}@{}", content.len())],
                 Some((_, offset)) if segment.ends_with("07.seg") => {
@@ -326,10 +344,10 @@ fn appended_garbage_and_files_that_do_not_belong() {
             }
         }
     }
-    let unclosed = others("segments/00000000000000000099.seg");
+    let beyond = others("segments/00000000000000000099.seg");
     assert!(
-        unclosed.iter().any(|text| text.starts_with("unclosed 00000000000000000099.seg@0")),
-        "{unclosed:#?}"
+        beyond.iter().any(|text| text.starts_with("unsigned-tail 00000000000000000099.seg@0")),
+        "{beyond:#?}"
     );
 }
 
@@ -359,8 +377,10 @@ fn frames_and_segments_exchanged() {
                 report.findings
             );
             let strangers = report.findings.iter().filter(|one| {
-                !matches!(one.kind.name(), "gap" | "abandoned" | "surplus-bytes" | "not-opened" | "unclosed")
-                    && one.frame.is_none_or(|frame| frame < a.number || frame > b.number)
+                !matches!(
+                    one.kind.name(),
+                    "gap" | "abandoned" | "surplus-bytes" | "not-opened" | "unsigned-tail"
+                ) && one.frame.is_none_or(|frame| frame < a.number || frame > b.number)
             });
             assert_eq!(strangers.count(), 0, "{level:?}: {:#?}", made.findings(&image, level));
         }
@@ -416,7 +436,7 @@ fn from_another_log_of_the_same_keys() {
     let newer = world.made();
     let image = newer.image.with("checkpoint", older.image.get("checkpoint").to_vec());
     let findings = newer.findings(&image, Level::Key);
-    assert!(findings.iter().any(|text| text.starts_with("unclosed")), "{findings:#?}");
+    assert!(findings.iter().any(|text| text.starts_with("unsigned-tail")), "{findings:#?}");
 }
 
 /// Two and three sources at once: what is left still tells, and what nothing tells is named with its entries.

@@ -1,12 +1,13 @@
-//! What lies past the checkpoint: pending while a writer is at work, unclosed when none is.
+//! What lies past the checkpoint: pending while a writer is at work, signed by nobody when none is. `unsigned.rs` has more.
 
 use super::image::Image;
 use super::layout::{Frame, HEAD, Layout};
 use super::world::{Level, Made, World, short};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[test]
-fn pending_beside_a_writer_and_unclosed_without_one() {
+fn pending_beside_a_writer_and_unsigned_without_one() {
     let mut world = World::new(4);
     let log = world.open();
     world.block(&log, 3);
@@ -25,7 +26,7 @@ fn pending_beside_a_writer_and_unclosed_without_one() {
         let made = world.made();
         let findings = made.findings(&made.image, level);
         assert!(
-            findings.iter().any(|text| text.starts_with("unclosed") && text.contains(" f2-5")),
+            findings.iter().any(|text| text.starts_with("unsigned-tail") && text.contains(" f2-5")),
             "{findings:#?}"
         );
     }
@@ -37,9 +38,10 @@ fn pending_beside_a_writer_and_unclosed_without_one() {
 }
 
 /// Every byte of a tail that no checkpoint covers, with frames, a copy's worth of epochs and a torn end: whatever it
-/// holds, it is told as unclosed, from where it begins, and as nothing else. No level vouches for what it says.
+/// holds, it is told as signed by nobody, from where it begins, and as nothing else. Without keys no level vouches for what it
+/// says. With the seal key it is a violation, but where a crash can have left it: that tears the last frame alone.
 #[test]
-fn every_byte_of_an_unclosed_tail() {
+fn every_byte_of_an_unsigned_tail() {
     let mut world = World::new(8);
     let log = world.open();
     world.block(&log, 3);
@@ -54,6 +56,7 @@ fn every_byte_of_an_unclosed_tail() {
     let segment = format!("segments/{}", first.segment);
     let length = made.image.get(&segment).len();
     assert_eq!((first.number, last.number, length - last.end()), (2, 4, 100));
+    let mut of_last = BTreeSet::new();
     for at in first.offset..length {
         let frame = tail.iter().find(|frame| (frame.offset..frame.end()).contains(&at));
         // A header has a checksum; whether a commitment is one depends on the byte; bodies and seals are not read.
@@ -62,19 +65,30 @@ fn every_byte_of_an_unclosed_tail() {
             Some((frame, 24..HEAD)) => vec![frame.number - first.number, 3],
             _ => vec![3],
         };
-        let unclosed = |frames: u64| {
+        let told_as = |kind: &str, frames: u64| {
             let Frame { segment, offset, number, .. } = first;
-            format!("unclosed {segment}@{offset} f{number}-{}", number + frames.max(1) - 1)
+            format!("{kind} {segment}@{offset} f{number}-{}", number + frames.max(1) - 1)
         };
-        let expected = frames.into_iter().map(|frames| [unclosed(frames)]).collect::<Vec<_>>();
         for level in Level::ALL {
             let told = made.findings(&made.image.flipped(&segment, at, |byte| byte ^ (1 << (at % 8))), level);
+            let kinds = match level >= Level::SealKey {
+                false => &["unsigned-tail"][..],
+                // A later group follows.
+                true if at < last.offset => &["tail-damaged"],
+                true => &["unsigned-tail", "tail-damaged"],
+            };
+            let expected = kinds.iter().flat_map(|kind| frames.iter().map(|&frames| [told_as(kind, frames)]));
+            let expected = expected.collect::<Vec<_>>();
             assert!(
                 expected.iter().any(|expected| told == *expected),
                 "{at}, {level:?}: {told:?}, not {expected:?}"
             );
+            if level == Level::SealKey && at >= last.offset {
+                of_last.insert(told[0].split(' ').next().map(str::to_owned));
+            }
         }
     }
+    assert_eq!(of_last.len(), 2, "{of_last:?}");
 }
 
 #[test]
@@ -92,7 +106,7 @@ fn an_empty_log() {
     let other = world.made();
     let mut image = other.image.with("checkpoint", made.image.get("checkpoint").to_vec());
     let findings = made.findings(&image, Level::Key);
-    assert!(findings.contains(&"unclosed 00000000000000000000.seg@0 f0-0".to_owned()), "{findings:#?}");
+    assert!(findings.contains(&"unsigned-tail 00000000000000000000.seg@0 f0-0".to_owned()), "{findings:#?}");
     assert!(findings.contains(&"unknown-file".to_owned()), "{findings:#?}");
     image = Image::default();
     for path in ["bulla.toml", "checkpoint"] {
@@ -100,7 +114,8 @@ fn an_empty_log() {
     }
     image.put("segments/00000000000000000007.seg", b"garbage".to_vec());
     let findings = made.findings(&image, Level::Key);
-    assert_eq!(findings, ["unclosed 00000000000000000007.seg@0 f0-0"]);
+    assert_eq!(findings, ["unsigned-tail 00000000000000000007.seg@0 f0-0"]);
+    assert_eq!(made.findings(&image, Level::SealKey), ["tail-damaged 00000000000000000007.seg@0 f0-0"]);
 }
 
 /// A log of one epoch whose frame is damaged is a damaged log, not one of other recipients.

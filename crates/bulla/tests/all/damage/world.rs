@@ -131,9 +131,30 @@ impl World {
     }
 
     pub(crate) fn open(&self) -> Log {
+        self.try_open().unwrap()
+    }
+
+    pub(crate) fn try_open(&self) -> Result<Log> {
         let options = Options::default().segment_size(64 << 10).memory(64 << 20).writers(1);
         let (log, keys) = (self.machine.store("audit"), self.machine.store("audit.keys"));
-        Log::open_stepped(Arc::new(log), Arc::new(keys), options, self.environment.clone()).unwrap()
+        Log::open_stepped(Arc::new(log), Arc::new(keys), options, self.environment.clone())
+    }
+
+    /// The same log on a machine of its own, where nobody has it open.
+    pub(crate) fn copy(&self) -> World {
+        let (environment, refusing, key) =
+            (self.environment.clone(), self.refusing.clone(), self.key.clone());
+        World { machine: self.machine.kill(), environment, refusing, key, entries: self.entries }
+    }
+
+    /// Puts these files in the place of the log's own.
+    pub(crate) fn put(&mut self, image: &Image) {
+        for path in self.machine.files().iter().filter(|path| path.starts_with("audit/")) {
+            self.machine.remove_file(path);
+        }
+        for path in image.paths() {
+            self.machine.overwrite(&format!("audit/{path}"), image.get(&path));
+        }
     }
 
     /// Appends and seals a block of `rows` entries, without committing it.

@@ -3,6 +3,7 @@
 mod answers;
 mod blocks;
 mod damaged;
+mod edited;
 mod erased;
 mod faults;
 mod grants;

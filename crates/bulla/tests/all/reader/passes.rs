@@ -8,7 +8,7 @@ use bulla::keys::epoch::EpochSecret;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla::keys::recipients::Identity;
 use bulla::store::{Item, Lock, Store, StoreFile};
-use bulla::{ErrorKind, Export, Log, Query, Reader, Result, Verify};
+use bulla::{ErrorKind, Export, FindingKind, Log, Query, Reader, Result, Verify};
 use std::fmt::{self, Debug};
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,16 +119,30 @@ impl StoreFile for HookedFile {
     }
 }
 
-/// A log of some blocks that was closed, and how many entries it has.
-fn closed() -> (World, u64) {
+/// A log of some blocks, of which the last ones are signed by nobody where its writer was killed, and how many entries are
+/// signed.
+fn left(killed: bool) -> (World, u64) {
     let mut world = World::new(71);
     let log = world.open();
     for _ in 0..4 {
         let rows = (0..3).map(|_| Row::new(0, "read")).collect();
         world.block(&log, rows, 1);
     }
-    log.close().unwrap();
     let entries = world.rows.len() as u64;
+    match killed {
+        false => log.close().unwrap(),
+        true => {
+            log.flush().unwrap();
+            for _ in 0..2 {
+                world.block(&log, vec![Row::new(0, "read")], 1);
+            }
+            // The next one was killed as well, once it had adopted that: what it copied lies in a segment of its own, which
+            // whoever comes now copies once more and removes.
+            world = world.killed(log);
+            let log = world.open();
+            world = world.killed(log);
+        }
+    }
     (world, entries)
 }
 
@@ -142,8 +156,9 @@ enum Visit {
 }
 
 /// Reads a log of which a writer comes to at the `moment`th look. `None` where there are not so many.
-fn visited<T>(moment: usize, visit: Visit, read: impl FnOnce(Hooked) -> T) -> Option<(T, u64)> {
-    let (world, entries) = closed();
+fn visited<T>(moment: usize, visit: Visit, killed: bool, read: impl FnOnce(Hooked) -> T) -> Option<(T, u64)> {
+    let (world, entries) = left(killed);
+    let rows = world.rows.len();
     let (looks, store) = (AtomicUsize::new(0), world.store.clone());
     let guest = Arc::new(Mutex::new((world, None::<Log>)));
     let hook = {
@@ -162,7 +177,7 @@ fn visited<T>(moment: usize, visit: Visit, read: impl FnOnce(Hooked) -> T) -> Op
         }
     };
     let result = read(Hooked { store, hook: Arc::new(hook) });
-    let came = guest.lock().unwrap().0.rows.len() as u64 > entries;
+    let came = guest.lock().unwrap().0.rows.len() > rows;
     came.then_some((result, entries))
 }
 
@@ -177,7 +192,7 @@ fn a_log_that_a_writer_opens_meanwhile_is_not_unclosed() {
                 verify.run().unwrap()
             };
             let mut moment = 0;
-            while let Some((report, entries)) = visited(moment, visit, verify) {
+            while let Some((report, entries)) = visited(moment, visit, false, verify) {
                 assert_eq!(report.findings, [], "{visit:?} at {moment}, {identity}");
                 assert!(report.entries >= entries, "{visit:?} at {moment}, {identity}");
                 pending += u64::from(report.pending > 0);
@@ -186,6 +201,35 @@ fn a_log_that_a_writer_opens_meanwhile_is_not_unclosed() {
             moments += moment;
         }
         assert!(moments > 40 && pending > 0, "{visit:?}: {moments}, {pending}");
+    }
+}
+
+/// The writer before was killed: the one that comes adopts what that one left, and removes what it has copied.
+#[test]
+fn a_killed_log_that_a_writer_opens_meanwhile_is_sound() {
+    for visit in [Visit::Stays, Visit::Leaves] {
+        let (mut moment, mut unsigned) = (0, 0);
+        // The seal state is read before, as the command does.
+        let verify = |state: Vec<u8>| {
+            move |store: Hooked| {
+                let verify = Verify::open_store(Arc::new(store)).unwrap().threads(1);
+                verify.seal_state(&state).unwrap().run().unwrap()
+            }
+        };
+        while let Some((report, entries)) = visited(moment, visit, true, verify(left(true).0.seal_state())) {
+            assert!(report.ok, "{visit:?} at {moment}: {:#?}", report.findings);
+            assert!(report.entries >= entries, "{visit:?} at {moment}");
+            // The tail is told where the writer came once nobody was looking any more.
+            unsigned += report.findings.iter().filter(|one| one.kind == FindingKind::UnsignedTail).count();
+            moment += 1;
+        }
+        assert!(moment > 20 && unsigned < moment / 2, "{visit:?}: {moment}, {unsigned}");
+        let report = verify(left(true).0.seal_state())(Hooked {
+            store: left(true).0.store.clone(),
+            hook: Arc::new(|| {}),
+        });
+        let tails = report.findings.iter().filter(|one| one.kind == FindingKind::UnsignedTail);
+        assert_eq!(tails.count(), 1, "{:#?}", report.findings);
     }
 }
 
@@ -200,7 +244,7 @@ fn an_export_beside_a_writer_that_comes_is_of_what_was_verified() {
             let numbers = out.split_inclusive(|&byte| byte == b'\n').map(entry_number).collect::<Vec<_>>();
             (exported, numbers)
         };
-        while let Some(((exported, numbers), entries)) = visited(moment, visit, export) {
+        while let Some(((exported, numbers), entries)) = visited(moment, visit, false, export) {
             assert!(numbers.iter().copied().eq(0..exported.entries), "{visit:?} at {moment}");
             assert!(exported.entries >= entries, "{visit:?} at {moment}");
             assert_eq!(exported.findings, [], "{visit:?} at {moment}");

@@ -138,6 +138,26 @@ impl World {
         World { store, keys, ..self }
     }
 
+    /// The same log with other files, and with a copy of its keys as they are now.
+    pub(super) fn again(&self, files: &Image) -> Self {
+        let keys = Arc::new(writable(&Image::of_store(&*self.keys)));
+        let (store, environment, key) =
+            (Arc::new(writable(files)), self.environment.clone(), self.key.clone());
+        World { store, keys, environment, key, rows: self.rows.clone(), register: self.register.clone() }
+    }
+
+    /// What the writing host keeps of the seal chain.
+    pub(super) fn seal_state(&self) -> Vec<u8> {
+        Image::of_store(&*self.keys).get(files::SEAL_STATE).to_vec()
+    }
+
+    /// The log as its writer left it that was killed.
+    pub(super) fn killed(self, log: Log) -> Self {
+        let killed = self.again(&self.image());
+        drop(log);
+        killed
+    }
+
     /// Opens it: an epoch begins.
     pub(super) fn open(&self) -> Log {
         self.open_with(Options::default())

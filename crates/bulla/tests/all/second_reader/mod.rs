@@ -43,6 +43,13 @@ fn another_implementation_reads_the_log() {
             assert_eq!(read["root"], report.root.to_string());
             assert_eq!(read["pending"], 0);
         }
+        // A file without a byte is no segment.
+        let names = ["00000000000000000003.seg", "00000000000000000000-7.seg", "00000000000000009999.seg"];
+        let path = |name: &str| format!("segments/{name}");
+        let image = names.iter().fold(made.image.clone(), |image, name| image.with(&path(name), Vec::new()));
+        let output = with_files(&image, |directory| read(directory, &made, true));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(made.verify(&image, Level::SealKey).unwrap().ok);
     }
 }
 
