@@ -1,6 +1,6 @@
 //! Checkpoints that are asked for at odd moments, step by step.
 
-use super::Engine;
+use super::{Directories, Engine};
 use super::checkpointing::CheckpointWork;
 use super::committing::{CommitWork, SyncRequest};
 use super::progress::Stage;
@@ -19,6 +19,8 @@ use std::time::Duration;
 struct World {
     machine: Faults,
     engine: Engine,
+    /// Its locks, which the engine looks at.
+    _directories: Arc<Directories>,
     producer: ProducerId,
 }
 
@@ -28,10 +30,11 @@ impl World {
         let (log, keys) = (Arc::new(machine.store("audit")), Arc::new(machine.store("audit.keys")));
         Init::default().erasure(false).create_in(&*log, &*keys, &Environment::default()).unwrap();
         let options = Options::default().durability(durability);
-        let engine = Engine::open(log, keys, options, Environment::default()).unwrap();
+        let directories = Directories::lock(&*log, &*keys).unwrap();
+        let engine = Engine::open((log, keys), &directories, options, Environment::default()).unwrap();
         engine.step_checkpoint(true).unwrap();
         let (producer, _) = engine.staging.register().unwrap();
-        World { machine, engine, producer }
+        World { machine, engine, _directories: directories, producer }
     }
 
     /// Appends an entry, and seals and commits it. Returns its position.
