@@ -21,6 +21,7 @@ import tomllib
 
 from reference.basics import Objection, require, sha256
 from reference.commitments import COMMITMENT, KINDS, read_commitment
+from reference.events import read_event
 from reference.notes import parse_vkey, read_checkpoint
 
 HEADER, SEAL = 24, 32
@@ -195,7 +196,7 @@ class Reader:
             self.epoch, self.epoch_frame = number, frame["whole"]
         require(self.epoch_frame and frame["epoch"] == self.epoch, f"{place} is of another epoch")
         if frame["kind"] == "event":
-            event = json.loads(frame["body"])
+            event = read_event(frame["body"], self.log["id"])
             self.events.append(event)
             # The next epoch may be begun with another [log]; the last such event counts.
             if event["event"] == "configured" and event["before"] == self.current:

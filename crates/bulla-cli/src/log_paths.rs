@@ -1,8 +1,9 @@
 //! Where a log and its keys lie, and what of the keys is at hand.
 
 use crate::exit::{Exit, Failure};
-use bulla::ErasureOrder;
 use bulla::keys::files;
+use bulla::store::{FileSystem, Store};
+use bulla::{ErasureOrder, Options};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -31,6 +32,15 @@ impl LogPaths {
 
     pub(crate) fn keys(&self) -> PathBuf {
         self.keys.clone().unwrap_or_else(|| bulla::default_keys(&self.directory()))
+    }
+
+    /// The settings that are kept with the keys; `None` where the key directory is not there, or not this user's to read.
+    pub(crate) fn host_settings(&self) -> Result<Option<Options>, Failure> {
+        let keys = FileSystem::new(self.keys());
+        match keys.list("") {
+            Ok(_) => Ok(Some(bulla::keys::settings::load(&keys)?)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// That a file to be written lies neither in the log nor among its keys: there it would be taken for a part of

@@ -9,6 +9,7 @@ use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::seal_state::SealState;
+use crate::keys::settings::refuse_misplaced;
 use crate::read::reader::Reader;
 use crate::write::engine::{self, Engine, Vaults};
 use bulla_crypto::environment::Environment;
@@ -61,13 +62,22 @@ impl Restore {
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, `Refused` where the log has no
     /// erasure, and so needs none of this; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
-        let log: Arc<dyn Store> = Arc::new(FileSystem::new(&self.directory));
-        let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
-        let (config, _) = config::load_of_log(&*log)?;
+        let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
+        self.run_in(Arc::new(log), Arc::new(keys))
+    }
+
+    /// Takes it up in any stores.
+    ///
+    /// # Errors
+    /// As [`Restore::run`].
+    pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
+        let (config, settings) = config::load_of_log(&*log)?;
         if !config.erasure {
             let message = "a log without erasure has no vault that could be older than it: open it as it is";
             return Err(Error::new(ErrorKind::Refused, message));
         }
+        // Before anything is written down: a log whose settings are refused is not being restored.
+        refuse_misplaced(&settings, &*log, &*keys)?;
         let _locks = engine::take_locks(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
         let unknown = first_unknown(&*keys, &state)?;

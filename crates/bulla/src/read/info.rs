@@ -9,7 +9,7 @@ use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a log is, as its configuration and its checkpoint say. `verify` says whether that is true.
 #[derive(Clone, Debug)]
@@ -43,8 +43,6 @@ pub struct Info {
     pub segments: u64,
     /// The whole seconds that the first covered frame begins, and the last one ends in.
     pub times: Option<(i64, i64)>,
-    /// Where the replicas of its vault lie.
-    pub vault_replicas: Vec<PathBuf>,
     /// Whether a writer has it open.
     pub locked: bool,
 }
@@ -63,7 +61,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: &dyn Store) -> Result<Info> {
-    let (config, options) = config::load_of_log(store)?;
+    let (config, _) = config::load_of_log(store)?;
     let checkpoint = trusted_checkpoint(store, &config, None)?.checkpoint;
     let size = checkpoint.size;
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
@@ -89,7 +87,6 @@ pub fn info_of(store: &dyn Store) -> Result<Info> {
         bytes: bytes_below(store, "")?,
         segments: segment::list(store)?.0.len() as u64,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
-        vault_replicas: options.into_vault_replicas(),
         locked: is_live(store)?,
     })
 }

@@ -21,12 +21,14 @@ pub enum FindingKind {
     BodyDamaged,
     Numbering,
     EpochInvalid,
+    EventInvalid,
     SealMismatch,
     NotOpened,
     BlockInvalid,
     UnitsMismatch,
     KeyLost,
     ErasureUnordered,
+    ErasedWhileHeld,
     IndexMismatch,
     SurplusBytes,
     Unclosed,
@@ -39,7 +41,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 26] = [
+    pub const ALL: [FindingKind; 28] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -52,12 +54,14 @@ impl FindingKind {
         FindingKind::BodyDamaged,
         FindingKind::Numbering,
         FindingKind::EpochInvalid,
+        FindingKind::EventInvalid,
         FindingKind::SealMismatch,
         FindingKind::NotOpened,
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
         FindingKind::ErasureUnordered,
+        FindingKind::ErasedWhileHeld,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
@@ -83,12 +87,14 @@ impl FindingKind {
             Self::BodyDamaged => "body-damaged",
             Self::Numbering => "numbering",
             Self::EpochInvalid => "epoch-invalid",
+            Self::EventInvalid => "event-invalid",
             Self::SealMismatch => "seal-mismatch",
             Self::NotOpened => "not-opened",
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
             Self::ErasureUnordered => "erasure-unordered",
+            Self::ErasedWhileHeld => "erased-while-held",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",
@@ -100,9 +106,13 @@ impl FindingKind {
         }
     }
 
-    /// Whether it speaks against what the log says of its entries, and not of what became of their keys.
+    /// Whether it speaks against what the log says of its entries, and not only of what became of their keys or of events.
     pub fn is_damage(self) -> bool {
-        self.severity() == Severity::Violation && !matches!(self, Self::KeyLost | Self::ErasureUnordered)
+        let besides_entries = matches!(
+            self,
+            Self::KeyLost | Self::EventInvalid | Self::ErasureUnordered | Self::ErasedWhileHeld
+        );
+        self.severity() == Severity::Violation && !besides_entries
     }
 
     /// Whether it fails a verification.

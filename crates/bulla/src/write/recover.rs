@@ -57,6 +57,8 @@ pub(crate) struct Recovered {
     pub(crate) known: u64,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
+    /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
+    pub(crate) holds: u64,
     pub(crate) report: Recovery,
 }
 
@@ -99,6 +101,7 @@ struct Scan<'a> {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    holds: u64,
 }
 
 /// Recovers the log in `log`, whose host state is in `keys`.
@@ -134,12 +137,13 @@ pub(crate) fn recover(
         terms: state.terms,
         explained: Vec::new(),
         erased: Vec::new(),
+        holds: state.holds,
     };
     let scanned = scan.run(&segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
+    let Scan { next, next_entry, chain, terms, explained, erased, holds, .. } = scan;
 
     let torn = scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
@@ -173,6 +177,7 @@ pub(crate) fn recover(
         keys_are_older: state.chain.next_frame() < checkpoint.size,
         known: state.chain.next_frame(),
         erased,
+        holds,
         report,
     })
 }
@@ -303,6 +308,9 @@ impl Scan<'_> {
             self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
             if sealed {
                 self.terms.take(&event);
+                if event.is_of_hold() {
+                    self.holds = frame + 1;
+                }
             }
             if frame >= self.checkpoint.size {
                 self.erased.extend(event.erases());

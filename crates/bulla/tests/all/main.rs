@@ -17,6 +17,7 @@ mod examples;
 mod follow;
 mod fork;
 mod helpers;
+mod host_settings;
 mod hostile;
 mod keys;
 mod live;

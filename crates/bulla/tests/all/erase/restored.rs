@@ -17,7 +17,7 @@ pub(super) fn put_back(from: &Path, to: &Path, names: &[&str]) {
     }
 }
 
-fn erase(world: &World, subject: &str) -> u64 {
+pub(super) fn erase(world: &World, subject: &str) -> u64 {
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let erasure = log.erase(&world.order(&[subject])).unwrap();
     log.close().unwrap();
@@ -188,7 +188,7 @@ fn killed() -> (World, tempfile::TempDir) {
     (world, backup)
 }
 
-fn replace(from: &Path, to: &Path) {
+pub(super) fn replace(from: &Path, to: &Path) {
     std::fs::remove_dir_all(to).unwrap();
     super::world::copy_into(from, to);
 }
