@@ -244,6 +244,25 @@ fn whoever_is_held_stays() {
 }
 
 #[test]
+fn holds_that_differ_from_what_the_log_tells_are_named() {
+    let (place, _) = filled();
+    let whom = ["add", "--subject", "s7", "--by", "legal", "--reason", "case 4711"];
+    place.run("hold", &whom).exits(exit::DONE);
+    place.run("hold", &["list"]).exits(exit::DONE);
+    fs::remove_file(place.keys("holds")).unwrap();
+    let listed = place.run("hold", &["list"]).exits(exit::VIOLATION);
+    assert!(listed.err.contains("data subject 7 is held, as frame "), "{listed:?}");
+    let json = place.run("hold", &["list", "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!((json["holds"].as_array().unwrap().len(), json["differences"].as_array().unwrap().len()), (0, 1));
+    let opened = place.append(&[], b"").exits(exit::DONE);
+    assert!(opened.err.contains("the log's word counts"), "{opened:?}");
+    let listed = place.run("hold", &["list"]).exits(exit::DONE);
+    assert!(listed.out.contains("unknown (frame "), "{listed:?}");
+    let refused = place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
+    assert!(refused.err.contains("held by unknown (frame "), "{refused:?}");
+}
+
+#[test]
 fn what_cannot_be_erased_is_refused_and_says_why() {
     let (place, _) = filled();
     let refused = |arguments: &[&str], code: i32, told: &str| {

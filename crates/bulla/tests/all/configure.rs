@@ -514,7 +514,7 @@ fn settings_change_beside_a_writer_and_nothing_else_does() {
     let log = made.open().unwrap();
     let done = made.apply(&configure).unwrap();
     assert!(done.changed && done.live && done.log.is_none());
-    assert_eq!(made.text(), text.replace("= 2", "= 3") + "retries = 4\n");
+    assert_eq!(made.text(), text.replace("= 2 # why", "= 3 # why") + "retries = 4\n");
     assert_eq!(of_host(), host.replace("\"7 ms\"", "\"20 ms\"") + "memory = \"128 MiB\"\n");
     let error = made.change(&[&person()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked, "[log] is the writer's");

@@ -6,7 +6,7 @@ use super::world::{World, copy};
 use crate::helpers::in_full;
 use bulla::environment::Environment;
 use bulla::event::Event;
-use bulla::{ErrorKind, FindingKind, Log, Options, Restore};
+use bulla::{ErrorKind, FindingKind, Log, Options, Restore, Severity};
 use bulla_vault::Access;
 
 /// A log from which `user_7` and `user_9` were erased, its vault from before that.
@@ -99,8 +99,10 @@ fn is_restored(world: &World, what: &str) {
     assert!(!world.keys().join("restoring").exists(), "{what}");
     assert_eq!(world.vault(Access::Read).next_number().unwrap(), 50, "{what}");
     let report = world.verified();
-    assert!(report.findings.iter().all(|finding| finding.kind == FindingKind::KeyLost), "{what}: {report:?}");
-    assert!(!report.findings.is_empty(), "{what}");
+    // What was cut short leaves bytes and files that count for nothing.
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let kinds = violations.map(|finding| finding.kind).collect::<Vec<_>>();
+    assert_eq!(kinds, [FindingKind::KeyLost], "{what}: {report:?}");
 }
 
 fn step() -> usize {
