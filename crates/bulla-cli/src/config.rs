@@ -1,6 +1,6 @@
 //! `bulla config`.
 
-use crate::append::tell_recovery;
+use crate::append::{tell_differences, tell_recovery};
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
@@ -174,6 +174,7 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configure
     let alone = || configure.apply_in(log, keys, &terminal::environment());
     let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
     tell_recovery(done.recovery);
+    tell_differences(&done.hold_differences);
     Ok(done)
 }
 

@@ -4,11 +4,11 @@
 //! bytes. Not part of the API.
 
 use crate::erase::ErasureOrder;
-use crate::format::epoch::EpochBody;
 use crate::erase::holds::{Holds, ToldHolds};
+use crate::format::epoch::EpochBody;
 use crate::format::event::Event;
-use crate::format::options::{Options, SettingPlace};
 use crate::format::files;
+use crate::format::options::{Options, SettingPlace};
 use crate::format::segment::SegmentName;
 use crate::format::{config, frame};
 use crate::index::{

@@ -153,10 +153,15 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recove
     }
 }
 
-fn tell_difference(difference: &HoldDifference) {
-    match difference {
-        HoldDifference::Unreadable(_) => note!("{difference}; until then nobody is erased, held or released"),
-        _ => note!("{difference}: the log's word counts, and the file says so now"),
+/// Tells how holds differed from what the log tells of them.
+pub(crate) fn tell_differences(differences: &[HoldDifference]) {
+    for difference in differences {
+        match difference {
+            HoldDifference::Unreadable(_) => {
+                note!("{difference}; until then nobody is erased, held or released")
+            }
+            _ => note!("{difference}: the log's word counts, and the file says so now"),
+        }
     }
 }
 
@@ -166,7 +171,7 @@ pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;
     tell_recovery(log.recovery());
-    log.hold_differences().iter().for_each(tell_difference);
+    tell_differences(log.hold_differences());
     Ok(log)
 }
 

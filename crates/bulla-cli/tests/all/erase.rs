@@ -253,7 +253,10 @@ fn holds_that_differ_from_what_the_log_tells_are_named() {
     let listed = place.run("hold", &["list"]).exits(exit::VIOLATION);
     assert!(listed.err.contains("data subject 7 is held, as frame "), "{listed:?}");
     let json = place.run("hold", &["list", "--json"]).exits(exit::VIOLATION).json();
-    assert_eq!((json["holds"].as_array().unwrap().len(), json["differences"].as_array().unwrap().len()), (0, 1));
+    assert_eq!(
+        (json["holds"].as_array().unwrap().len(), json["differences"].as_array().unwrap().len()),
+        (0, 1)
+    );
     let opened = place.append(&[], b"").exits(exit::DONE);
     assert!(opened.err.contains("the log's word counts"), "{opened:?}");
     let listed = place.run("hold", &["list"]).exits(exit::DONE);

@@ -12,6 +12,7 @@
 //!
 //! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
 
+use crate::erase::HoldDifference;
 use crate::format::config::{self, FieldRules, LogConfig, edit};
 use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
@@ -75,6 +76,8 @@ pub struct Configured {
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
     pub recovery: Recovery,
+    /// How the file of holds differed then from what the log tells; it was brought in line with it.
+    pub hold_differences: Vec<HoldDifference>,
 }
 
 /// The keys of `[log]`, and why those that never change do not.
@@ -229,7 +232,10 @@ impl Configure {
         let mut plan = self.plan(&*log, &*keys)?;
         plan.change_host_settings(&*keys)?;
         match plan.configured.log {
-            Some(_) => plan.configured.recovery = change_log(log, keys, environment, &plan)?,
+            Some(_) => {
+                let (recovery, differences) = change_log(log, keys, environment, &plan)?;
+                (plan.configured.recovery, plan.configured.hold_differences) = (recovery, differences);
+            }
             None => {
                 plan.change_settings(&*log)?;
                 plan.configured.live = is_live(&*log)?;
@@ -275,6 +281,7 @@ impl Configure {
             settings: settings_of(&old) != settings_of(new.as_bytes()) || host.is_some(),
             live: false,
             recovery: Recovery::default(),
+            hold_differences: Vec::new(),
         };
         Ok(Plan { old, new, host, before, after, tuning, configured })
     }
@@ -436,7 +443,7 @@ fn change_log(
     keys: Arc<dyn Store>,
     environment: &Environment,
     plan: &Plan,
-) -> Result<Recovery> {
+) -> Result<(Recovery, Vec<HoldDifference>)> {
     plan.check_recipients(environment)?;
     let _locks = engine::take_locks(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
@@ -452,11 +459,11 @@ fn change_log(
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
     engine.allow_change(after)?;
-    let recovery = engine.recovery;
+    let found = (engine.recovery, engine.hold_differences.clone());
     drop(engine);
     plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;
-    Ok(recovery)
+    Ok(found)
 }
 
 /// A [`KeyWrap`] that wraps to these recipients, whichever it is asked to wrap to.

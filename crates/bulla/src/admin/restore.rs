@@ -4,6 +4,7 @@
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 
+use crate::erase::HoldDifference;
 use crate::format::config;
 use crate::format::options::Options;
 use crate::keys::default_keys;
@@ -29,11 +30,13 @@ pub struct Restore {
 }
 
 /// What became of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
     /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
     pub lost: u64,
+    /// How the holds of the backup differed from what the log tells; they were brought in line with it.
+    pub hold_differences: Vec<HoldDifference>,
 }
 
 impl Restore {
@@ -98,7 +101,8 @@ impl Restore {
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
         removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
-        Ok(Restored { lost: next.saturating_sub(before) })
+        let hold_differences = engine.hold_differences.clone();
+        Ok(Restored { lost: next.saturating_sub(before), hold_differences })
     }
 }
 

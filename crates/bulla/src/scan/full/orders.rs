@@ -6,15 +6,15 @@ use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
 use std::collections::HashMap;
 
-/// The orders that were met: by each, who was erased.
+/// The orders that were met: by each, who was erased, and by which of its names.
 #[derive(Default)]
-pub(super) struct Orders(HashMap<Hash, Vec<u64>>);
+pub(super) struct Orders(HashMap<Hash, (Vec<u64>, Vec<u32>)>);
 
 impl Orders {
     /// What is wrong with an erasure of these data subjects, by which these names of the order were carried out, if anything is.
     ///
     /// An order says of how many, not of whom: it is good for so many, once. That it is told of twice, with the same
-    /// numbers, is no second erasure.
+    /// numbers by the same names, is no second erasure.
     pub(super) fn objection(
         &mut self,
         config: &LogConfig,
@@ -33,8 +33,9 @@ impl Orders {
         if let Err(error) = order.check_erasure(config.id, numbers, carried_out) {
             return Some(error.to_string());
         }
-        let before = self.0.entry(sha256(&[text.as_bytes()])).or_insert_with(|| numbers.to_vec());
-        (before != numbers).then(|| "its order was carried out before, for others".to_owned())
+        let told = (numbers.to_vec(), carried_out.to_vec());
+        let before = self.0.entry(sha256(&[text.as_bytes()])).or_insert_with(|| told.clone());
+        (*before != told).then(|| "its order was carried out before, for others".to_owned())
     }
 }
 

@@ -142,6 +142,8 @@ fn an_erasure_that_nobody_ordered_is_found() {
     assert_eq!(unordered(&[erased(&[8, 9], &[0, 1], two.note())]), 2);
     // A signature of somebody else's beneath it makes no other order of it.
     assert_eq!(unordered(&[erased(&[9], &[0], &countersigned(one.note()))]), 3);
+    // By the other name of it: that would be a certificate for somebody who was not erased.
+    assert_eq!(unordered(&[erased(&[8], &[0], two.note())]), 4);
 }
 
 /// What nobody ordered no program can have the log say, whatever verification would make of it.
