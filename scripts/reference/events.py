@@ -3,8 +3,9 @@
 import json
 import re
 
+from . import ed25519
 from .basics import require
-from .notes import canonical_base64, parse_note
+from .notes import canonical_base64, parse_note, parse_vkey
 
 REMAINS = {"shared-fields", "copies", "key-backups", "medium"}
 MOST = 1 << 20
@@ -27,13 +28,17 @@ def texts(value):
     return isinstance(value, list) and all(map(text, value))
 
 
+def remains(value):
+    return texts(value) and set(value) <= REMAINS
+
+
 FIELDS = {
     "recovered": dict(segment=text, next_frame=number, offset=number, length=number, sha256=text, adopted=number),
     "abandoned": dict(segment=text, next_frame=number, offset=number, reason=text),
     "configured": dict(before=text, after=text, changed=texts),
-    "erased": dict(numbers=ascending, carried_out=ascending, order=text, remains=lambda value: texts(value) and set(value) <= REMAINS),
+    "erased": dict(numbers=ascending, carried_out=ascending, order=text, remains=remains),
     "held": dict(number=number),
-    "released": dict(number=number),
+    "released": dict(number=number, held=number),
     "exported": dict(entries=number, filters=texts, format=text),
 }
 
@@ -78,3 +83,30 @@ def check_erasure(event, log):
     require(ordered_for == log, "the order is for another log")
     require(event["carried_out"][-1] < len(subjects), "a name was carried out that the order does not have")
     require(len(event["numbers"]) <= len(event["carried_out"]), "more people were erased than names were carried out")
+
+
+class Erasures:
+    """What the erasures of a log have to be, beside each other and beside its holds."""
+
+    def __init__(self, vkey):
+        self.vkey, self.orders, self.held = vkey, {}, {}
+
+    def take(self, frame, event):
+        if event["event"] == "held":
+            self.held[frame] = event["number"]
+        if event["event"] == "released" and self.held.get(event["held"]) == event["number"]:
+            del self.held[event["held"]]
+        if event["event"] == "erased":
+            self.check(frame, event)
+
+    def check(self, frame, event):
+        require(self.vkey, f"frame {frame} erases, and the log has no key that could order it")
+        name, key_id, public = parse_vkey(self.vkey)
+        body, signatures = parse_note(event["order"].encode(), "the order")
+        found = [signature[4:] for of, signature in signatures if of == name and signature[:4] == key_id]
+        signed = len(found) == 1 and ed25519.verify(public, body.encode(), found[0])
+        require(signed, f"frame {frame} has an order that the log's erasure key did not sign")
+        whom = (event["numbers"], event["carried_out"])
+        require(self.orders.setdefault(body, whom) == whom, f"the order in frame {frame} was carried out before, for others")
+        held = set(event["numbers"]) & set(self.held.values())
+        require(not held, f"frame {frame} erases {sorted(held)}, who were held, and not released")

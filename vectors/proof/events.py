@@ -99,7 +99,15 @@ def bodies_refused(log, of_body):
     yield "which names is not said", of_body({key: value for key, value in good.items() if key != "carried_out"})
     yield "a kind that there is not", of_body(dict(event="forgotten", numbers=[7]))
     yield "a hold of nobody", of_body(dict(event="held"))
+    yield "a release of no hold", of_body(dict(event="released", number=7))
     yield "no JSON", of_body(b"{")
+
+
+def bodies_taken(of_body):
+    """The same of other events that a reader takes."""
+    yield of_body(dict(event="released", number=8, held=1))
+    yield of_body(dict(event="configured", before="00" * 32, after="01" * 32, changed=["recipients"]))
+    yield of_body(dict(event="exported", entries=3, filters=["subject"], format="jsonl"))
 
 
 def vectors(encode, commitment, tree, multi_proof):
@@ -109,4 +117,5 @@ def vectors(encode, commitment, tree, multi_proof):
               for frame, size in [(2, 5), (4, 5), (2, 3)]]
     return dict(vkey=vkey(ORIGIN, SEED), erasure_vkey=vkey(ERASURE, ERASURE_SEED), events=events, orders=list(orders()),
                 refused=[dict(name=name, file=file, error=error) for name, file, error in refused(log, multi_proof)],
+                bodies_taken=[dict(file=file) for file in bodies_taken(of_body)],
                 bodies_refused=[dict(name=name, file=file) for name, file in bodies_refused(log, of_body)])

@@ -185,7 +185,8 @@ fn another_implementation_refuses_what_is_no_event() {
         let vectors = crate::vectors::items(&vectors[list]).iter();
         vectors.map(|vector| crate::vectors::text(vector, "file").into()).collect()
     };
-    let (output, verdicts) = check("events-taken", &files("events"), Some(&key));
+    let taken = [files("events"), files("bodies_taken")].concat();
+    let (output, verdicts) = check("events-taken", &taken, Some(&key));
     assert!(verdicts.iter().all(|taken| *taken), "{}", String::from_utf8_lossy(&output.stderr));
     let refused = files("bodies_refused");
     for file in &refused {

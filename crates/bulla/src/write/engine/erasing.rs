@@ -90,7 +90,7 @@ impl Engine {
         let mut left = numbers.iter().filter(|number| !adopted.contains(number)).collect::<HashSet<_>>();
         if !left.is_empty() {
             each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |_, event| {
-                left.retain(|number| !event.erases().contains(number));
+                left.retain(|number| event.erases().binary_search(number).is_err());
             })?;
         }
         Ok(left.is_empty())
@@ -144,8 +144,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what they say: somebody may have put further
-    /// signatures beneath the same order.
+    /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
+    /// they say: somebody may have put further signatures beneath the same order.
     fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<(u64, Vec<u64>, Vec<u32>)>> {
         let mut found = None;
         each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {

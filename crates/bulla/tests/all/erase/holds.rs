@@ -3,6 +3,7 @@
 use super::stops::{self, Stop};
 use super::world::World;
 use crate::helpers::in_full;
+use crate::second_reader::reference_reader;
 use bulla::event::Event;
 use bulla::{ErrorKind, FindingKind, HoldDifference, Log, Options};
 use std::fs;
@@ -262,6 +263,11 @@ fn an_erasure_of_somebody_who_was_held_is_found() {
     let frames = told(&world).iter().map(|(frame, _)| *frame).collect::<Vec<_>>();
     erase(&world, &[numbers[1]]);
     assert_eq!(found(&world), [], "that one was not held");
+    let reference = || {
+        let output = reference_reader(&world.directory, &world.key).output().expect("python3 is there");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(reference(), (true, String::new()), "another implementation agrees");
     erase(&world, &numbers);
     let erasure =
         world.events().into_iter().rfind(|(_, event)| matches!(event, Event::Erased { .. })).unwrap().0;
@@ -271,4 +277,6 @@ fn an_erasure_of_somebody_who_was_held_is_found() {
     let whom = [(numbers[0], frames[1]), (numbers[2], frames[2])]
         .map(|(number, frame)| format!("{number} (frame {frame})"));
     assert!(told[0].1.ends_with(&whom.join(", ")), "{}", told[0].1);
+    let (sound, said) = reference();
+    assert!(!sound && said.contains("who were held"), "{said}");
 }

@@ -3,13 +3,20 @@
 
 use crate::damage::image::Image;
 use crate::damage::world::{Level, Made, large, small};
+use bulla::VerifierKey;
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn read(directory: &Path, made: &Made, seal_key: bool) -> Output {
+/// The script, on a log with this key.
+pub(crate) fn reference_reader(directory: &Path, key: &VerifierKey) -> Command {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_reader.py");
     let mut command = Command::new("python3");
-    command.arg(script).arg(directory).arg("--vkey").arg(made.key.to_string());
+    command.arg(script).arg(directory).arg("--vkey").arg(key.to_string());
+    command
+}
+
+fn read(directory: &Path, made: &Made, seal_key: bool) -> Output {
+    let mut command = reference_reader(directory, &made.key);
     if seal_key {
         let path = directory.with_extension("seal-key");
         std::fs::write(&path, &made.seal_key).unwrap();
