@@ -43,8 +43,8 @@ impl Engine {
         };
         let ordered = order.check(key, config.id)?;
         self.settle(vault, &[])?;
-        if let Some((frame, numbers, carried_out)) = self.carried_out(&ordered, key)? {
-            let unknown = owned(&order.not_carried_out(&carried_out));
+        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
+            let unknown = owned(&order.not_carried_out(&places));
             return Ok(Erasure { numbers, unknown, frame, before: true });
         }
         let (numbers, carried_out) = known(vault, order)?;
@@ -146,13 +146,13 @@ impl Engine {
 
     /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
     /// they say: somebody may have put further signatures beneath the same order.
-    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<(u64, Vec<u64>, Vec<u32>)>> {
+    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
         let mut found = None;
         each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {
             if let Event::Erased { numbers, carried_out, order: note, .. } = event
                 && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
-                found = Some((frame, numbers, carried_out));
+                found = Some(CarriedOut { frame, numbers, places: carried_out });
             }
         })?;
         Ok(found)
@@ -285,6 +285,14 @@ impl Engine {
         let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
         vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
     }
+}
+
+/// What the event of an order says that was carried out.
+struct CarriedOut {
+    frame: u64,
+    numbers: Vec<u64>,
+    /// The places in the order's list of the names that were theirs.
+    places: Vec<u32>,
 }
 
 /// Destroys the keys of data subjects, from wherever that was cut short.

@@ -7,6 +7,7 @@ use crate::second_reader::reference_reader;
 use bulla::event::Event;
 use bulla::{ErrorKind, FindingKind, HoldDifference, Log, Options};
 use std::fs;
+use std::slice::from_ref;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -208,13 +209,13 @@ fn a_host_that_deletes_the_file_of_holds_erases_nobody() {
     // Under a log at work.
     fs::remove_file(world.keys().join("holds")).unwrap();
     let missing = HoldDifference::Missing { number, frame };
-    assert_eq!(held(&world).differences, [missing.clone()]);
+    assert_eq!(held(&world).differences, from_ref(&missing));
     refused(&log);
     log.close().unwrap();
     // While nobody looks.
     fs::remove_file(world.keys().join("holds")).unwrap();
     let log = reopen(&world);
-    assert_eq!(log.hold_differences(), [missing.clone()]);
+    assert_eq!(log.hold_differences(), from_ref(&missing));
     assert_eq!(held(&world).differences, []);
     refused(&log);
     log.close().unwrap();
