@@ -68,7 +68,7 @@ def hex_strings(value):
 
 def write_events(events):
     """Proofs of events, and those that do not hold; the orders in them, and the files of orders."""
-    for kind in ("events", "refused"):
+    for kind in ("events", "refused", "bodies_refused"):
         for index, case in enumerate(events[kind]):
             write("proof", f"event-{kind}-{index}", case["file"].encode())
     for index, case in enumerate(events["orders"]):
@@ -211,6 +211,10 @@ def main():
     write("small_files", "segment", b"00000000000000000012-3.seg")
     event = {"event": "abandoned", "segment": "00000000000000000012.seg", "next_frame": 12, "offset": 0, "reason": "x"}
     write("small_files", "event", json.dumps(event).encode())
+    held = dict(number=7, by="legal", reason="case 4711", since=1700000000)
+    holds = dict(told=9, holds=[held | dict(frame=3), held | dict(by="b", frame=None), held | dict(by="c", frame=8, releasing=True)])
+    write("small_files", "holds", json.dumps(holds).encode())
+    write("config", "settings", b'[settings]\nlinger = "20 ms"\ndurability = "os"\nvault_replicas = ["/mnt/a"]\n')
     identity = (keys / "identity.age").read_text().splitlines()[0]
     write("small_files", "identity", (identity + "\nAGE-SECRET-KEY-1\n").encode())
 

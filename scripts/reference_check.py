@@ -18,6 +18,7 @@ import sys
 from reference.basics import Objection, require, sha256
 from reference.commitments import COMMITMENT, read_commitment
 from reference.disclosures import read_units
+from reference.events import read_event
 from reference.notes import canonical_base64, read_checkpoint
 from reference.rows import Cursor, to_json
 from reference.trees import check_consistency, multi_proof_root
@@ -102,6 +103,7 @@ def check_event(file, vkey):
     require(sha256(event) == encoded[-32:], "the event does not have the digest in its commitment")
     found = multi_proof_root(log_node, size, {frame: sha256(b"\0", encoded)}, read_hashes(lines))
     require(found == root, "the frame is not in the tree that the checkpoint states")
+    read_event(event, commitment["log"].hex())
     return [event.decode()]
 
 

@@ -21,6 +21,7 @@ import tomllib
 
 from reference.basics import Objection, require, sha256
 from reference.commitments import COMMITMENT, KINDS, read_commitment
+from reference.events import Erasures, read_event
 from reference.notes import parse_vkey, read_checkpoint
 
 HEADER, SEAL = 24, 32
@@ -126,6 +127,7 @@ class Reader:
         self.next_entry, self.blocks, self.entries, self.pending = 0, 0, 0, 0
         self.previous, self.epoch_frame = bytes(32), None
         self.current, self.allowed = None, set()
+        self.erasures = Erasures(self.log.get("erasure_key"))
 
     @staticmethod
     def log_part(text):
@@ -197,7 +199,8 @@ class Reader:
             self.epoch, self.epoch_frame = number, frame["whole"]
         require(self.epoch_frame and frame["epoch"] == self.epoch, f"{place} is of another epoch")
         if frame["kind"] == "event":
-            event = json.loads(frame["body"])
+            event = read_event(frame["body"], self.log["id"])
+            self.erasures.take(number, event)
             self.events.append(event)
             # The next epoch may be begun with another [log]; the last such event counts.
             if event["event"] == "configured" and event["before"] == self.current:

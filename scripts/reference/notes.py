@@ -24,22 +24,27 @@ def parse_vkey(text):
     return name, bytes.fromhex(key_id), data[1:]
 
 
-def parse_checkpoint(data):
-    """The text of a signed checkpoint, its origin, size and root, and its signatures as (name, bytes)."""
-    require(len(data) <= 1 << 20, "the checkpoint is longer than 1 MiB")
+def parse_note(data, what):
+    """The text of a signed note, and its signatures as (name, bytes)."""
     text = data.decode()
-    require(not any(c < " " and c != "\n" for c in text), "the checkpoint has control characters")
+    require(not any(c < " " and c != "\n" for c in text), f"{what} has control characters")
     body, separator, lines = text.rpartition("\n\n")
-    require(separator and lines.endswith("\n"), "the checkpoint has no signature lines")
-    body += "\n"
+    require(separator and lines.endswith("\n"), f"{what} has no signature lines")
     signatures = []
     for line in lines[:-1].split("\n"):
         match = re.fullmatch(r"\u2014 ([^\s+]+) ([A-Za-z0-9+/]+=*)", line)
-        require(match, "a signature line of the checkpoint is malformed")
-        signature = canonical_base64(match[2], "a signature of the checkpoint")
-        require(len(signature) > 4, "a signature of the checkpoint is too short")
+        require(match, f"a signature line of {what} is malformed")
+        signature = canonical_base64(match[2], f"a signature of {what}")
+        require(len(signature) > 4, f"a signature of {what} is too short")
         signatures.append((match[1], signature))
-    require(len(signatures) <= 100, "the checkpoint has more than 100 signatures")
+    require(len(signatures) <= 100, f"{what} has more than 100 signatures")
+    return body + "\n", signatures
+
+
+def parse_checkpoint(data):
+    """The text of a signed checkpoint, its origin, size and root, and its signatures as (name, bytes)."""
+    require(len(data) <= 1 << 20, "the checkpoint is longer than 1 MiB")
+    body, signatures = parse_note(data, "the checkpoint")
     lines = body[:-1].split("\n")
     require(len(lines) >= 3 and all(lines), "the checkpoint has too few lines, or an empty one")
     require(re.fullmatch(r"0|[1-9][0-9]*", lines[1], re.ASCII), "the checkpoint's size is not a decimal number")

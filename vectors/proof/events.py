@@ -6,7 +6,7 @@ import json
 
 from proofs import ORIGIN, SEED, sign, text64, vkey
 
-LOG = "07" * 16
+LOG = bytes(range(16)).hex()
 ERASURE, ERASURE_SEED = "example.com/log/erasure", bytes([9]) * 32
 HEADER = "bulla-event-v1"
 
@@ -28,14 +28,19 @@ def orders():
                    subjects=[dict(subject=name, salt=text64(salt)) for salt, name in subjects])
 
 
+def render(body):
+    return body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
+
+
 class Log:
     """Five frames: an epoch, a block, an event, another block, another event."""
 
-    def __init__(self, encode, commitment, tree):
+    def __init__(self, encode, commitment, tree, bodies=None):
         note = order([(bytes(range(32)), "user_42")], "asked")
         remains = ["shared-fields", "copies", "key-backups", "medium"]
-        self.bodies = {2: dict(event="erased", numbers=[7], order=note, remains=remains), 4: dict(event="held", number=8)}
-        self.bodies = {frame: json.dumps(body, separators=(",", ":")).encode() for frame, body in self.bodies.items()}
+        erased = dict(event="erased", numbers=[7], carried_out=[0], order=note, remains=remains)
+        self.bodies = {2: erased, 4: dict(event="held", number=8)}
+        self.bodies = {frame: render(body) for frame, body in (self.bodies | (bodies or {})).items()}
         self.encoded = []
         for frame, kind in enumerate(["epoch", "block", "event", "block", "event"]):
             fields = dict(frame=frame, epoch=0, first_entry=frame // 2, entries=int(kind == "block"))
@@ -75,9 +80,42 @@ def refused(log, multi_proof):
     yield "another header", whole.replace("event-v1", "event-v2", 1), "Kind"
 
 
+def bodies_refused(log, of_body):
+    """Files that prove what is in a log, which is no event that a reader takes."""
+    salts = [hashlib.sha256(f"order salt {number}".encode()).digest() for number in range(2)]
+    two = order(list(zip(salts, ["user_42", "Zoë"])))
+    elsewhere = two.replace(f"log {LOG}", f"log {'08' * 16}")
+    remains = ["shared-fields"]
+    good = dict(event="erased", numbers=[7, 9], carried_out=[0, 1], order=two, remains=remains)
+    for name, changed in [
+        ("nobody", dict(numbers=[])), ("somebody twice", dict(numbers=[7, 7])), ("descending", dict(numbers=[9, 7])),
+        ("no name carried out", dict(carried_out=[])), ("a name twice", dict(carried_out=[0, 0])),
+        ("names descending", dict(carried_out=[1, 0])), ("a name that is not in the order", dict(carried_out=[0, 2])),
+        ("more people than names", dict(carried_out=[1])), ("a negative number", dict(numbers=[-1])),
+        ("a field that there is not", dict(numbers=[7], more=1)), ("an order for another log", dict(order=elsewhere)),
+        ("no order", dict(order="bulla-erasure-order-v1\n")), ("what remains is unknown", dict(remains=["nothing"])),
+    ]:
+        yield name, of_body(good | changed)
+    yield "which names is not said", of_body({key: value for key, value in good.items() if key != "carried_out"})
+    yield "a kind that there is not", of_body(dict(event="forgotten", numbers=[7]))
+    yield "a hold of nobody", of_body(dict(event="held"))
+    yield "a release of no hold", of_body(dict(event="released", number=7))
+    yield "no JSON", of_body(b"{")
+
+
+def bodies_taken(of_body):
+    """The same of other events that a reader takes."""
+    yield of_body(dict(event="released", number=8, held=1))
+    yield of_body(dict(event="configured", before="00" * 32, after="01" * 32, changed=["recipients"]))
+    yield of_body(dict(event="exported", entries=3, filters=["subject"], format="jsonl"))
+
+
 def vectors(encode, commitment, tree, multi_proof):
     log = Log(encode, commitment, tree)
+    of_body = lambda body: Log(encode, commitment, tree, {2: body}).file(2, 5, multi_proof)
     events = [dict(frame=frame, tree_size=size, event=log.bodies[frame].decode(), file=log.file(frame, size, multi_proof))
               for frame, size in [(2, 5), (4, 5), (2, 3)]]
     return dict(vkey=vkey(ORIGIN, SEED), erasure_vkey=vkey(ERASURE, ERASURE_SEED), events=events, orders=list(orders()),
-                refused=[dict(name=name, file=file, error=error) for name, file, error in refused(log, multi_proof)])
+                refused=[dict(name=name, file=file, error=error) for name, file, error in refused(log, multi_proof)],
+                bodies_taken=[dict(file=file) for file in bodies_taken(of_body)],
+                bodies_refused=[dict(name=name, file=file) for name, file in bodies_refused(log, of_body)])

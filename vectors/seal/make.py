@@ -291,8 +291,8 @@ def make_log(name, blocks):
     config = (f'# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n[log]\n'
               f'version = 1\nid = "{log.hex()}"\norigin = "{origin}"\nvkey = "{vkey}"\nhash = "{name}"\n'
               f'recipients = [\n  "{RECIPIENT}",\n]\nerasure = "off"\n\n')
-    settings = ('[settings]\n# How this host runs it; free to edit. For example:\n# memory = "192 MiB"\n'
-                '# durability = "group"\n')
+    settings = ('[settings]\n# How blocks are made; free to edit. What a promise rests on is in settings.toml of the key '
+                'directory.\n# writers = 2\n# compression = 1\n')
     body_key, salt_key, key_commitment = derive(epoch_secret, random, log, 0)
     wrapped = bytes(byte ^ 0xa5 for byte in epoch_secret)
     chain = Chain(state)

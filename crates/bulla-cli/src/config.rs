@@ -1,14 +1,15 @@
 //! `bulla config`.
 
-use crate::append::tell_recovery;
+use crate::append::{tell_differences, tell_recovery};
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal;
 use bulla::config::LogConfig;
 use bulla::control::through_writer;
+use bulla::keys::files;
 use bulla::store::FileSystem;
-use bulla::{Configure, Configured, SettingSource};
+use bulla::{Configure, Configured, Options, Setting, SettingPlace, SettingSource};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -20,7 +21,9 @@ use std::sync::Arc;
                       bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...",
     after_help = "\
 Settings count from the next time that the log is opened, and may be changed
-beside a writer. Of the keys of [log] these can be changed: log.recipients,
+beside a writer; those that a promise rests on are kept in settings.toml of the
+keys, the others in bulla.toml, and `set` puts each where it belongs. Of the keys
+of [log] these can be changed: log.recipients,
 age recipients with commas between them, for whom all entries from then on are,
 log.heartbeat, and log.fields.FIELD, what becomes of a field of them (`bulla
 init --help`). That needs the log's keys, and is recorded in the log. A writer
@@ -78,7 +81,17 @@ impl Config {
 
     fn load(&self) -> Result<Vec<Key>, Failure> {
         let (log, options) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
-        let settings = options.settings().into_iter().map(|setting| Key {
+        for name in options.misplaced(SettingPlace::Log) {
+            let keys = self.place.keys();
+            note!(
+                "`{name}` is in [settings] of bulla.toml, and belongs in {}: while it is there, the log is not written",
+                keys.join(files::SETTINGS).display()
+            );
+        }
+        let host = self.place.host_settings()?;
+        let is_known = |setting: &Setting| host.is_some() || setting.place == SettingPlace::Log;
+        let options = options.with_host(host.clone().unwrap_or_default());
+        let settings = options.settings().into_iter().filter(is_known).map(|setting| Key {
             name: setting.name.to_owned(),
             values: match setting.name {
                 PLACES => setting.value.split_terminator(',').map(str::to_owned).collect(),
@@ -94,6 +107,13 @@ impl Config {
 
     fn show(&self) -> Result<Exit, Failure> {
         let keys = self.load()?;
+        if keys.iter().all(|key| key.name != PLACES) {
+            let keys = self.place.keys();
+            note!(
+                "the settings that are kept with the keys are not shown: {} cannot be read",
+                keys.display()
+            );
+        }
         if self.json {
             let object = keys.iter().map(|key| (key.name.clone(), key.to_json())).collect::<Map<_, _>>();
             print_json(&object)?;
@@ -110,6 +130,12 @@ impl Config {
         }
         let keys = self.load()?;
         let Some(key) = keys.iter().find(|key| key.name == name) else {
+            if Options::default().settings().iter().any(|setting| setting.name == name) {
+                let keys = self.place.keys();
+                let message =
+                    format!("`{name}` is kept with the keys, and {} cannot be read", keys.display());
+                return Err(Failure::new(Exit::Environment, message));
+            }
             return Err(Configure::unknown_key(name).into());
         };
         if self.json { print_json(&key.to_json()) } else { print(&(key.values.join(",") + "\n")) }?;
@@ -149,6 +175,7 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configure
     let alone = || configure.apply_in(log, keys, &terminal::environment());
     let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
     tell_recovery(done.recovery);
+    tell_differences(&done.hold_differences);
     Ok(done)
 }
 

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 What is personal of these data subjects' entries can be read by nobody any more, in this log
 and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
 stands. This cannot be undone. The reason becomes public, in the log: name nobody in it. The
-certificate names data subjects by number only.
+certificate names data subjects by number only. Where a name is nobody's, the others are erased
+all the same, the certificate says which, and the exit code is 3.
 
 Examples:
   bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
@@ -80,7 +81,7 @@ impl Erase {
             certificate: self.output.as_deref(),
         };
         if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }?;
-        Ok(Exit::Done)
+        Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
     }
 
     fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {

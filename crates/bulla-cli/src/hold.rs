@@ -16,7 +16,9 @@ use bulla::{Hold as Held, Log};
                       bulla hold DIR list [--json]",
     after_help = "\
 Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log
-itself tells only that a data subject was held, and released, by number.
+itself tells only that a data subject was held, and released, by number. Where the two differ,
+the log counts: `list` then says so and ends with exit code 1, and whoever opens the log next,
+with any command that writes, brings the key directory in line.
 
 Example:
   bulla hold audit add --subject user_42 --by legal --reason 'case 4711'"
@@ -103,12 +105,14 @@ impl Hold {
         if self.subject.is_some() || self.by.is_some() || self.reason.is_some() {
             return Err(Failure::usage("`list` lists all holds; it takes no --subject, --by or --reason"));
         }
-        let holds = bulla::holds(self.place.keys())?;
+        let held = bulla::holds(self.place.directory(), self.place.keys())?;
+        let differences = held.differences.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self.json {
-            true => print_json(&serde_json::json!({ "holds": holds })),
-            false => print(&table(&holds)),
+            true => print_json(&serde_json::json!({ "holds": held.holds, "differences": differences })),
+            false => print(&table(&held.holds)),
         }?;
-        Ok(Exit::Done)
+        differences.iter().for_each(|difference| note!("{difference}"));
+        Ok(if differences.is_empty() { Exit::Done } else { Exit::Violation })
     }
 }
 

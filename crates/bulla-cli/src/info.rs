@@ -8,7 +8,6 @@ use bulla::control::{Client, Status};
 use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Say what a log is and how much is in it, without checking it.
 #[derive(clap::Args, Debug)]
@@ -27,6 +26,7 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let mut facts = Facts::from(bulla::info(self.place.directory())?);
+        facts.vault_replicas = self.replicas();
         if let Some(status) = self.writer(&facts) {
             facts.writer = Some(status.process);
             facts.tell_replicas(status.vault_replicas);
@@ -37,6 +37,13 @@ impl Info {
 }
 
 impl Info {
+    /// Where replicas of the vault lie, for whoever may look into the key directory.
+    fn replicas(&self) -> Option<Vec<Replica>> {
+        let settings = self.place.host_settings().ok()??.settings();
+        let places = settings.into_iter().find(|setting| setting.name == "vault_replicas")?.value;
+        Some(places.split_terminator(',').map(Replica::at).collect())
+    }
+
     /// What the process that has the log open says, to whoever may ask it.
     fn writer(&self, facts: &Facts) -> Option<Status> {
         let client = facts.locked.then(|| Client::connect(self.place.keys()))?;
@@ -67,8 +74,8 @@ struct Facts {
     signed_time: Option<String>,
     /// How much time passes at most until the next one, as the log promises.
     heartbeat: Option<String>,
-    /// Where replicas of the vault lie.
-    vault_replicas: Vec<Replica>,
+    /// Where replicas of the vault lie; `null` where the key directory, which says so, cannot be read.
+    vault_replicas: Option<Vec<Replica>>,
     /// Whether a writer has the log open.
     locked: bool,
     /// The process that has, where it is known.
@@ -93,8 +100,8 @@ impl From<ReplicaState> for Replica {
 }
 
 impl Replica {
-    fn at(path: &Path) -> Self {
-        Replica { path: path.display().to_string(), in_use: None, failure: None }
+    fn at(path: &str) -> Self {
+        Replica { path: path.to_owned(), in_use: None, failure: None }
     }
 
     fn to_text(&self) -> String {
@@ -124,7 +131,7 @@ impl From<bulla::Info> for Facts {
             segments: info.segments,
             signed_time: signed_time(info.signed_time),
             heartbeat: info.heartbeat.map(bulla::format_age),
-            vault_replicas: info.vault_replicas.iter().map(|path| Replica::at(path)).collect(),
+            vault_replicas: None,
             locked: info.locked,
             writer: None,
         }
@@ -135,8 +142,9 @@ impl Facts {
     /// Which replicas a writer has, and which it has left out; of those that count only when it opens the log again it
     /// says nothing.
     fn tell_replicas(&mut self, states: Vec<ReplicaState>) {
-        self.vault_replicas.retain(|replica| states.iter().all(|state| state.path != replica.path));
-        self.vault_replicas.extend(states.into_iter().map(Replica::from));
+        let replicas = self.vault_replicas.get_or_insert_default();
+        replicas.retain(|replica| states.iter().all(|state| state.path != replica.path));
+        replicas.extend(states.into_iter().map(Replica::from));
     }
 
     fn to_text(&self) -> String {
@@ -165,7 +173,7 @@ impl Facts {
             ("signed", self.signed_time.clone().unwrap_or_else(|| "never".to_owned())),
             ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
-        lines.extend(self.vault_replicas.iter().map(|replica| ("replica", replica.to_text())));
+        lines.extend(self.vault_replicas.iter().flatten().map(|replica| ("replica", replica.to_text())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),
             (true, None) => ("writer", "has it open".to_owned()),

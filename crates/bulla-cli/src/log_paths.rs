@@ -1,9 +1,9 @@
 //! Where a log and its keys lie, and what of the keys is at hand.
 
 use crate::exit::{Exit, Failure};
-use bulla::ErasureOrder;
 use bulla::keys::files;
 use bulla::store::{FileSystem, Store, StoreFile};
+use bulla::{ErasureOrder, Options};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -37,6 +37,15 @@ impl LogPaths {
         self.keys.clone().unwrap_or_else(|| bulla::default_keys(&self.directory()))
     }
 
+    /// The settings that are kept with the keys; `None` where the key directory is not there, or not this user's to read.
+    pub(crate) fn host_settings(&self) -> Result<Option<Options>, Failure> {
+        let keys = FileSystem::new(self.keys());
+        match keys.list("") {
+            Ok(_) => Ok(Some(bulla::keys::settings::load(&keys)?)),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// That a file to be written lies neither in the log nor among its keys: there it would be taken for a part of
     /// them, or for one that an attacker left.
     pub(crate) fn refuse_inside(&self, file: &Path) -> Result<(), Failure> {
@@ -66,8 +75,7 @@ impl LogPaths {
         let path = keys.join(files::SEAL_STATE);
         let mut bytes = Zeroizing::new(Vec::with_capacity(LIMIT));
         let opened = FileSystem::new(&keys).open(files::SEAL_STATE);
-        let read =
-            opened.and_then(|file| Whole { file, at: 0 }.take(LIMIT as u64).read_to_end(&mut bytes));
+        let read = opened.and_then(|file| Whole { file, at: 0 }.take(LIMIT as u64).read_to_end(&mut bytes));
         match read {
             Ok(_) => Ok(Some((path, bytes))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

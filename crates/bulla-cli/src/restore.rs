@@ -1,5 +1,6 @@
 //! `bulla restore`.
 
+use crate::append::tell_differences;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
@@ -33,7 +34,9 @@ impl Restore {
         bulla::info(self.place.directory())?;
         let identity = self.identities.reader(&self.place)?;
         let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
-        let lost = restore.environment(terminal::environment()).run()?.lost;
+        let restored = restore.environment(terminal::environment()).run()?;
+        tell_differences(&restored.hold_differences);
+        let lost = restored.lost;
         match self.json {
             true => print_json(&serde_json::json!({ "lost": lost })),
             false => print(&format!("taken up; the keys of {lost} data subjects are lost\n")),

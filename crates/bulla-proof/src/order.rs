@@ -104,6 +104,35 @@ impl Order {
         Ok(format!("{text}\n{signature}"))
     }
 
+    /// Checks what a log tells of the order's execution: that it was given for that log, and that as many data subjects at
+    /// least were ordered as were erased. `numbers` are those of the data subjects whose keys were destroyed, `carried_out`
+    /// the places of the names, among [`Order::subjects`] and from 0, that were theirs: of the others nothing was erased.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_erasure(
+        &self,
+        log: LogId,
+        numbers: &[u64],
+        carried_out: &[u32],
+    ) -> Result<(), ErasureError> {
+        if self.log != log {
+            return Err(ErasureError::Log(self.log));
+        }
+        if !is_ascending(numbers) {
+            return Err(ErasureError::Numbers);
+        }
+        let ordered = self.subjects.len();
+        let last = carried_out.last().and_then(|last| usize::try_from(*last).ok());
+        if !is_ascending(carried_out) || last.is_none_or(|last| last >= ordered) {
+            return Err(ErasureError::CarriedOut { ordered });
+        }
+        match numbers.len() > carried_out.len() {
+            true => Err(ErasureError::More { erased: numbers.len(), carried_out: carried_out.len() }),
+            false => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), OrderError> {
         let is_line = |reason: &String| {
             !reason.is_empty() && reason.len() <= MAX_REASON && !reason.contains(|c: char| c.is_control())
@@ -132,6 +161,53 @@ impl Order {
         text
     }
 }
+
+/// Whether a list has something in it, and each item is above the one before: so are the numbers of data subjects in an event.
+pub fn is_ascending<T: PartialOrd>(list: &[T]) -> bool {
+    !list.is_empty() && list.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// Why what a log tells of an erasure is not what its order ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErasureError {
+    /// The order is for another log.
+    Log(LogId),
+    /// The numbers are none at all, or not strictly ascending.
+    Numbers,
+    /// The names that were carried out are none at all, not strictly ascending, or not in the order.
+    CarriedOut {
+        /// How many data subjects the order names.
+        ordered: usize,
+    },
+    /// More data subjects were erased than the names that were carried out.
+    More {
+        /// How many data subjects were erased.
+        erased: usize,
+        /// How many names were carried out.
+        carried_out: usize,
+    },
+}
+
+impl fmt::Display for ErasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(log) => write!(f, "its order is for another log, {log}"),
+            Self::Numbers => f.write_str("the numbers of its data subjects are none, or do not ascend"),
+            Self::CarriedOut { ordered } => write!(
+                f,
+                "which names of its order were carried out is no ascending list of some of the {ordered} in it"
+            ),
+            Self::More { erased, carried_out } => {
+                write!(
+                    f,
+                    "it erased {erased} data subjects, and carried out {carried_out} names of its order"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ErasureError {}
 
 /// Why an order is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

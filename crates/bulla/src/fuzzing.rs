@@ -4,9 +4,11 @@
 //! bytes. Not part of the API.
 
 use crate::erase::ErasureOrder;
+use crate::erase::holds::{Holds, ToldHolds};
 use crate::format::epoch::EpochBody;
 use crate::format::event::Event;
 use crate::format::files;
+use crate::format::options::{Options, SettingPlace};
 use crate::format::segment::SegmentName;
 use crate::format::{config, frame};
 use crate::index::{
@@ -114,12 +116,22 @@ pub fn config(bytes: &[u8]) {
         assert_eq!(again, config.fields);
         let _ = crate::format::options::Tuning::try_from(options);
     }
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    if let Ok(options) = config::parse_settings(text) {
+        let all = options.clone().with_host(Options::default()).misplaced(SettingPlace::Log);
+        assert!(all.is_empty(), "what is kept elsewhere does not count");
+        let _ = crate::format::options::Tuning::try_from(options);
+    }
 }
 
-/// Small files: events, epoch bodies, orders to erase, keys, names of segments.
+/// Small files: holds, events, epoch bodies, orders to erase, keys, names of segments.
 pub fn small_files(bytes: &[u8]) {
     if let Ok(event) = Event::decode(bytes) {
         assert_eq!(Event::decode(&event.encode()).ok(), Some(event));
+    }
+    if let Ok(mut holds) = serde_json::from_slice::<Holds>(bytes) {
+        let _ = holds.follow(&ToldHolds::default());
+        assert!(holds.into_list().iter().all(|hold| hold.frame.is_none()), "the log tells of none of them");
     }
     if let Ok(epoch) = EpochBody::decode(bytes) {
         assert_eq!(epoch.encode(), bytes, "an epoch body has one spelling");

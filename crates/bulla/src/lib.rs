@@ -36,10 +36,11 @@ pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
-pub use erase::{Erasure, ErasureOrder, Hold, holds};
+pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference};
 pub use format::event::ExportRecord;
 pub use format::options::{
-    Durability, Options, Profile, Setting, SettingSource, format_age, parse_age, parse_plugin_timeout,
+    Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
+    parse_plugin_timeout,
 };
 pub use format::{config, event, segment};
 pub use keys::default_keys;
@@ -51,6 +52,7 @@ pub use read::export::{Export, Exported, Unopened};
 pub use read::follow::{Follow, Followed, Polled};
 pub use read::given::Progress;
 pub use read::grant::{Grant, Granted, MAX_GRANT};
+pub use read::holds::{HeldSubjects, holds};
 pub use read::info::{Info, info, info_of};
 pub use read::opened_proof::{Disclosed, Opened, open_proof};
 pub use read::prove::Proven;

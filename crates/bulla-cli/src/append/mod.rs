@@ -13,7 +13,7 @@ use crate::terminal::telling_environment;
 use bulla::environment::Environment;
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
-use bulla::{ErrorKind, Log, Options, Producer, Recovery, Telemetry};
+use bulla::{ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry};
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
@@ -162,12 +162,25 @@ pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recove
     }
 }
 
-/// Opens a log for writing, and tells what that recovered.
+/// Tells how holds differed from what the log tells of them.
+pub(crate) fn tell_differences(differences: &[HoldDifference]) {
+    for difference in differences {
+        match difference {
+            HoldDifference::Unreadable(_) => {
+                note!("{difference}; until then nobody is erased, held or released")
+            }
+            _ => note!("{difference}: the log's word counts, and the file says so now"),
+        }
+    }
+}
+
+/// Opens a log for writing, and tells what that recovered, and how holds differed from what the log tells of them.
 pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;
     tell_recovery(log.recovery());
+    tell_differences(log.hold_differences());
     Ok(log)
 }
 

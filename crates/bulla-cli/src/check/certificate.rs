@@ -26,9 +26,9 @@ pub(super) struct Certificate<'a> {
     event: Box<RawValue>,
     /// Whether the erasure key was given, and signed the order.
     ordered: bool,
-    /// The data subjects, where the order was given.
+    /// The data subjects, where the order was given, and what happened to them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    subjects: Option<Vec<String>>,
+    subjects: Option<Vec<Named>>,
     #[serde(skip)]
     told: Event,
     #[serde(skip)]
@@ -37,12 +37,30 @@ pub(super) struct Certificate<'a> {
     key: Option<VerifierKey>,
 }
 
+/// A data subject whom the order names.
+#[derive(Serialize)]
+struct Named {
+    subject: String,
+    /// Whether its keys were destroyed. Otherwise the log knew nobody of that name, and nothing was erased.
+    erased: bool,
+}
+
+impl Named {
+    fn to_text(&self) -> String {
+        let outcome = match self.erased {
+            true => "erased",
+            false => "not erased: nobody was logged by that name, or they were erased before",
+        };
+        format!("{}: {outcome}", on_line(&self.subject))
+    }
+}
+
 impl<'a> Certificate<'a> {
     /// What the proof says, and, of an erasure, that it was ordered as the arguments say.
     pub(super) fn read(checked: &CheckedEvent<'a>, arguments: &Check) -> Result<Self, Failure> {
         let violation = |message: String| Failure::new(Exit::Violation, message);
         let commitment = checked.commitment();
-        let told = Event::decode(checked.event())?;
+        let told = Event::decode(checked.event()).map_err(|error| violation(error.to_string()))?;
         let event = String::from_utf8_lossy(checked.event()).into_owned();
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key).transpose()?;
@@ -58,13 +76,23 @@ impl<'a> Certificate<'a> {
             }
             _ => None,
         };
-        if let Some(ordered) = ordered.as_ref().filter(|ordered| ordered.log != commitment.log_id) {
-            return Err(violation(format!("the order is for another log, {}", ordered.log)));
+        let (numbers, carried_out) = match &told {
+            Event::Erased { numbers, carried_out, .. } => (&numbers[..], &carried_out[..]),
+            _ => (&[][..], &[][..]),
+        };
+        // The rule that `verify` goes by.
+        if let Some(ordered) = &ordered {
+            let checked = ordered.check_erasure(commitment.log_id, numbers, carried_out);
+            checked.map_err(|error| violation(format!("the erasure: {error}")))?;
         }
         if let Some((order, ordered)) = order.as_ref().zip(ordered.as_ref()) {
             order.check_names(ordered).map_err(|error| violation(error.to_string()))?;
         }
-        let subjects = order.map(|order| order.subjects().map(str::to_owned).collect());
+        let named = |(place, subject): (u32, &str)| Named {
+            subject: subject.to_owned(),
+            erased: carried_out.binary_search(&place).is_ok(),
+        };
+        let subjects = order.map(|order| (0..).zip(order.subjects()).map(named).collect());
         Ok(Certificate {
             ok: true,
             anchored: checked.anchored(),
@@ -91,16 +119,20 @@ impl<'a> Certificate<'a> {
             ("log", self.origin.to_owned()),
             ("recorded", format!("frame {}, {}; tree size {}", self.frame, self.time, self.tree_size)),
         ];
-        let Event::Erased { numbers, remains: left, .. } = &self.told else {
+        let Event::Erased { numbers, carried_out, remains: left, .. } = &self.told else {
             lines.push(("event", self.event.get().to_owned()));
             return table(&lines);
         };
         let numbers = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         lines.insert(0, ("erased", format!("data subject {numbers}: what is personal of theirs")));
-        if let Some(subjects) = &self.subjects {
-            lines.push(("who", subjects.iter().map(|name| on_line(name)).collect::<Vec<_>>().join(", ")));
-        }
+        lines.extend(self.subjects.iter().flatten().map(|named| ("who", named.to_text())));
         if let Some(order) = &self.order {
+            let (done, all) = (carried_out.len(), order.subjects.len());
+            if done < all {
+                let text =
+                    format!("of the {all} names that were ordered {done}; of the others nothing was erased");
+                lines.push(("carried out", text));
+            }
             let seconds = i64::try_from(order.seconds).unwrap_or(i64::MAX);
             lines.push(("ordered", time(seconds)));
             lines.extend(order.reason.iter().map(|reason| ("reason", reason.clone())));
@@ -115,7 +147,8 @@ impl<'a> Certificate<'a> {
 }
 
 fn table(lines: &[(&str, String)]) -> String {
-    lines.iter().map(|(name, value)| format!("{name:<8}  {value}\n")).collect()
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(8);
+    lines.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
 }
 
 /// Reads an order, and checks that `key` signed it where there is one.

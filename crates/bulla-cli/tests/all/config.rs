@@ -46,15 +46,23 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
 fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
     let place = Place::new();
     let before = text(&place);
-    let set = config(&place, &["set", "memory", "128MiB", "durability", "interval 100 ms"]).exits(exit::DONE);
+    let all = ["set", "memory", "128MiB", "durability", "interval 100 ms", "retries", "4"];
+    let set = config(&place, &all).exits(exit::DONE);
     assert!(set.out.contains("next time") && set.err.is_empty(), "{set:?}");
-    assert_eq!(text(&place), format!("{before}memory = \"128MiB\"\ndurability = \"interval 100 ms\"\n"));
-    assert_eq!(get(&place, "memory"), "128 MiB");
+    assert_eq!(text(&place), format!("{before}retries = 4\n"));
+    let host = || std::fs::read_to_string(place.keys("settings.toml")).unwrap();
+    assert!(
+        host().ends_with("[settings]\nmemory = \"128MiB\"\ndurability = \"interval 100 ms\"\n"),
+        "{}",
+        host()
+    );
+    assert_eq!((get(&place, "memory"), get(&place, "retries")), ("128 MiB".to_owned(), "4".to_owned()));
     let again = config(&place, &["set", "memory", "128MiB", "--json"]).exits(exit::DONE).json();
     assert_eq!(again, serde_json::json!({ "changed": false, "recorded": false, "live": false }));
-    let unset = config(&place, &["unset", "memory", "durability", "--json"]).exits(exit::DONE).json();
-    assert_eq!(unset["changed"], true);
+    let unset = ["unset", "memory", "durability", "retries", "--json"];
+    assert_eq!(config(&place, &unset).exits(exit::DONE).json()["changed"], true);
     assert_eq!(text(&place), before);
+    assert!(host().ends_with("[settings]\n"), "{}", host());
     place.append(&[], &lines(0..10)).exits(exit::DONE);
     place.run("verify", &[]).exits(exit::DONE);
 }
@@ -140,6 +148,39 @@ fn new_recipients_are_recorded_and_read_what_comes_after() {
     assert_eq!(config(&place, &[]).exits(exit::DONE).out.lines().count(), 8 + 1 + 14);
 }
 
+/// Whoever can write to the log's directory could have put it there.
+#[test]
+fn what_a_promise_rests_on_is_refused_in_the_logs_file_and_moved_by_setting_it() {
+    let place = Place::new();
+    let (before, disk) = (text(&place), place.path("disk"));
+    std::fs::create_dir(&disk).unwrap();
+    let words = format!("durability = \"os\"\nvault_replicas = [\"{}\"]\n", disk.display());
+    std::fs::write(place.audit().join("bulla.toml"), format!("{before}{words}")).unwrap();
+    for ran in [
+        place.append(&[], &lines(0..10)),
+        place.run("erase", &["--subject", "s7"]),
+        place.run("hold", &["add", "--subject", "s7", "--by", "a", "--reason", "b"]),
+        place.run("keys", &["rotate"]),
+        place.run("restore", &[]),
+    ] {
+        let ran = ran.exits(exit::REFUSED);
+        for told in ["`durability`, `vault_replicas`", "settings.toml", "config DIR set durability"] {
+            assert!(ran.err.contains(told), "{told}: {ran:?}");
+        }
+    }
+    // What is shown is what counts, and that there is more.
+    let shown = config(&place, &["get", "vault_replicas"]).exits(exit::DONE);
+    assert!(shown.out == "\n" && shown.err.contains("belongs in"), "{shown:?}");
+    assert_eq!(place.info("vault_replicas"), serde_json::json!([]));
+    assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 0, "nothing was copied");
+    config(&place, &["set", "durability", "group"]).exits(exit::DONE);
+    config(&place, &["unset", "vault_replicas"]).exits(exit::DONE);
+    assert_eq!(text(&place), before);
+    assert_eq!(get(&place, "durability"), "group");
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 0);
+}
+
 #[test]
 fn beside_a_writer_settings_change_for_the_next_one_and_rules_do_not() {
     let place = Place::new();
@@ -155,10 +196,19 @@ fn beside_a_writer_settings_change_for_the_next_one_and_rules_do_not() {
 }
 
 #[test]
-fn settings_need_no_keys_and_recipients_do() {
+fn what_no_promise_rests_on_needs_no_keys_and_all_else_does() {
     let place = Place::new();
     std::fs::rename(place.path("audit.keys"), place.path("elsewhere")).unwrap();
-    config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    config(&place, &["set", "writers", "2"]).exits(exit::DONE);
+    let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("settings.toml"), "{ran:?}");
+    // What is not known is not shown as if it were.
+    let shown = config(&place, &[]).exits(exit::DONE);
+    assert!(shown.out.contains("writers") && !shown.out.contains("durability"), "{shown:?}");
+    assert!(shown.err.contains("are not shown"), "{shown:?}");
+    let ran = config(&place, &["get", "durability"]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("kept with the keys"), "{ran:?}");
+    assert_eq!(place.info("vault_replicas"), serde_json::Value::Null);
     let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("audit.keys"), "{ran:?}");
     let elsewhere = place.path("elsewhere");

@@ -77,6 +77,64 @@ fn an_erasure_is_told_certified_and_seen() {
     check(&again, &["--key", &key]).exits(exit::VIOLATION);
 }
 
+/// Nobody is called erased who is not: neither by the command, nor by its certificate, nor when the order is given again.
+#[test]
+fn a_name_that_is_misspelt_is_not_called_erased() {
+    let (place, key) = filled();
+    let (order, certificate) = (path(&place, "order.json"), path(&place, "erased.cert"));
+    let (id, authority) = (place.info("id"), path(&place, "audit.keys/erasure.key"));
+    let whom = ["--subject", "s7", "--subject", "s8x", "--subject", "s9"];
+    let given = ["order", "--log", id.as_str().unwrap(), "--authority", &authority, "-o", &order];
+    bulla([&given[..], &whom].concat()).exits(exit::DONE);
+    for again in [false, true] {
+        let erased = place.run("erase", &["--authority", &order, "--json"]).exits(exit::SOME_REFUSED).json();
+        assert_eq!(erased["before"], again);
+        assert_eq!(erased["numbers"], serde_json::json!([7, 9]));
+        assert_eq!(erased["unknown"], serde_json::json!(["s8x"]));
+        let frame = erased["frame"].to_string();
+        if !again {
+            place.run("prove", &["--event", &frame, "-o", &certificate]).exits(exit::DONE);
+        }
+    }
+    let checked = check(&certificate, &["--key", &key, "--order", &order]).exits(exit::DONE).out;
+    for told in
+        ["s7: erased\n", "s8x: not erased: nobody", "s9: erased\n", "of the 3 names that were ordered 2;"]
+    {
+        assert!(checked.contains(told), "{told}: {checked}");
+    }
+    let json = check(&certificate, &["--key", &key, "--order", &order, "--json"]).exits(exit::DONE).json();
+    let erased = json["subjects"].as_array().unwrap().iter().map(|subject| subject["erased"] == true);
+    assert_eq!(erased.collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(json["event"]["carried_out"], serde_json::json!([0, 2]));
+    // Without the order it says how many, and no names.
+    let alone = check(&certificate, &["--key", &key]).exits(exit::DONE).out;
+    assert!(alone.contains("of the 3 names") && !alone.contains("s7"), "{alone}");
+    assert_eq!(withheld(&place), 20);
+    place.run("verify", &["--key", &key]).exits(exit::DONE);
+}
+
+/// What `verify` objects to, `check` does.
+#[test]
+fn a_certificate_of_what_verification_refuses_is_none() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/proof/events.json");
+    let vectors = serde_json::from_str::<serde_json::Value>(&fs::read_to_string(vectors).unwrap()).unwrap();
+    let place = Place::empty();
+    let file = path(&place, "event");
+    let key = vectors["vkey"].as_str().unwrap();
+    let refused = vectors["bodies_refused"].as_array().unwrap();
+    assert!(refused.len() > 10);
+    for vector in refused {
+        fs::write(&file, vector["file"].as_str().unwrap()).unwrap();
+        let ran = check(&file, &["--key", key]).exits(exit::VIOLATION);
+        assert!(ran.out.is_empty(), "{}: {ran:?}", vector["name"]);
+    }
+    let taken = ["events", "bodies_taken"].map(|list| vectors[list].as_array().unwrap());
+    for vector in taken.into_iter().flatten() {
+        fs::write(&file, vector["file"].as_str().unwrap()).unwrap();
+        check(&file, &["--key", key]).exits(exit::DONE);
+    }
+}
+
 #[test]
 fn who_orders_need_not_be_on_the_host() {
     let (place, key) = filled();
@@ -150,9 +208,13 @@ fn a_name_cannot_write_lines_of_its_own() {
     let whom = ["--subject", name, "--subject", "y\nunknown: forged\u{85}"];
     let given = ["order", "--log", &id, "--authority", key.to_str().unwrap(), "-o", &order];
     bulla([&given[..], &whom].concat()).exits(exit::DONE);
-    let erased = place.run("erase", &["--authority", &order, "-o", &certificate]).exits(exit::DONE);
+    let erased = place.run("erase", &["--authority", &order, "-o", &certificate]).exits(exit::SOME_REFUSED);
     let json = check(&certificate, &["--order", &order, "--json"]).exits(exit::DONE).json();
-    assert_eq!(json["subjects"], serde_json::json!([name, "y\nunknown: forged\u{85}"]));
+    let subject = |subject: &str, erased| serde_json::json!({ "subject": subject, "erased": erased });
+    assert_eq!(
+        json["subjects"],
+        serde_json::json!([subject(name, true), subject("y\nunknown: forged\u{85}", false)])
+    );
     for ran in [erased, check(&certificate, &["--order", &order]).exits(exit::DONE)] {
         assert!(
             ran.out.lines().all(|line| !line.starts_with("reason") && !line.contains("unknown: forged")
@@ -180,6 +242,28 @@ fn whoever_is_held_stays() {
     assert_eq!(hold("list", &[]).exits(exit::DONE).out, "nobody is held\n");
     place.run("erase", &["--subject", "s7", "-o", &certificate]).exits(exit::DONE);
     assert_eq!(withheld(&place), 10);
+}
+
+#[test]
+fn holds_that_differ_from_what_the_log_tells_are_named() {
+    let (place, _) = filled();
+    let whom = ["add", "--subject", "s7", "--by", "legal", "--reason", "case 4711"];
+    place.run("hold", &whom).exits(exit::DONE);
+    place.run("hold", &["list"]).exits(exit::DONE);
+    fs::remove_file(place.keys("holds")).unwrap();
+    let listed = place.run("hold", &["list"]).exits(exit::VIOLATION);
+    assert!(listed.err.contains("data subject 7 is held, as frame "), "{listed:?}");
+    let json = place.run("hold", &["list", "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(
+        (json["holds"].as_array().unwrap().len(), json["differences"].as_array().unwrap().len()),
+        (0, 1)
+    );
+    let opened = place.append(&[], b"").exits(exit::DONE);
+    assert!(opened.err.contains("the log's word counts"), "{opened:?}");
+    let listed = place.run("hold", &["list"]).exits(exit::DONE);
+    assert!(listed.out.contains("unknown (frame "), "{listed:?}");
+    let refused = place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
+    assert!(refused.err.contains("held by unknown (frame "), "{refused:?}");
 }
 
 #[test]

@@ -30,7 +30,8 @@ fn record(place: &Place, numbers: &[u64]) {
     let names = ["one", "two", "three"][..numbers.len()].to_vec();
     let order = ErasureOrder::give(&key, id, &names, None, &Environment::default()).unwrap();
     let order = order.note().to_owned();
-    log.record(Event::Erased { numbers: numbers.to_vec(), order, remains: Vec::new() });
+    let (numbers, carried_out) = (numbers.to_vec(), (0..).take(numbers.len()).collect());
+    log.record(Event::Erased { numbers, carried_out, order, remains: Vec::new() }).unwrap();
     log.close().unwrap();
 }
 

@@ -120,9 +120,7 @@ fn a_second_signal_ends_it_at_once() {
 #[test]
 fn what_was_durable_when_it_was_killed_is_adopted_and_told() {
     let place = Place::new();
-    let file = place.audit().join("bulla.toml");
-    let settings = std::fs::read_to_string(&file).unwrap() + "checkpoint_interval = \"3600 s\"\n";
-    std::fs::write(&file, settings).unwrap();
+    place.run("config", &["set", "checkpoint_interval", "3600 s"]).exits(exit::DONE);
     let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&lines(0..1000)).unwrap();

@@ -1,5 +1,7 @@
 use bulla_proof::note::NoteError;
-use bulla_proof::order::{MAX_ORDERED, MAX_REASON, Order, OrderError, ordered_subject};
+use bulla_proof::order::{
+    ErasureError, MAX_ORDERED, MAX_REASON, Order, OrderError, is_ascending, ordered_subject,
+};
 use bulla_proof::{Hash, LogId, VerifierKey, sha256};
 use ed25519_dalek::{Signer as _, SigningKey};
 use proptest::prelude::*;
@@ -107,6 +109,37 @@ fn limits_hold_for_who_signs_and_who_reads() {
     ] {
         assert_eq!(Order::open(&resign(&text), &keys().1), Err(error), "{text}");
     }
+}
+
+#[test]
+fn an_erasure_is_what_its_order_ordered_or_it_is_refused() {
+    let log = LogId([9; 16]);
+    let ordered = order(None, 3);
+    // All of them, some of them, and one person by two names.
+    for (numbers, carried_out) in [(&[3, 5, 8][..], &[0, 1, 2][..]), (&[7], &[1]), (&[7], &[0, 2])] {
+        assert_eq!(ordered.check_erasure(log, numbers, carried_out), Ok(()));
+    }
+    let outside = ErasureError::CarriedOut { ordered: 3 };
+    for (numbers, carried_out, error) in [
+        (&[][..], &[0][..], ErasureError::Numbers),
+        (&[7, 7], &[0, 1], ErasureError::Numbers),
+        (&[8, 7], &[0, 1], ErasureError::Numbers),
+        (&[7], &[], outside),
+        (&[7], &[1, 1], outside),
+        (&[7], &[1, 0], outside),
+        (&[7], &[3], outside),
+        (&[7], &[0, u32::MAX], outside),
+        (&[7, 8], &[1], ErasureError::More { erased: 2, carried_out: 1 }),
+    ] {
+        assert_eq!(
+            ordered.check_erasure(log, numbers, carried_out),
+            Err(error),
+            "{numbers:?} {carried_out:?}"
+        );
+    }
+    let other = LogId([8; 16]);
+    assert_eq!(ordered.check_erasure(other, &[7], &[0]), Err(ErasureError::Log(log)));
+    assert!(is_ascending(&[1, 2, 3]) && !is_ascending(&[2, 1]) && !is_ascending::<u64>(&[]));
 }
 
 proptest! {

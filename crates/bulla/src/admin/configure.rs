@@ -1,4 +1,7 @@
-//! Changing a log's configuration: `[settings]`, which is free, and `[log]`, of which the log itself tells.
+//! Changing a log's configuration: settings, and `[log]`, of which the log itself tells.
+//!
+//! A setting is in `[settings]` of `bulla.toml` or in `settings.toml` of the key directory ([`SettingPlace`]). Setting one puts it
+//! where it belongs, and takes it out of the other file.
 //!
 //! Invariants of a change of `[log]`:
 //! - the event that allows it is under a published checkpoint, and in the seal state, before the file changes: so
@@ -9,10 +12,11 @@
 //!
 //! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
 
+use crate::erase::HoldDifference;
 use crate::format::config::{self, FieldRules, LogConfig, edit};
-use crate::format::options::{Options, Tuning, settings};
-use crate::keys::default_keys;
+use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
+use crate::keys::{default_keys, files, settings as host_settings};
 use crate::scan::checkpoint::is_live;
 use crate::write::engine::change::Unreplaced;
 use crate::write::engine::{Directories, Engine};
@@ -73,6 +77,8 @@ pub struct Configured {
     pub live: bool,
     /// What opening the log for a change of `[log]` found beyond its last checkpoint.
     pub recovery: Recovery,
+    /// How the file of holds differed then from what the log tells; it was brought in line with it.
+    pub hold_differences: Vec<HoldDifference>,
 }
 
 /// The keys of `[log]`, and why those that never change do not.
@@ -212,11 +218,12 @@ impl Configure {
     ///
     /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
     /// log for itself, and opens it: what a crash left is recovered first. Who has the log open calls
-    /// [`crate::Log::configure`].
+    /// [`crate::Log::configure`]. Of settings, those in the key directory are changed first.
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
-    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has the old configuration or the new one.
+    /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has
+    /// the old configuration or the new one, and the key directory the old settings or the new ones.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
     }
@@ -243,9 +250,13 @@ impl Configure {
     ) -> Result<Configured> {
         config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
-        let mut plan = self.plan(&*log)?;
+        let mut plan = self.plan(&*log, &*keys)?;
+        plan.change_host_settings(&*keys)?;
         match plan.configured.log {
-            Some(_) => plan.configured.recovery = change_log(log, keys, environment, &plan)?,
+            Some(_) => {
+                let (recovery, differences) = change_log(log, keys, environment, &plan)?;
+                (plan.configured.recovery, plan.configured.hold_differences) = (recovery, differences);
+            }
             None => {
                 plan.change_settings(&*log)?;
                 plan.configured.live = is_live(&*log)?;
@@ -259,8 +270,10 @@ impl Configure {
         engine.require_in_place()?;
         let log = &*engine.log;
         let _lock = lock(log)?;
-        let mut plan = self.plan(log)?;
+        let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
+        plan.check_live(engine)?;
+        plan.change_host_settings(&*engine.keys)?;
         match plan.configured.log {
             Some(_) => plan.change_live(engine)?,
             None => plan.change_settings(log)?,
@@ -269,22 +282,26 @@ impl Configure {
     }
 
     /// What the changes come to. The caller holds the lock on the file.
-    fn plan(&self, log: &dyn Store) -> Result<Plan> {
+    fn plan(&self, log: &dyn Store, keys: &dyn Store) -> Result<Plan> {
         let old = config::read(log)?;
-        let new = self.edit_fields(self.edit(&old)?)?;
+        let old_host = host_settings::read(keys)?;
+        let (new, new_host) = self.edit(&old, &old_host)?;
+        let new = self.edit_fields(new)?;
         let (before, _) = config::parse(&old)?;
         let (after, options) = config::parse(new.as_bytes())?;
-        let tuning = Tuning::try_from(options)?;
+        let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))?;
         check_identity(&before, &after)?;
+        let host = (new_host != old_host).then_some(new_host);
         let configured = Configured {
-            changed: new.as_bytes() != old,
+            changed: new.as_bytes() != old || host.is_some(),
             log: (before.digest != after.digest).then_some((before.digest, after.digest)),
             keys: before.differing(&after),
-            settings: settings_of(&old) != settings_of(new.as_bytes()),
+            settings: settings_of(&old) != settings_of(new.as_bytes()) || host.is_some(),
             live: false,
             recovery: Recovery::default(),
+            hold_differences: Vec::new(),
         };
-        Ok(Plan { old, new, before, after, tuning, configured })
+        Ok(Plan { old, new, host, before, after, tuning, configured })
     }
 
     /// Rules that are the same already leave the text as it is.
@@ -309,23 +326,30 @@ impl Configure {
         unknown_key(key)
     }
 
-    fn edit(&self, text: &[u8]) -> Result<String> {
+    /// The texts of `bulla.toml` and of the key directory's settings with the changes. A setting that is changed stands in the
+    /// file in which it is kept, and in no other.
+    fn edit(&self, text: &[u8], host: &str) -> Result<(String, String)> {
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
-        let mut edited = text.to_owned();
+        let (mut edited, mut host) = (text.to_owned(), host.to_owned());
         for (name, value) in &self.settings {
             let value = value.as_deref().map(|value| settings::to_toml(name, value)).transpose()?;
-            edited = edit::set_setting(&edited, name, value.as_deref())?;
+            let (log, keys) = match settings::place_of(name) {
+                Some(SettingPlace::Keys) => (None, value.as_deref()),
+                _ => (value.as_deref(), None),
+            };
+            edited = edit::set_setting(&edited, name, log)?;
+            host = edit::set_setting(&host, name, keys)?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
         let heartbeat = self.heartbeat.map(|time| Some(time).filter(|time| !time.is_zero()));
         if let Some(heartbeat) = heartbeat.filter(|heartbeat| *heartbeat != current.heartbeat) {
             edited = edit::set_heartbeat(&edited, heartbeat)?;
         }
-        let Some(recipients) = &self.recipients else { return Ok(edited) };
+        let Some(recipients) = &self.recipients else { return Ok((edited, host)) };
         let recipients = recipients.of(&current.recipients)?;
         match recipients == current.recipients {
-            true => Ok(edited),
-            false => edit::set_recipients(&edited, &recipients),
+            true => Ok((edited, host)),
+            false => Ok((edit::set_recipients(&edited, &recipients)?, host)),
         }
     }
 }
@@ -371,6 +395,8 @@ fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Ve
 struct Plan {
     old: Vec<u8>,
     new: String,
+    /// The text of the key directory's settings, where that changes.
+    host: Option<String>,
     before: LogConfig,
     after: LogConfig,
     tuning: Tuning,
@@ -378,14 +404,25 @@ struct Plan {
 }
 
 impl Plan {
+    /// Changes the settings in the key directory. That comes first: a file of the log that has them is refused until then.
+    fn change_host_settings(&self, keys: &dyn Store) -> Result<()> {
+        let Some(text) = &self.host else { return Ok(()) };
+        let written = bulla_store::replace(keys, files::SETTINGS, text.as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error))
+    }
+
     fn change_settings(&self, log: &dyn Store) -> Result<()> {
-        match self.configured.changed {
+        match self.new.as_bytes() != self.old {
             true => self.replace(log).map_err(Unreplaced::into_error),
             false => Ok(()),
         }
     }
 
-    fn change_live(&self, engine: &Engine) -> Result<()> {
+    /// What a log at work refuses, before anything is changed.
+    fn check_live(&self, engine: &Engine) -> Result<()> {
+        if self.configured.log.is_none() {
+            return Ok(());
+        }
         if self.before.fields != self.after.fields {
             // Producers have the rules that they were made with.
             let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
@@ -395,7 +432,10 @@ impl Plan {
             let name = engine.log.describe(config::FILE);
             return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
         }
-        self.check_recipients(&engine.environment)?;
+        self.check_recipients(&engine.environment)
+    }
+
+    fn change_live(&self, engine: &Engine) -> Result<()> {
         engine.change(self.after.clone(), || self.replace(&*engine.log))
     }
 
@@ -425,7 +465,7 @@ fn change_log(
     keys: Arc<dyn Store>,
     environment: &Environment,
     plan: &Plan,
-) -> Result<Recovery> {
+) -> Result<(Recovery, Vec<HoldDifference>)> {
     plan.check_recipients(environment)?;
     let directories = Directories::lock(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
@@ -442,11 +482,11 @@ fn change_log(
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
     engine.allow_change(after)?;
-    let recovery = engine.recovery;
+    let found = (engine.recovery, engine.hold_differences.clone());
     drop(engine);
     plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;
-    Ok(recovery)
+    Ok(found)
 }
 
 /// A [`KeyWrap`] that wraps to these recipients, whichever it is asked to wrap to.

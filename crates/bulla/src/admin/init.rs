@@ -194,7 +194,7 @@ impl Init {
         }
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), AllowedConfig::of(config.digest));
-        SealState { log: id, terms, chain, root, subjects: 0 }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0, holds: 0 }.save(keys)?;
 
         prepare(log, &DIRECTORIES)?;
         drop(log.lock(LOCK).map_err(|error| Error::io(format!("locking {}", log.describe("")), error))?);

@@ -4,11 +4,13 @@
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 
+use crate::erase::HoldDifference;
 use crate::format::config;
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::seal_state::SealState;
+use crate::keys::settings::refuse_misplaced;
 use crate::read::reader::Reader;
 use crate::write::engine::{Directories, Engine, Vaults};
 use bulla_crypto::environment::Environment;
@@ -28,11 +30,13 @@ pub struct Restore {
 }
 
 /// What became of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
     /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
     pub lost: u64,
+    /// How the holds of the backup differed from what the log tells; they were brought in line with it.
+    pub hold_differences: Vec<HoldDifference>,
 }
 
 impl Restore {
@@ -61,13 +65,22 @@ impl Restore {
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, `Refused` where the log has no
     /// erasure, and so needs none of this; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
-        let log: Arc<dyn Store> = Arc::new(FileSystem::new(&self.directory));
-        let keys: Arc<dyn Store> = Arc::new(FileSystem::new(&self.keys));
-        let (config, _) = config::load_of_log(&*log)?;
+        let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
+        self.run_in(Arc::new(log), Arc::new(keys))
+    }
+
+    /// Takes it up in any stores.
+    ///
+    /// # Errors
+    /// As [`Restore::run`].
+    pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
+        let (config, settings) = config::load_of_log(&*log)?;
         if !config.erasure {
             let message = "a log without erasure has no vault that could be older than it: open it as it is";
             return Err(Error::new(ErrorKind::Refused, message));
         }
+        // Before anything is written down: a log whose settings are refused is not being restored.
+        refuse_misplaced(&settings, &*log, &*keys)?;
         let directories = Directories::lock(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
         let unknown = first_unknown(&*keys, &state)?;
@@ -88,7 +101,8 @@ impl Restore {
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
         removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
-        Ok(Restored { lost: next.saturating_sub(before) })
+        let hold_differences = engine.hold_differences.clone();
+        Ok(Restored { lost: next.saturating_sub(before), hold_differences })
     }
 }
 

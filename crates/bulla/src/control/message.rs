@@ -126,6 +126,7 @@ impl From<Changed> for Configured {
             settings: done.settings,
             live: true,
             recovery: Recovery::default(),
+            hold_differences: Vec::new(),
         }
     }
 }

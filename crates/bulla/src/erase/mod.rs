@@ -9,7 +9,7 @@ pub(crate) mod pending;
 
 use serde::{Deserialize, Serialize};
 
-pub use holds::{Hold, holds};
+pub use holds::{Hold, HoldDifference};
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.
@@ -18,7 +18,8 @@ pub use order::ErasureOrder;
 pub struct Erasure {
     /// The numbers of the data subjects, ascending.
     pub numbers: Vec<u64>,
-    /// Those of the order whom the vault did not know: nobody of that name was logged, or they were erased before.
+    /// Those of the order whom the vault did not know: nobody of that name was logged, or they were erased before. Of them
+    /// nothing was erased, and the log tells of the others only.
     pub unknown: Vec<String>,
     /// The frame of the event that tells of it, which a checkpoint covers.
     pub frame: u64,

@@ -113,6 +113,12 @@ impl ErasureOrder {
         self.subjects.iter().map(|ordered| &ordered.subject[..])
     }
 
+    /// The names that an event with these places of the order's list does not speak of: of them nothing was erased.
+    pub fn not_carried_out(&self, carried_out: &[u32]) -> Vec<&str> {
+        let named = (0_u32..).zip(self.subjects());
+        named.filter(|(place, _)| carried_out.binary_search(place).is_err()).map(|(_, name)| name).collect()
+    }
+
     /// Checks that the order was signed with the erasure key of `log`, and is about the data subjects whom the file names.
     ///
     /// # Errors

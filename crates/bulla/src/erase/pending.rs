@@ -13,6 +13,8 @@ use std::io;
 pub(crate) struct Pending {
     /// The numbers of the data subjects, ascending.
     pub(crate) numbers: Vec<u64>,
+    /// The places in the order's list of the names that were theirs, ascending.
+    pub(crate) carried_out: Vec<u32>,
     /// The order, a signed note.
     pub(crate) order: String,
 }

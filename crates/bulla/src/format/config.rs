@@ -168,7 +168,7 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
     check_version(log)?;
     let table = toml::from_str::<LogPart>(log).map_err(invalid)?.log;
-    let settings = toml::from_str::<SettingsPart>(settings).map_err(invalid)?.settings;
+    let settings = parse_settings(settings)?;
     let verifier_key = table.vkey.parse::<VerifierKey>();
     let verifier_key = verifier_key.map_err(|error| Error::invalid(format!("`vkey`: {error}")))?;
     if verifier_key.name() != table.origin {
@@ -198,6 +198,16 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
+}
+
+/// Parses a text that holds one table, `[settings]`.
+///
+/// # Errors
+/// `Invalid`, naming what is wrong.
+pub(crate) fn parse_settings(text: &str) -> Result<Options> {
+    let parsed = toml::from_str::<SettingsPart>(text);
+    let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());
+    parsed.map(|part| part.settings).map_err(invalid)
 }
 
 /// A heartbeat as a person writes it: `60 s`, `10 min`.
@@ -286,9 +296,9 @@ pub(crate) fn render(
          {erasure}\n\
          \n\
          {fields}[settings]\n\
-         # How this host runs it; free to edit. For example:\n\
-         # memory = \"192 MiB\"\n\
-         # durability = \"group\"\n",
+         # How blocks are made; free to edit. What a promise rests on is in settings.toml of the key directory.\n\
+         # writers = 2\n\
+         # compression = 1\n",
         quote(origin),
         quote(&verifier_key.to_string()),
         hash.name(),

@@ -1,6 +1,7 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
 use bulla_proof::hash::Hash;
+use bulla_proof::order::is_ascending;
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,14 +54,18 @@ pub enum Event {
     },
     /// The keys of data subjects were destroyed: what is personal in their groups is erased.
     Erased {
-        /// The numbers of the data subjects, ascending.
+        /// The numbers of the data subjects: one at least, strictly ascending.
         numbers: Vec<u64>,
+        /// The places in the order's list, from 0, of the names whose keys were destroyed: one at least, strictly ascending.
+        /// By the other names the vault knew nobody, and of them nothing was erased.
+        carried_out: Vec<u32>,
         /// The order, signed by the log's erasure key, as a signed note.
         order: String,
         /// What the erasure does not reach.
         remains: Vec<Remains>,
     },
-    /// A data subject was put on hold, and is not to be erased until the hold is released.
+    /// A data subject was put on hold, and is not to be erased until the hold is released. Of several holds on one data subject
+    /// each has an event, in whose frame it is told apart from the others: who holds is in no event.
     Held {
         /// The number of the data subject.
         number: u64,
@@ -69,6 +74,8 @@ pub enum Event {
     Released {
         /// The number of the data subject.
         number: u64,
+        /// The frame of the event that told of the hold.
+        held: u64,
     },
     /// Entries were exported or granted to somebody.
     Exported(ExportRecord),
@@ -154,9 +161,18 @@ impl Event {
     /// Reads the body of an event frame.
     ///
     /// # Errors
-    /// `Invalid` where it is not an event of this version.
+    /// `Invalid` where it is not an event of this version, or its numbers are none or do not ascend.
     pub fn decode(body: &[u8]) -> Result<Self> {
-        serde_json::from_slice(body).map_err(|error| Error::invalid(format!("the event is not one: {error}")))
+        let event = serde_json::from_slice(body);
+        let event = event.map_err(|error| Error::invalid(format!("the event is not one: {error}")))?;
+        match &event {
+            Event::Erased { numbers, carried_out, .. }
+                if !is_ascending(numbers) || !is_ascending(carried_out) =>
+            {
+                Err(Error::invalid("the event is not one: its numbers are none, or do not ascend"))
+            }
+            _ => Ok(event),
+        }
     }
 
     /// A change of `[log]`.
@@ -180,6 +196,11 @@ impl Event {
             Event::Erased { numbers, .. } => numbers,
             _ => &[],
         }
+    }
+
+    /// Whether it tells of a hold, or of the release of one.
+    pub(crate) fn is_of_hold(&self) -> bool {
+        matches!(self, Event::Held { .. } | Event::Released { .. })
     }
 
     /// The digests of `[log]` from which and to which it allows a change.

@@ -1,8 +1,8 @@
-//! Options as a caller or `[settings]` of `bulla.toml` gives them, and [`Tuning`], the checked values that the engine runs with.
+//! Options as a caller or the settings of a log give them, and [`Tuning`], the checked values that the engine runs with.
 
 pub(crate) mod settings;
 
-pub use settings::{Setting, SettingSource};
+pub use settings::{Setting, SettingPlace, SettingSource};
 
 use bulla_columns::Compression;
 use bulla_crypto::plugin;
@@ -78,7 +78,8 @@ impl Profile {
     }
 }
 
-/// What a caller may choose. Anything left out comes from `[settings]`, then from the defaults.
+/// What a caller may choose. Anything left out comes from the log's settings, then from the defaults: from `settings.toml` of
+/// the key directory, and, of what no promise rests on, `[settings]` of `bulla.toml`.
 ///
 /// ```
 /// use bulla::{Durability, Options};
@@ -198,15 +199,11 @@ impl Options {
 
     /// Directories that each hold a replica of the vault (default: none): absolute paths without a comma, at most
     /// [`MAX_REPLICAS`]. Opening the log makes a replica in a directory that is empty; a directory that is missing it
-    /// refuses. A log that the command works on, too, has them in `[settings]`: `bulla erase` knows of no others, and an
+    /// refuses. A log that the command works on, too, has them in its settings: `bulla erase` knows of no others, and an
     /// erasure does not reach what it does not know of.
     pub fn vault_replicas(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.vault_replicas = Some(paths.into_iter().map(Into::into).collect());
         self
-    }
-
-    pub(crate) fn into_vault_replicas(self) -> Vec<PathBuf> {
-        self.vault_replicas.unwrap_or_default()
     }
 
     /// These options, with what they leave out taken from `other`.

@@ -16,6 +16,8 @@ pub const ERASURE_KEY: &str = "erasure.key";
 pub const ERASURE: &str = "erasure.pending";
 /// A restored key directory is being taken up, and must not be written with before that is done.
 pub const RESTORING: &str = "restoring";
+/// Settings that name paths, or that what the host promises rests on.
+pub const SETTINGS: &str = "settings.toml";
 /// Who must not be erased for now.
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.

@@ -3,6 +3,7 @@
 pub mod files;
 pub(crate) mod pseudonym;
 pub(crate) mod seal_state;
+pub mod settings;
 pub(crate) mod vault;
 
 pub use bulla_crypto::{epoch, group, identities, plugin, prompt, recipients, seal_chain, signing};

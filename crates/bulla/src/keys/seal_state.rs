@@ -18,12 +18,15 @@ pub(crate) struct SealState {
     pub(crate) root: Hash,
     /// The numbers of data subjects below this one may be in those frames, so a vault that has not given them out is too old.
     pub(crate) subjects: u64,
+    /// The number of those frames up to the last event of a hold, that one included, or 0: holds that do not go up to there are
+    /// not those that the log tells of.
+    pub(crate) holds: u64,
 }
 
-const MAGIC: &[u8; 8] = b"bullaSS1";
+const MAGIC: &[u8; 8] = b"bullaSS2";
 /// The longest file that is read, in bytes.
 const MOST: u64 = 1024;
-const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8;
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8;
 
 impl SealState {
     /// Writes the state, atomically and durably.
@@ -39,6 +42,7 @@ impl SealState {
         bytes.extend_from_slice(&self.root.0);
         bytes.extend_from_slice(&self.terms.next.0);
         bytes.extend_from_slice(&self.subjects.to_le_bytes());
+        bytes.extend_from_slice(&self.holds.to_le_bytes());
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
         let written = bulla_store::replace(keys, files::SEAL_STATE, &bytes);
@@ -73,6 +77,7 @@ impl SealState {
             chain: SealChain::decode(content[56..128].try_into().map_err(|_| damaged())?),
             root: Hash(field(128)),
             subjects: u64::from_le_bytes(content[192..200].try_into().unwrap_or_default()),
+            holds: u64::from_le_bytes(content[200..208].try_into().unwrap_or_default()),
         })
     }
 }

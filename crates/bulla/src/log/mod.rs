@@ -14,7 +14,7 @@ pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
-use crate::erase::{Erasure, ErasureOrder};
+use crate::erase::{Erasure, ErasureOrder, HoldDifference};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
@@ -287,6 +287,12 @@ impl Log {
         self.engine.back_off.when_trying_again(Arc::new(tell));
     }
 
+    /// How the file of holds in the key directory differed, when the log was opened, from what the log's signed events tell. It
+    /// was brought in line with them then: a hold of which the log tells holds, whoever deleted the file.
+    pub fn hold_differences(&self) -> &[HoldDifference] {
+        &self.engine.hold_differences
+    }
+
     /// By what another thread can say that this log is about to be closed.
     pub fn closing(&self) -> Closing {
         Closing(self.engine.back_off.clone())
@@ -331,10 +337,15 @@ impl Log {
         }
     }
 
-    /// Records an event before the next block, to be sealed with it or by a step: for tests of what reads one.
+    /// Has the log tell, before the next block, of an erasure that it did not carry out: for tests of what reads that.
+    ///
+    /// # Errors
+    /// `Refused` for any other event, and for an erasure that verification would object to: one that nobody ordered, or of
+    /// more than were ordered.
     #[doc(hidden)]
-    pub fn record(&self, event: Event) {
-        self.engine.staging.with_sequencer(|sequencer| sequencer.request_event(event));
+    pub fn record(&self, event: Event) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.tell(event)
     }
 
     fn shut(&mut self) -> Result<()> {

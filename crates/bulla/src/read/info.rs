@@ -1,6 +1,6 @@
 //! What a log is, without reading it through.
 
-use crate::format::config::{self, FieldRules};
+use crate::format::config::FieldRules;
 use crate::format::segment;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -10,7 +10,7 @@ use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,8 +51,6 @@ pub struct Info {
     pub signed_time: Option<i64>,
     /// How much time passes at most, as the log promises, until the writer commits an epoch or an event.
     pub heartbeat: Option<Duration>,
-    /// Where the replicas of its vault lie.
-    pub vault_replicas: Vec<PathBuf>,
     /// Whether a writer has it open.
     pub locked: bool,
 }
@@ -71,7 +69,6 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// # Errors
 /// As [`info`].
 pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
-    let (_, options) = config::load_of_log(&*store)?;
     let manifest = Manifest::load_end(Snapshot::of(store)?)?;
     let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
     let (store, size) = (&*store, checkpoint.size);
@@ -100,7 +97,6 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         signed_time: manifest.latest.map(|latest| latest.time),
         heartbeat: config.heartbeat,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
-        vault_replicas: options.into_vault_replicas(),
         locked: live,
     })
 }

@@ -5,6 +5,7 @@ pub(crate) mod export;
 pub(crate) mod follow;
 pub(crate) mod given;
 pub(crate) mod grant;
+pub(crate) mod holds;
 pub(crate) mod info;
 pub(crate) mod opened_proof;
 pub(crate) mod prove;

@@ -1,5 +1,6 @@
 //! The events of a log, from its frames.
 
+use crate::erase::holds::ToldHolds;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::located::verified;
 use crate::scan::manifest::{Frames, Manifest};
@@ -17,6 +18,20 @@ pub(crate) fn each_event(manifest: &Manifest, from: u64, mut each: impl FnMut(u6
             each(commitment.frame, event);
         }
     })
+}
+
+/// What the events under the checkpoint of a log tell of holds.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
+    let mut told = ToldHolds::default();
+    each_body(manifest, 0, |commitment, body| {
+        if let Ok(event) = Event::decode(&body) {
+            told.take(commitment.frame, commitment.earliest, &event);
+        }
+    })?;
+    Ok(told)
 }
 
 /// The commitment and the body of the event in a frame, if there is one.

@@ -21,12 +21,14 @@ pub enum FindingKind {
     BodyDamaged,
     Numbering,
     EpochInvalid,
+    EventInvalid,
     SealMismatch,
     NotOpened,
     BlockInvalid,
     UnitsMismatch,
     KeyLost,
     ErasureUnordered,
+    ErasedWhileHeld,
     IndexMismatch,
     SurplusBytes,
     Unclosed,
@@ -42,7 +44,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 29] = [
+    pub const ALL: [FindingKind; 31] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -55,12 +57,14 @@ impl FindingKind {
         FindingKind::BodyDamaged,
         FindingKind::Numbering,
         FindingKind::EpochInvalid,
+        FindingKind::EventInvalid,
         FindingKind::SealMismatch,
         FindingKind::NotOpened,
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
         FindingKind::ErasureUnordered,
+        FindingKind::ErasedWhileHeld,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
         FindingKind::Unclosed,
@@ -89,12 +93,14 @@ impl FindingKind {
             Self::BodyDamaged => "body-damaged",
             Self::Numbering => "numbering",
             Self::EpochInvalid => "epoch-invalid",
+            Self::EventInvalid => "event-invalid",
             Self::SealMismatch => "seal-mismatch",
             Self::NotOpened => "not-opened",
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
             Self::ErasureUnordered => "erasure-unordered",
+            Self::ErasedWhileHeld => "erased-while-held",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
             Self::Unclosed => "unclosed",
@@ -109,11 +115,14 @@ impl FindingKind {
         }
     }
 
-    /// Whether it speaks against what the log says of its entries, and not of what became of their keys, or of the log
-    /// since.
+    /// Whether it speaks against what the log says of its entries, and not only of what became of their keys, of events, or of
+    /// the log since.
     pub fn is_damage(self) -> bool {
-        let others = matches!(self, Self::KeyLost | Self::ErasureUnordered | Self::Stale);
-        self.severity() == Severity::Violation && !others
+        let besides_entries = matches!(
+            self,
+            Self::KeyLost | Self::EventInvalid | Self::ErasureUnordered | Self::ErasedWhileHeld | Self::Stale
+        );
+        self.severity() == Severity::Violation && !besides_entries
     }
 
     /// Whether it fails a verification.

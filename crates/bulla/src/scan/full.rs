@@ -13,6 +13,7 @@ mod orders;
 mod position;
 mod tail;
 
+use crate::erase::holds::ToldHolds;
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
@@ -58,6 +59,8 @@ pub(crate) struct Scan<'a> {
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
     orders: Orders,
+    /// What was told of holds since events were last lost.
+    holds: ToldHolds,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -183,6 +186,7 @@ impl<'a> Scan<'a> {
             events: Vec::new(),
             erased: HashSet::new(),
             orders: Orders::default(),
+            holds: ToldHolds::default(),
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),
@@ -265,7 +269,7 @@ impl<'a> Scan<'a> {
         self.push_leaf(tree::leaf_hash(&encoded))?;
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
-            self.unsure_terms = true;
+            self.lose_events();
             self.forget(1);
             return Ok(None);
         };
@@ -333,7 +337,7 @@ impl<'a> Scan<'a> {
         self.forget(next - frame);
         self.next_entry = None;
         self.unsure_epoch = true;
-        self.unsure_terms = true;
+        self.lose_events();
         self.next = next;
         Ok(())
     }
@@ -353,7 +357,11 @@ impl<'a> Scan<'a> {
     fn miss(&mut self, commitment: &Commitment, end: u64, told: impl FnOnce(Finding) -> Finding) {
         let place = self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset));
         self.open.iter_mut().for_each(|open| open.cursor.offset = end);
-        self.unsure_terms |= matches!(commitment.kind, FrameKind::Epoch | FrameKind::Event);
+        match commitment.kind {
+            FrameKind::Event => self.lose_events(),
+            FrameKind::Epoch => self.unsure_terms = true,
+            _ => {}
+        }
         if self.asked.admits(commitment) {
             self.count_lost(commitment.first_entry, commitment.entries);
         }
@@ -457,21 +465,36 @@ impl<'a> Scan<'a> {
         self.next_entry = Some(commitment.first_entry.saturating_add(commitment.entries));
     }
 
+    /// An event may be lost: one that allowed another `[log]`, or that released a hold.
+    fn lose_events(&mut self) {
+        self.unsure_terms = true;
+        self.holds = ToldHolds::default();
+    }
+
     /// Keeps what events tell, and tells of gaps.
     fn look_inside(&mut self, located: &Located) -> Result<()> {
         let Located { commitment, segment, offset, .. } = located;
+        let invalid = |detail: String| {
+            Finding::new(FindingKind::EventInvalid, detail).at(segment, *offset).frame(commitment.frame)
+        };
         match commitment.kind {
             FrameKind::Event if commitment.body_length <= MAX_EVENT => {
                 let body = located.body()?;
                 // A damaged one explains nothing.
                 match Event::decode(&body) {
-                    _ if sha256(&[&body]) != commitment.body_digest => self.unsure_terms = true,
+                    _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(),
                     Ok(event) => {
                         self.take_event(&event);
+                        self.holds.take(commitment.frame, commitment.earliest, &event);
                         match event {
-                            Event::Erased { numbers, order, .. } => {
-                                if let Some(wrong) = self.orders.objection(self.config, &numbers, &order) {
+                            Event::Erased { numbers, carried_out, order, .. } => {
+                                let erased = (&numbers[..], &carried_out[..]);
+                                if let Some(wrong) = self.orders.objection(self.config, erased, &order) {
                                     let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
+                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
+                                }
+                                if let Some(detail) = held(&self.holds.held_of(&numbers)) {
+                                    let finding = Finding::new(FindingKind::ErasedWhileHeld, detail);
                                     self.add(finding.at(segment, *offset).frame(commitment.frame));
                                 }
                                 self.erased.extend(numbers);
@@ -479,8 +502,12 @@ impl<'a> Scan<'a> {
                             event => self.events.push(event),
                         }
                     }
-                    Err(_) => {}
+                    Err(error) => self.add(invalid(error.to_string())),
                 }
+            }
+            FrameKind::Event => {
+                let length = commitment.body_length;
+                self.add(invalid(format!("it has {length} bytes, and an event has {MAX_EVENT} at most")));
             }
             FrameKind::Gap => {
                 let detail = format!("{} entries were lost before they could be sealed", commitment.entries);
@@ -528,4 +555,14 @@ impl<'a> Scan<'a> {
     fn add(&mut self, finding: Finding) {
         self.findings.add(finding);
     }
+}
+
+/// That data subjects were held, each with the frame that tells so, where there are any.
+fn held(held: &[(u64, u64)]) -> Option<String> {
+    const FEW: usize = 8;
+    let each = held.iter().take(FEW).map(|(number, frame)| format!("{number} (frame {frame})"));
+    let each = each.collect::<Vec<_>>().join(", ");
+    let more = if held.len() > FEW { ", …" } else { "" };
+    let detail = format!("it erased data subjects who were held, and not released: {each}{more}");
+    (!held.is_empty()).then_some(detail)
 }

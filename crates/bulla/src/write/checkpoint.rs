@@ -43,8 +43,9 @@ pub(crate) struct Checkpointer {
     /// Full tiles and bundles whose partial forms can go once a checkpoint is published.
     superseded: Vec<String>,
     directories: HashSet<String>,
-    /// The seal chain after the last frame of the tree, and which `[log]` may follow, where the tree has grown.
-    ahead: Option<(SealChain, AllowedConfig)>,
+    /// The seal chain after the last frame of the tree, which `[log]` may follow, and the number of frames up to the last event
+    /// of a hold, where the tree has grown.
+    ahead: Option<(SealChain, AllowedConfig, u64)>,
     published: u64,
     /// Which `[log]` may follow what is published.
     terms: AllowedConfig,
@@ -96,7 +97,7 @@ impl Checkpointer {
 
     /// Adds durable frames to the tree.
     pub(crate) fn add(&mut self, durable: Durable) {
-        let Durable { commitments, chain, terms } = durable;
+        let Durable { commitments, chain, terms, holds } = durable;
         for commitment in &commitments {
             tile::push_bundle_entry(&mut self.bundle, commitment);
             let full = &mut self.full;
@@ -114,7 +115,7 @@ impl Checkpointer {
             self.tiles.size(),
             "the seal chain and the tree cover the same frames"
         );
-        self.ahead = Some((chain, terms));
+        self.ahead = Some((chain, terms, holds));
     }
 
     /// Publishes a checkpoint over all that was added. Returns whether there was anything new.
@@ -123,7 +124,7 @@ impl Checkpointer {
     /// `Unavailable` where a file cannot be written. Calling again goes on where it stopped.
     pub(crate) fn publish(&mut self) -> Result<bool> {
         let size = self.tiles.size();
-        let Some((chain, terms)) = self.ahead.clone() else { return Ok(false) };
+        let Some((chain, terms, holds)) = self.ahead.clone() else { return Ok(false) };
         while let Some((path, content)) = self.full.last() {
             self.write(&path.clone(), &content.clone())?;
             self.superseded.extend(self.full.pop().map(|(path, _)| path));
@@ -142,7 +143,7 @@ impl Checkpointer {
         if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
             subjects.signs(size)?;
         }
-        SealState { log: self.config.id, terms, chain, root, subjects }.save(&*self.keys)?;
+        SealState { log: self.config.id, terms, chain, root, subjects, holds }.save(&*self.keys)?;
         self.sign(size, root)?;
         (self.published, self.terms) = (size, terms);
         self.ahead = None;

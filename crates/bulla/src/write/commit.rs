@@ -59,14 +59,16 @@ pub(crate) struct Durable {
     pub(crate) chain: SealChain,
     /// Which `[log]` may follow them.
     pub(crate) terms: AllowedConfig,
+    /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
+    pub(crate) holds: u64,
 }
 
 impl Durable {
     /// Adds frames that follow these.
     pub(crate) fn extend(&mut self, later: Durable) {
-        let Durable { mut commitments, chain, terms } = later;
+        let Durable { mut commitments, chain, terms, holds } = later;
         self.commitments.append(&mut commitments);
-        (self.chain, self.terms) = (chain, terms);
+        (self.chain, self.terms, self.holds) = (chain, terms, holds);
     }
 }
 
@@ -106,6 +108,8 @@ pub(crate) struct Committer {
     policy: Policy,
     chain: SealChain,
     terms: AllowedConfig,
+    /// The number of frames up to the last event of a hold.
+    holds: u64,
     segment: Option<Segment>,
     /// The first frame that no sync has covered yet.
     group: u64,
@@ -128,13 +132,13 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// A committer that goes on after `chain`, with `terms`. `adopted` are commitments that are durable but not signed yet: the
+    /// A committer that goes on after `chain`, with `terms` and the last event of a hold. `adopted` are commitments that are durable but not signed yet: the
     /// first sync passes them on, so that no checkpoint covers them without the events of their recovery.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         (clock, back_off, meter): (Arc<dyn Clock>, Arc<BackOff>, Arc<Meter>),
         policy: Policy,
-        (chain, terms): (SealChain, AllowedConfig),
+        (chain, terms, holds): (SealChain, AllowedConfig, u64),
         start: Start,
         adopted: Vec<[u8; Commitment::LENGTH]>,
     ) -> Result<Self> {
@@ -163,6 +167,7 @@ impl Committer {
             durable: None,
             chain,
             terms,
+            holds,
             events: Vec::new(),
             unexplained: Vec::new(),
             explained: Vec::new(),
@@ -240,7 +245,8 @@ impl Committer {
         self.forget();
         self.group = self.chain.next_frame();
         let commitments = std::mem::take(&mut self.written);
-        let durable = Durable { commitments, chain: self.chain.clone(), terms: self.terms };
+        let (terms, holds) = (self.terms, self.holds);
+        let durable = Durable { commitments, chain: self.chain.clone(), terms, holds };
         match &mut self.durable {
             Some(before) => before.extend(durable),
             None => self.durable = Some(durable),
@@ -295,6 +301,9 @@ impl Committer {
                 && let Ok(event) = Event::decode(&frame.body)
             {
                 self.terms.take(&event);
+                if event.is_of_hold() {
+                    self.holds = frame.commitment.frame + 1;
+                }
                 self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
             }
             let seal = self.chain.seal(self.group, &frame.encoded);

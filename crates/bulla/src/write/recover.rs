@@ -57,6 +57,8 @@ pub(crate) struct Recovered {
     pub(crate) known: u64,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
+    /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
+    pub(crate) holds: u64,
     pub(crate) report: Recovery,
 }
 
@@ -92,6 +94,7 @@ pub(crate) struct Survey {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    holds: u64,
     scanned: Vec<Scanned>,
 }
 
@@ -110,6 +113,7 @@ struct Scan<'a> {
     terms: AllowedConfig,
     explained: Vec<(String, u64)>,
     erased: Vec<u64>,
+    holds: u64,
 }
 
 /// Recovers the log in `log`, whose host state is in `keys`.
@@ -133,7 +137,7 @@ pub(crate) fn recover(
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
     let segments = sound_names(log)?;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
-    let Survey { next, next_entry, chain, terms, explained, erased, scanned } = survey;
+    let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
 
     let torn = scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let above = || scanned.iter().flat_map(|segment| &segment.above);
@@ -167,6 +171,7 @@ pub(crate) fn recover(
         keys_are_older: state.chain.next_frame() < checkpoint.size,
         known: state.chain.next_frame(),
         erased,
+        holds,
         report,
     })
 }
@@ -197,13 +202,14 @@ pub(crate) fn survey(
         terms: state.terms,
         explained: Vec::new(),
         erased: Vec::new(),
+        holds: state.holds,
     };
     let scanned = scan.run(segments)?;
     scan.check_anchors()?;
     scan.refuse_later_groups(scanned.last())?;
     scan.check_config()?;
-    let Scan { next, next_entry, chain, terms, explained, erased, .. } = scan;
-    Ok(Survey { next, next_entry, chain, terms, explained, erased, scanned })
+    let Scan { next, next_entry, chain, terms, explained, erased, holds, .. } = scan;
+    Ok(Survey { next, next_entry, chain, terms, explained, erased, holds, scanned })
 }
 
 impl Survey {
@@ -359,6 +365,9 @@ impl Scan<'_> {
             self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
             if sealed {
                 self.terms.take(&event);
+                if event.is_of_hold() {
+                    self.holds = frame + 1;
+                }
             }
             if frame >= self.checkpoint.size {
                 self.erased.extend(event.erases());

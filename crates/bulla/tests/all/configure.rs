@@ -208,8 +208,8 @@ impl Made {
         let mut state = self.machine.read("audit.keys/seal.state").unwrap();
         state[24..56].copy_from_slice(&current.0);
         state[160..192].copy_from_slice(&next.0);
-        let check = sha256(&[&state[..200]]);
-        state[200..].copy_from_slice(&check.0);
+        let check = sha256(&[&state[..208]]);
+        state[208..].copy_from_slice(&check.0);
         self.machine.overwrite("audit.keys/seal.state", &state);
     }
 }
@@ -505,21 +505,30 @@ fn a_verification_that_began_before_a_change_ends_well_after_it() {
 #[test]
 fn settings_change_beside_a_writer_and_nothing_else_does() {
     let made = Made::filled();
-    let text = made.text() + "linger = \"7 ms\" # why\n";
+    let (text, host) = (made.text() + "writers = 2 # why\n", "[settings]\nlinger = \"7 ms\" # why\n");
     made.write(&text);
+    made.machine.overwrite("audit.keys/settings.toml", host.as_bytes());
+    let of_host = || String::from_utf8(made.machine.read("audit.keys/settings.toml").unwrap()).unwrap();
     let configure = Configure::default().set("linger", "20 ms").unwrap().set("writers", "3").unwrap();
+    let configure = configure.set("memory", "128 MiB").unwrap().set("retries", "4").unwrap();
     let log = made.open().unwrap();
     let done = made.apply(&configure).unwrap();
     assert!(done.changed && done.live && done.log.is_none());
-    assert_eq!(made.text(), text.replace("\"7 ms\"", "\"20 ms\"") + "writers = 3\n");
+    assert_eq!(made.text(), text.replace("= 2 # why", "= 3 # why") + "retries = 4\n");
+    assert_eq!(of_host(), host.replace("\"7 ms\"", "\"20 ms\"") + "memory = \"128 MiB\"\n");
     let error = made.change(&[&person()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked, "[log] is the writer's");
     log.close().unwrap();
 
     let done = made.apply(&configure).unwrap();
     assert!(!done.changed && !done.live);
-    made.apply(&Configure::default().unset("linger").unwrap().unset("writers").unwrap()).unwrap();
-    assert_eq!(made.text(), text.replace("linger = \"7 ms\" # why\n", ""));
+    let unset = ["linger", "writers", "memory", "retries"];
+    let unset = unset.iter().try_fold(Configure::default(), |all, name| all.unset(name)).unwrap();
+    made.apply(&unset).unwrap();
+    assert_eq!(
+        (made.text(), of_host()),
+        (text.replace("writers = 2 # why\n", ""), "[settings]\n".to_owned())
+    );
     assert_eq!(made.findings(), []);
 }
 

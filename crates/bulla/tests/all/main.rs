@@ -19,6 +19,7 @@ mod follow;
 mod fork;
 mod held;
 mod helpers;
+mod host_settings;
 mod hostile;
 mod keys;
 mod live;
@@ -31,8 +32,8 @@ mod register;
 mod second_reader;
 mod staging_model;
 mod telemetry;
-mod unwritable_vault;
 mod unsigned;
+mod unwritable_vault;
 mod vectors;
 mod workshop;
 

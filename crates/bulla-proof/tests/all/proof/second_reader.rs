@@ -175,3 +175,24 @@ fn another_implementation_refuses_what_the_vectors_refuse() {
         assert!(verdicts.iter().all(|holds| !holds), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// What is in the log and no event that a reader takes: the proof of it holds, and tells of nothing.
+#[test]
+fn another_implementation_refuses_what_is_no_event() {
+    let vectors = crate::vectors::read("events.json");
+    let key: VerifierKey = crate::vectors::text(&vectors, "vkey").parse().unwrap();
+    let files = |list: &str| -> Vec<Vec<u8>> {
+        let vectors = crate::vectors::items(&vectors[list]).iter();
+        vectors.map(|vector| crate::vectors::text(vector, "file").into()).collect()
+    };
+    let taken = [files("events"), files("bodies_taken")].concat();
+    let (output, verdicts) = check("events-taken", &taken, Some(&key));
+    assert!(verdicts.iter().all(|taken| *taken), "{}", String::from_utf8_lossy(&output.stderr));
+    let refused = files("bodies_refused");
+    for file in &refused {
+        let Ok(ProofFile::Event(proof)) = ProofFile::parse(file) else { panic!("it is a proof of an event") };
+        assert!(proof.verify(Some(&key)).is_ok());
+    }
+    let (output, verdicts) = check("bodies-refused", &refused, Some(&key));
+    assert!(verdicts.iter().all(|taken| !taken), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -17,12 +17,23 @@ pub struct Setting {
     pub value: String,
     /// Where the value comes from.
     pub source: SettingSource,
+    /// Where it is kept.
+    pub place: SettingPlace,
+}
+
+/// Where a setting is kept, and may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingPlace {
+    /// `[settings]` of `bulla.toml`, in the log's directory: what costs time or space within bounds that are fixed elsewhere.
+    Log,
+    /// `settings.toml` of the key directory: what names a path, or what a promise of the host rests on.
+    Keys,
 }
 
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// `[settings]` of `bulla.toml`.
+    /// The file in which it is kept.
     File,
     /// The default.
     Default,
@@ -39,26 +50,32 @@ enum Form {
     Places,
 }
 
-const FORMS: [(&str, Form); 14] = [
-    ("memory", Form::Size),
-    ("block_size", Form::Size),
-    ("segment_size", Form::Size),
-    ("writers", Form::Number),
-    ("profile", Form::Profile),
-    ("compression", Form::Number),
-    ("linger", Form::Duration),
-    ("append_timeout", Form::Duration),
-    ("checkpoint_interval", Form::Duration),
-    ("retries", Form::Number),
-    ("retry_delay", Form::Duration),
-    ("plugin_timeout", Form::Duration),
-    ("durability", Form::Durability),
-    ("vault_replicas", Form::Places),
+/// All settings. Why each is kept where it is, decision 31 says.
+const FORMS: [(&str, Form, SettingPlace); 14] = [
+    ("memory", Form::Size, SettingPlace::Keys),
+    ("block_size", Form::Size, SettingPlace::Log),
+    ("segment_size", Form::Size, SettingPlace::Keys),
+    ("writers", Form::Number, SettingPlace::Log),
+    ("profile", Form::Profile, SettingPlace::Log),
+    ("compression", Form::Number, SettingPlace::Log),
+    ("linger", Form::Duration, SettingPlace::Keys),
+    ("append_timeout", Form::Duration, SettingPlace::Keys),
+    ("checkpoint_interval", Form::Duration, SettingPlace::Keys),
+    ("retries", Form::Number, SettingPlace::Log),
+    ("retry_delay", Form::Duration, SettingPlace::Log),
+    ("plugin_timeout", Form::Duration, SettingPlace::Keys),
+    ("durability", Form::Durability, SettingPlace::Keys),
+    ("vault_replicas", Form::Places, SettingPlace::Keys),
 ];
 
 /// The names of all settings, in the order of [`Options::settings`].
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    FORMS.iter().map(|(name, _)| *name)
+    FORMS.iter().map(|(name, ..)| *name)
+}
+
+/// Where the setting of this name is kept; `None` where there is none.
+pub(crate) fn place_of(name: &str) -> Option<SettingPlace> {
+    FORMS.iter().find(|(known, ..)| *known == name).map(|(_, _, place)| *place)
 }
 
 impl Options {
@@ -83,8 +100,46 @@ impl Options {
             value(self.durability, Durability::default, durability),
             value(self.vault_replicas.as_deref(), || &[], places),
         ];
-        let settings = names().zip(values);
-        settings.map(|(name, (value, source))| Setting { name, value, source }).collect()
+        let settings = FORMS.iter().zip(values);
+        settings
+            .map(|((name, _, place), (value, source))| Setting { name, value, source, place: *place })
+            .collect()
+    }
+
+    /// The names of the settings in here that are kept elsewhere than in `place`.
+    pub fn misplaced(&self, place: SettingPlace) -> Vec<&'static str> {
+        let here = |setting: &Setting| setting.source == SettingSource::File && setting.place != place;
+        self.settings().iter().filter(|setting| here(setting)).map(|setting| setting.name).collect()
+    }
+
+    /// What `[settings]` of `bulla.toml` says together with what the key directory says, each of what is kept in it.
+    pub fn with_host(self, host: Options) -> Options {
+        self.only(SettingPlace::Log).or(host.only(SettingPlace::Keys))
+    }
+
+    fn only(self, place: SettingPlace) -> Options {
+        match place {
+            SettingPlace::Log => Options {
+                memory: None,
+                segment_size: None,
+                linger: None,
+                append_timeout: None,
+                checkpoint_interval: None,
+                plugin_timeout: None,
+                durability: None,
+                vault_replicas: None,
+                ..self
+            },
+            SettingPlace::Keys => Options {
+                block_size: None,
+                writers: None,
+                profile: None,
+                compression: None,
+                retries: None,
+                retry_delay: None,
+                ..self
+            },
+        }
     }
 }
 
@@ -140,8 +195,8 @@ fn split(places: &str) -> impl Iterator<Item = &str> {
 /// known once it is put together with the others.
 pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
     let text = text.trim();
-    let form = FORMS.iter().find(|(known, _)| *known == name);
-    let Some((_, form)) = form else { return Err(Error::invalid(format!("`{name}` is not a setting"))) };
+    let form = FORMS.iter().find(|(known, ..)| *known == name);
+    let Some((_, form, _)) = form else { return Err(Error::invalid(format!("`{name}` is not a setting"))) };
     let (fits, wanted) = match form {
         Form::Size => (parse_size(text).is_some(), "a size such as \"64 MiB\""),
         Form::Number => (text.parse::<u32>().is_ok(), "a whole number"),
@@ -204,6 +259,37 @@ mod tests {
                 .map(|Setting { name, value, .. }| format!("{name} = {}\n", to_toml(name, value).unwrap()));
             let read = toml::from_str::<Options>(&lines.collect::<String>()).unwrap();
             assert_eq!(Tuning::try_from(read).unwrap(), Tuning::try_from(options).unwrap());
+        }
+    }
+
+    /// A setting is in one of the two files or in the other, and never lost on the way from there.
+    #[test]
+    fn every_setting_has_one_place() {
+        for name in names() {
+            let text = match name {
+                "profile" => "profile = \"fast\"".to_owned(),
+                "durability" => "durability = \"os\"".to_owned(),
+                "vault_replicas" => "vault_replicas = [\"/mnt/a\"]".to_owned(),
+                "linger" | "append_timeout" | "checkpoint_interval" | "retry_delay" | "plugin_timeout" => {
+                    format!("{name} = \"7 s\"")
+                }
+                _ => format!("{name} = 7"),
+            };
+            let given = toml::from_str::<Options>(&text).unwrap();
+            let (place, other) = match place_of(name).unwrap() {
+                SettingPlace::Log => (SettingPlace::Log, SettingPlace::Keys),
+                SettingPlace::Keys => (SettingPlace::Keys, SettingPlace::Log),
+            };
+            assert_eq!((given.misplaced(place), given.misplaced(other)), (vec![], vec![name]));
+            let (in_place, elsewhere) = match place {
+                SettingPlace::Log => {
+                    (given.clone().with_host(Options::default()), Options::default().with_host(given.clone()))
+                }
+                SettingPlace::Keys => {
+                    (Options::default().with_host(given.clone()), given.clone().with_host(Options::default()))
+                }
+            };
+            assert_eq!((in_place, elsewhere), (given, Options::default()), "{name}");
         }
     }
 

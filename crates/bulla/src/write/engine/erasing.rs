@@ -7,22 +7,24 @@
 //! 4. Once a checkpoint covers the event, the vault forgets about the erasure.
 //!
 //! A crash anywhere leaves the vault's own record and that of step 2: opening the log goes on from there. Up to the vault's
-//! transaction nothing is erased, but what was ordered is carried out all the same.
+//! transaction nothing is erased, but what was ordered is carried out all the same. Where the log tells of it already, the
+//! vault's record suffices: so it is with whoever is erased again in a vault that was restored, of whom there is no order.
 
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold};
+use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference};
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
-use crate::scan::events::each_event;
+use crate::scan::events::{each_event, told_holds};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Committed, MAX_ERASED, Vault};
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 impl Engine {
@@ -33,7 +35,7 @@ impl Engine {
     /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
     /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
     pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
-        let _only = self.erasing.lock();
+        let mut only = self.erasing.lock();
         self.require_in_place()?;
         let vault = self.vault()?;
         let config = self.config();
@@ -41,27 +43,36 @@ impl Engine {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
         let ordered = order.check(key, config.id)?;
-        self.settle(vault)?;
-        if let Some(erasure) = self.carried_out(&ordered, key)? {
-            return Ok(erasure);
+        self.settle(vault, &[])?;
+        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
+            let unknown = owned(&order.not_carried_out(&places));
+            return Ok(Erasure { numbers, unknown, frame, before: true });
         }
-        let (numbers, unknown) = known(vault, order)?;
+        let (numbers, carried_out) = known(vault, order)?;
         if numbers.is_empty() {
             return Err(refused(
                 "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
             ));
         }
-        Holds::load(&*self.keys)?.refuse(&numbers)?;
-        let pending = Pending { numbers: numbers.clone(), order: order.note().to_owned() };
+        self.holds(&mut only)?.0.refuse(&numbers)?;
+        let unknown = owned(&order.not_carried_out(&carried_out));
+        let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
         pending.save(&*self.keys)?;
         let frame = self.carry_out(vault, pending)?;
         Ok(Erasure { numbers, unknown, frame, before: false })
     }
 
-    /// Goes on with an erasure that was cut short, to its end.
-    fn settle(&self, vault: &Vault) -> Result<()> {
+    /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
+    /// covers or whose numbers are `adopted`, is erased whatever else says so or does not: a number is given once, and what a
+    /// vault that was restored follows has no order beside it.
+    fn settle(&self, vault: &Vault, adopted: &[u64]) -> Result<()> {
         let pending = Pending::load(&*self.keys)?;
         let Some(unconfirmed) = vault.unconfirmed()? else { return Pending::remove(&*self.keys) };
+        if self.tells_of(&unconfirmed.numbers, adopted)? {
+            destroy(vault, &unconfirmed.numbers)?;
+            vault.confirm(&unconfirmed.numbers)?;
+            return Pending::remove(&*self.keys);
+        }
         match pending.filter(|pending| pending.numbers == unconfirmed.numbers) {
             Some(pending) => self.carry_out(vault, pending).map(|_| ()),
             None if unconfirmed.erased => Err(Error::tampered(format!(
@@ -74,9 +85,22 @@ impl Engine {
         }
     }
 
+    /// Whether the log's events name all of these data subjects as erased.
+    fn tells_of(&self, numbers: &[u64], adopted: &[u64]) -> Result<bool> {
+        let adopted = adopted.iter().collect::<HashSet<_>>();
+        let mut left = numbers.iter().filter(|number| !adopted.contains(number)).collect::<HashSet<_>>();
+        if !left.is_empty() {
+            each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |_, event| {
+                left.retain(|number| event.erases().binary_search(number).is_err());
+            })?;
+        }
+        Ok(left.is_empty())
+    }
+
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
-    fn carry_out(&self, vault: &Vault, Pending { numbers, order }: Pending) -> Result<u64> {
-        let event = Event::Erased { numbers: numbers.clone(), order, remains: Remains::ALL.to_vec() };
+    fn carry_out(&self, vault: &Vault, Pending { numbers, carried_out, order }: Pending) -> Result<u64> {
+        let remains = Remains::ALL.to_vec();
+        let event = Event::Erased { numbers: numbers.clone(), carried_out, order, remains };
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
         destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
@@ -103,15 +127,33 @@ impl Engine {
         Err(error)
     }
 
-    /// Finds the event of an order that was carried out. Orders are compared by what they say: somebody may have put further
-    /// signatures beneath the same order.
-    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<Erasure>> {
+    /// Has the log tell of an erasure that was not carried out, before the next block: for tests of what reads that.
+    ///
+    /// # Errors
+    /// `Refused` for any other event, and where verification would object to its order.
+    pub(crate) fn tell(&self, event: Event) -> Result<()> {
+        let config = self.config();
+        let (Event::Erased { numbers, carried_out, order, .. }, Some(key)) = (&event, &config.erasure_key)
+        else {
+            return Err(refused("nothing but an erasure that was ordered can be recorded so"));
+        };
+        let ordered = Order::open(order.as_bytes(), key);
+        let ordered = ordered.map_err(|error| refused(&format!("the order to erase: {error}")))?;
+        let checked = ordered.check_erasure(config.id, numbers, carried_out);
+        checked.map_err(|error| refused(&format!("the erasure: {error}")))?;
+        self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
+        Ok(())
+    }
+
+    /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
+    /// they say: somebody may have put further signatures beneath the same order.
+    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
         let mut found = None;
         each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {
-            if let Event::Erased { numbers, order: note, .. } = event
+            if let Event::Erased { numbers, carried_out, order: note, .. } = event
                 && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
-                found = Some(Erasure { numbers, unknown: Vec::new(), frame, before: true });
+                found = Some(CarriedOut { frame, numbers, places: carried_out });
             }
         })?;
         Ok(found)
@@ -121,7 +163,7 @@ impl Engine {
     /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
     pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<()> {
         let Ok(vault) = self.vault() else { return Ok(()) };
-        self.settle(vault)?;
+        self.settle(vault, adopted)?;
         let mut erased = adopted.to_vec();
         let (follows, published) = (vault.follows()?, self.published());
         if follows < published {
@@ -152,15 +194,16 @@ impl Engine {
     /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
     /// empty or too long, else where a file cannot be written.
     pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
-        let _only = self.erasing.lock();
+        let mut only = self.erasing.lock();
         self.require_in_place()?;
         let number = self.number_of(subject)?;
-        let (by, reason) = (by.to_owned(), reason.to_owned());
-        let added =
-            Holds::load(&*self.keys)?.add(&*self.keys, Hold { number, by, reason, since: self.seconds() })?;
+        let (by, reason, since) = (by.to_owned(), reason.to_owned(), self.seconds());
+        let mut holds = self.settled_holds(&mut only)?.0;
+        let added = holds.add(Hold { number, by, reason, since, frame: None, releasing: false })?;
         if added {
-            self.record(Event::Held { number })?;
+            holds.save(&*self.keys)?;
         }
+        self.tell_of(&mut holds, &mut only)?;
         Ok(added)
     }
 
@@ -169,11 +212,62 @@ impl Engine {
     /// # Errors
     /// `Refused` where there is none, else as [`Engine::hold`].
     pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
-        let _only = self.erasing.lock();
+        let mut only = self.erasing.lock();
         self.require_in_place()?;
         let number = self.number_of(subject)?;
-        Holds::load(&*self.keys)?.release(&*self.keys, number, by)?;
-        self.record(Event::Released { number }).map(|_| ())
+        let mut holds = self.settled_holds(&mut only)?.0;
+        holds.release(number, by)?;
+        holds.save(&*self.keys)?;
+        self.tell_of(&mut holds, &mut only)
+    }
+
+    /// Brings the file of holds in line with what the log tells, and has the log tell of what it does not tell yet. Returns how
+    /// they differed. A log is opened with a file that cannot be read, too: erasing and holding refuse it.
+    ///
+    /// # Errors
+    /// Where a file cannot be written, or the log's events cannot be read.
+    pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
+        let mut only = self.erasing.lock();
+        if let Err(error) = Holds::load(&*self.keys)
+            && error.kind() == ErrorKind::Tampered
+        {
+            return Ok(vec![HoldDifference::Unreadable(error.to_string())]);
+        }
+        Ok(self.settled_holds(&mut only)?.1)
+    }
+
+    /// The holds, of which the log tells all, and how they differed from what it tells. What was cut short, or failed, before
+    /// is finished before anything else is held or released.
+    fn settled_holds(&self, known: &mut Option<u64>) -> Result<(Holds, Vec<HoldDifference>)> {
+        let (mut holds, differences) = self.holds(known)?;
+        self.tell_of(&mut holds, known)?;
+        Ok((holds, differences))
+    }
+
+    /// The holds, in line with what the log tells: `known` is up to where it tells of any. Also, how they differed.
+    fn holds(&self, known: &mut Option<u64>) -> Result<(Holds, Vec<HoldDifference>)> {
+        let mut holds = Holds::load(&*self.keys)?;
+        if Some(holds.told()) == *known {
+            return Ok((holds, Vec::new()));
+        }
+        let told = told_holds(&Manifest::load(Snapshot::of(self.log.clone())?)?)?;
+        let differences = holds.follow(&told);
+        holds.save(&*self.keys)?;
+        *known = Some(told.frames());
+        Ok((holds, differences))
+    }
+
+    /// Has the log tell of what it does not tell yet.
+    fn tell_of(&self, holds: &mut Holds, known: &mut Option<u64>) -> Result<()> {
+        while let Some((place, event)) = holds.untold() {
+            // Where this fails, what came of it the log itself will say.
+            *known = None;
+            let frame = self.record(event)?;
+            *known = Some(frame + 1);
+            holds.was_told(place, frame);
+            holds.save(&*self.keys)?;
+        }
+        Ok(())
     }
 
     fn number_of(&self, subject: &str) -> Result<u64> {
@@ -196,6 +290,14 @@ impl Engine {
     }
 }
 
+/// What the event of an order says that was carried out.
+struct CarriedOut {
+    frame: u64,
+    numbers: Vec<u64>,
+    /// The places in the order's list of the names that were theirs.
+    places: Vec<u32>,
+}
+
 /// Destroys the keys of data subjects, from wherever that was cut short.
 fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
     let committed = match vault.resume_committed()? {
@@ -205,19 +307,23 @@ fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
     committed.map(Committed::destroy).transpose().map(|_| ())
 }
 
-/// The numbers of the data subjects of an order, ascending, and whom the vault does not know.
-fn known(vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<String>)> {
-    let (mut numbers, mut unknown) = (Vec::new(), Vec::new());
-    for subject in order.subjects() {
-        match vault.find(subject)? {
-            Some(subject) => numbers.push(subject.number),
-            None => unknown.push(subject.to_owned()),
+/// The numbers of the data subjects of an order whom the vault knows, ascending, and the places of their names in its list.
+fn known(vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<u32>)> {
+    let (mut numbers, mut places) = (Vec::new(), Vec::new());
+    for (place, subject) in (0..).zip(order.subjects()) {
+        if let Some(subject) = vault.find(subject)? {
+            numbers.push(subject.number);
+            places.push(place);
         }
     }
     numbers.sort_unstable();
     // An order can name somebody twice, with two salts.
     numbers.dedup();
-    Ok((numbers, unknown))
+    Ok((numbers, places))
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 fn refused(message: &str) -> Error {

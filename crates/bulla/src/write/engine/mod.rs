@@ -22,6 +22,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+use crate::erase::HoldDifference;
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
 use crate::format::options::{Durability, Options, Tuning};
@@ -72,7 +73,7 @@ pub(crate) struct Engine {
     pub(crate) recovery: Recovery,
     identity: LogIdentity,
     pub(crate) log: Arc<dyn Store>,
-    keys: Arc<dyn Store>,
+    pub(crate) keys: Arc<dyn Store>,
     /// Whoever opened the log has them, and lets go of them when it is closed.
     directories: Weak<Directories>,
     /// Of a log with erasure.
@@ -80,8 +81,11 @@ pub(crate) struct Engine {
     /// Held for reading while a block is sealed, for writing while keys of data subjects are destroyed: a block has the keys
     /// of before an erasure and a frame before its event, or neither.
     sealing: RwLock<()>,
-    /// Held by whoever erases, holds or releases data subjects: the files of that are read, changed and replaced.
-    erasing: RankedMutex<()>,
+    /// Held by whoever erases, holds or releases data subjects: the files of that are read, changed and replaced. In it is the
+    /// number of frames up to the last event of a hold, as far as that is known.
+    erasing: RankedMutex<Option<u64>>,
+    /// How the file of holds differed, when the log was opened, from what the log tells.
+    pub(crate) hold_differences: Vec<HoldDifference>,
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
@@ -118,6 +122,8 @@ impl Engine {
         vaults: Vaults,
     ) -> Result<Self> {
         let (config, settings) = config::load(&*log)?;
+        keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
+        let settings = settings.with_host(keys::settings::load(&*keys)?);
         let tuning = Tuning::try_from(options.or(settings))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
@@ -142,7 +148,7 @@ impl Engine {
         let back_off = Arc::new(BackOff::new(clock.clone(), tuning.retries, tuning.retry_delay));
         let meter = Arc::new(Meter::default());
         let waiting = (clock, back_off.clone(), meter.clone());
-        let (after, start) = ((recovered.chain, recovered.terms), recovered.start);
+        let (after, start) = ((recovered.chain, recovered.terms, recovered.holds), recovered.start);
         let committer = Committer::new(log.clone(), waiting, policy, after, start, recovered.adopted)?;
         let (next_frame, next_entry) = (recovered.next_frame, recovered.next_entry);
         let mut sequencer =
@@ -168,14 +174,15 @@ impl Engine {
             committing: Committing::new(committer),
             checkpointing: Checkpointing::new(checkpointer),
         };
-        let engine = Engine {
+        let mut engine = Engine {
             identity: LogIdentity { log: config.id, hash: config.hash },
             log,
             keys,
             directories: Arc::downgrade(directories),
             subject_keys,
             sealing: RwLock::new(()),
-            erasing: RankedMutex::new(Rank::Administration, ()),
+            erasing: RankedMutex::new(Rank::Administration, Some(recovered.holds)),
+            hold_differences: Vec::new(),
             changing: RankedMutex::new(Rank::Administration, ()),
             tuning,
             environment,
@@ -200,6 +207,7 @@ impl Engine {
                 stages.checkpointing.checkpointer.follow();
                 engine.checkpoint(stages, true)
             })?;
+            engine.hold_differences = engine.settle_holds()?;
         }
         engine.progress.failure().map_or(Ok(engine), Err)
     }

@@ -1,9 +1,9 @@
 //! Checkpoints that are asked for at odd moments, step by step.
 
-use super::{Directories, Engine};
 use super::checkpointing::CheckpointWork;
 use super::committing::{CommitWork, SyncRequest};
 use super::progress::Stage;
+use super::{Directories, Engine};
 use crate::admin::init::Init;
 use crate::format::options::{Durability, Options};
 use crate::write::stage::queue::{ProducerId, StagedPosition, Wait};

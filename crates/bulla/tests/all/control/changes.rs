@@ -119,7 +119,8 @@ fn settings_change_beside_it_and_count_later() {
     let done = place.client().configure(&Configure::default().set("linger", "30 ms").unwrap()).unwrap();
     assert!(done.changed && done.settings && done.live && done.log.is_none(), "{done:?}");
     log.close().unwrap();
-    let (_, options) = bulla::config::load(&bulla::store::FileSystem::new(place.audit())).unwrap();
+    let keys = bulla::store::FileSystem::new(bulla::default_keys(&place.audit()));
+    let options = bulla::keys::settings::load(&keys).unwrap();
     assert!(options.settings().iter().any(|setting| (setting.name, &*setting.value) == ("linger", "30 ms")));
     place.verifies();
 }

@@ -41,10 +41,10 @@ fn make(scenario: &Scenario) -> (Faults, History) {
         mode => panic!("{mode:?} is not tried"),
     };
     let mut text = machine.read("audit/bulla.toml").expect("a log has one");
-    text.extend(
-        format!("memory = \"64 MiB\"\nwriters = 1\nretries = 2\ndurability = \"{durability}\"\n").bytes(),
-    );
+    text.extend(b"writers = 1\nretries = 2\n");
     machine.overwrite("audit/bulla.toml", &text);
+    let host = format!("[settings]\nmemory = \"64 MiB\"\ndurability = \"{durability}\"\n");
+    machine.overwrite("audit.keys/settings.toml", host.as_bytes());
     scenario.session(&machine, &mut history, STEPS).expect("nothing goes wrong");
     (machine, history)
 }

@@ -1,6 +1,6 @@
 //! The kinds of finding that nothing else here produces, and the document's list of all of them.
 
-use super::layout::{EPOCH, HEAD, Layout};
+use super::layout::{EPOCH, EVENT, HEAD, Layout};
 use super::world::{Level, Mask, in_tree, short, small};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
@@ -60,6 +60,29 @@ fn the_body_of_an_epoch_that_is_none() {
         assert!(told.contains(&epoch.finding("epoch-invalid")), "{level:?}: {told:#?}");
         assert!(!told.iter().any(|text| text.starts_with("body-damaged")), "{level:?}: {told:#?}");
     }
+}
+
+#[test]
+fn the_body_of_an_event_that_is_none() {
+    let made = small();
+    let layout = Layout::of(&made.image);
+    let event = layout.counted().rfind(|frame| frame.kind == EVENT).unwrap();
+    let path = format!("segments/{}", event.segment);
+    let mut content = made.image.get(&path).to_vec();
+    let head = event.offset + 24..event.offset + HEAD;
+    let body = head.end..event.end() - super::layout::SEAL;
+    // A kind that there is not.
+    assert!(content[body.clone()].starts_with(b"{\"event\":\""));
+    content[body.start + 10] ^= 2;
+    let mut commitment = Commitment::decode(&content[head.clone()]).unwrap();
+    commitment.body_digest = sha256(&[&content[body]]);
+    content[head].copy_from_slice(&commitment.encode());
+    let image = in_tree(made.image.with(&path, content), layout.size, event.number, &commitment.encode());
+    for level in Level::ALL {
+        let told = made.findings(&image, level);
+        assert!(told.contains(&event.finding("event-invalid")), "{level:?}: {told:#?}");
+    }
+    assert!(!made.findings(&made.image, Level::Public).iter().any(|text| text.starts_with("event-invalid")));
 }
 
 #[test]

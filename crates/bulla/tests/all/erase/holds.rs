@@ -1,7 +1,14 @@
 //! Who is held is not erased, and it is told by whom and why.
 
+use super::stops::{self, Stop};
 use super::world::World;
-use bulla::{ErrorKind, Log, Options};
+use crate::helpers::in_full;
+use crate::second_reader::reference_reader;
+use bulla::event::Event;
+use bulla::{ErrorKind, FindingKind, HoldDifference, Log, Options};
+use std::fs;
+use std::slice::from_ref;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn whoever_is_held_is_not_erased() {
@@ -53,4 +60,225 @@ fn nobody_is_erased_while_the_holds_are_damaged() {
     assert!(error.kind() == ErrorKind::Tampered && error.to_string().contains("holds"), "{error}");
     log.close().unwrap();
     assert!(world.entries().1.is_empty());
+}
+
+/// What the log tells of holds.
+fn told(world: &World) -> Vec<(u64, Event)> {
+    let mut events = world.events();
+    events.retain(|(_, event)| matches!(event, Event::Held { .. } | Event::Released { .. }));
+    events
+}
+
+fn held(world: &World) -> bulla::HeldSubjects {
+    bulla::holds(&world.directory, world.keys()).unwrap()
+}
+
+fn reopen(world: &World) -> Log {
+    Log::open(&world.directory, Options::default()).unwrap()
+}
+
+/// The number of operations that are let through: each of them, or some that differ from what a change before had.
+fn operations() -> impl Iterator<Item = i64> {
+    let step = if in_full() { 1 } else { 3 };
+    (0..).step_by(step)
+}
+
+#[test]
+fn the_log_tells_of_each_hold_and_of_its_release() {
+    let world = World::new();
+    world.append(0..60);
+    let number = world.vault(bulla_vault::Access::Read).find("user_7").unwrap().unwrap().number;
+    let log = reopen(&world);
+    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.hold("user_7", "finance", "until 2031").unwrap();
+    // It goes on for another reason: that is no other hold.
+    assert!(log.hold("user_7", "legal", "case 4712").unwrap());
+    log.release("user_7", "legal").unwrap();
+    log.close().unwrap();
+    let events = told(&world);
+    let [(first, Event::Held { number: one }), (_, Event::Held { number: two }), (_, released)] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*one, *two), (number, number));
+    assert_eq!(*released, Event::Released { number, held: *first });
+    let list = held(&world);
+    assert_eq!(list.differences, []);
+    assert_eq!(
+        list.holds.iter().map(|hold| (&hold.by[..], hold.frame)).collect::<Vec<_>>(),
+        [("finance", Some(events[1].0))]
+    );
+}
+
+/// Whatever operation it stops at, and whatever operation the opening after that stops at, too.
+#[test]
+fn a_hold_that_stops_anywhere_is_told_by_the_log_or_never_was() {
+    let made = World::new();
+    made.append(0..60);
+    let (mut finished, mut never) = (0, 0);
+    for operations in operations() {
+        let world = made.copied();
+        let stop = Stop::after(i64::MAX);
+        let log = stops::open(&world, &stop).unwrap();
+        log.flush().unwrap();
+        stop.0.store(operations, Ordering::SeqCst);
+        let done = log.hold("user_7", "legal", "case 4711");
+        let left = stop.0.swap(0, Ordering::SeqCst);
+        drop(log);
+        // The opening that makes it good may stop, too.
+        drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
+
+        let log = reopen(&world);
+        assert_eq!(log.hold_differences(), [], "{operations}");
+        let list = held(&world);
+        let is_held = !list.holds.is_empty();
+        assert!(is_held || done.is_err(), "{operations}: {done:?}");
+        *(if is_held { &mut finished } else { &mut never }) += u32::from(done.is_err());
+        assert!(
+            list.differences.is_empty() && list.holds.iter().all(|hold| hold.frame.is_some()),
+            "{list:?}"
+        );
+        assert_eq!(told(&world).len(), usize::from(is_held), "{operations}");
+        let erased = log.erase(&world.order(&["user_7"]));
+        assert_eq!(erased.is_err(), is_held, "{operations}: {erased:?}");
+        log.close().unwrap();
+        assert!(world.verified().ok, "{operations}");
+        if left > 0 {
+            break;
+        }
+    }
+    assert!(finished > 2 && never > 0, "{finished} {never}");
+}
+
+#[test]
+fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
+    let made = World::new();
+    made.append(0..60);
+    let log = reopen(&made);
+    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.close().unwrap();
+    let (mut finished, mut never) = (0, 0);
+    for operations in operations() {
+        let world = made.copied();
+        let stop = Stop::after(i64::MAX);
+        let log = stops::open(&world, &stop).unwrap();
+        log.flush().unwrap();
+        stop.0.store(operations, Ordering::SeqCst);
+        let done = log.release("user_7", "legal");
+        let left = stop.0.swap(0, Ordering::SeqCst);
+        drop(log);
+        drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
+
+        let log = reopen(&world);
+        assert_eq!(log.hold_differences(), [], "{operations}");
+        let list = held(&world);
+        let is_held = !list.holds.is_empty();
+        assert!(!is_held || done.is_err(), "{operations}: {done:?}");
+        *(if is_held { &mut never } else { &mut finished }) += u32::from(done.is_err());
+        assert!(list.differences.is_empty() && list.holds.iter().all(|hold| !hold.releasing), "{list:?}");
+        assert_eq!(told(&world).len(), if is_held { 1 } else { 2 }, "{operations}");
+        let erased = log.erase(&world.order(&["user_7"]));
+        assert_eq!(erased.is_err(), is_held, "{operations}: {erased:?}");
+        log.close().unwrap();
+        assert!(world.verified().ok, "{operations}");
+        if left > 0 {
+            break;
+        }
+    }
+    assert!(finished > 2 && never > 0, "{finished} {never}");
+}
+
+/// The log remembers whom it was told of, whoever takes the file away.
+#[test]
+fn a_host_that_deletes_the_file_of_holds_erases_nobody() {
+    let world = World::new();
+    world.append(0..60);
+    let log = reopen(&world);
+    log.hold("user_8", "finance", "until 2031").unwrap();
+    let older = fs::read(world.keys().join("holds")).unwrap();
+    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.release("user_8", "finance").unwrap();
+    let frame = told(&world)[1].0;
+    let number = world.vault(bulla_vault::Access::Read).find("user_7").unwrap().unwrap().number;
+    let order = world.order(&["user_7"]);
+    let refused = |log: &Log| {
+        let error = log.erase(&order).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains(&format!("held by unknown (frame {frame})")), "{error}");
+    };
+    // Under a log at work.
+    fs::remove_file(world.keys().join("holds")).unwrap();
+    let missing = HoldDifference::Missing { number, frame };
+    assert_eq!(held(&world).differences, from_ref(&missing));
+    refused(&log);
+    log.close().unwrap();
+    // While nobody looks.
+    fs::remove_file(world.keys().join("holds")).unwrap();
+    let log = reopen(&world);
+    assert_eq!(log.hold_differences(), from_ref(&missing));
+    assert_eq!(held(&world).differences, []);
+    refused(&log);
+    log.close().unwrap();
+    // From a backup: whoever was released since then is released, whoever was held is held.
+    fs::write(world.keys().join("holds"), older).unwrap();
+    let log = reopen(&world);
+    let differences = log.hold_differences();
+    assert!(matches!(differences[0], HoldDifference::Released { .. }) && differences[1..] == [missing]);
+    refused(&log);
+    assert_eq!(log.erase(&world.order(&["user_8"])).unwrap().numbers.len(), 1);
+    log.release("user_7", &format!("unknown (frame {frame})")).unwrap();
+    log.erase(&order).unwrap();
+    log.close().unwrap();
+    assert!(world.verified().ok);
+    assert!(reopen(&world).hold_differences().is_empty());
+}
+
+/// Who has the host can erase and say so, with an order that was given before the hold.
+#[test]
+fn an_erasure_of_somebody_who_was_held_is_found() {
+    let world = World::new();
+    world.append(0..60);
+    let numbers = ["user_7", "user_8", "user_9"]
+        .map(|name| world.vault(bulla_vault::Access::Read).find(name).unwrap().unwrap().number);
+    let found = |world: &World| {
+        let report = world.verified();
+        let held = report.findings.iter().filter(|finding| finding.kind == FindingKind::ErasedWhileHeld);
+        assert_eq!(report.ok, report.findings.is_empty(), "{report:?}");
+        held.map(|finding| (finding.frame.unwrap(), finding.detail.clone())).collect::<Vec<_>>()
+    };
+    let erase = |world: &World, numbers: &[u64]| {
+        let names = ["a", "b", "c"][..numbers.len()].to_vec();
+        let (order, carried_out) =
+            (world.order(&names).note().to_owned(), (0..).take(numbers.len()).collect());
+        let log = reopen(world);
+        log.record(Event::Erased { numbers: numbers.to_vec(), carried_out, order, remains: Vec::new() })
+            .unwrap();
+        log.close().unwrap();
+    };
+    let log = reopen(&world);
+    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.hold("user_7", "finance", "until 2031").unwrap();
+    log.hold("user_9", "legal", "case 4711").unwrap();
+    log.release("user_7", "legal").unwrap();
+    log.close().unwrap();
+    let frames = told(&world).iter().map(|(frame, _)| *frame).collect::<Vec<_>>();
+    erase(&world, &[numbers[1]]);
+    assert_eq!(found(&world), [], "that one was not held");
+    let reference = || {
+        let output = reference_reader(&world.key).arg(&world.directory).output().expect("python3 is there");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (sound, said) = reference();
+    assert!(sound, "another implementation agrees: {said}");
+    erase(&world, &numbers);
+    let erasure =
+        world.events().into_iter().rfind(|(_, event)| matches!(event, Event::Erased { .. })).unwrap().0;
+    let told = found(&world);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].0, erasure);
+    let whom = [(numbers[0], frames[1]), (numbers[2], frames[2])]
+        .map(|(number, frame)| format!("{number} (frame {frame})"));
+    assert!(told[0].1.ends_with(&whom.join(", ")), "{}", told[0].1);
+    let (sound, said) = reference();
+    assert!(!sound && said.contains("who were held"), "{said}");
 }

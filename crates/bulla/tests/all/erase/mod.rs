@@ -5,10 +5,11 @@ mod holds;
 mod order;
 mod pseudonyms;
 mod replica;
+mod restore_stops;
 mod restored;
 mod states;
 mod stops;
-mod world;
+pub(crate) mod world;
 
 use bulla::event::Event;
 use bulla::proof::{EventProof, ProofFile};
@@ -94,9 +95,12 @@ fn an_erasure_has_a_certificate() {
     let ProofFile::Event(certificate) = ProofFile::parse(file.as_bytes()).unwrap() else { panic!("{file}") };
     let checked = certificate.verify(Some(&world.key)).unwrap();
     assert_eq!(checked.commitment().frame, erasure.frame);
-    let Event::Erased { numbers, order: note, remains } = Event::decode(checked.event()).unwrap() else {
+    let Event::Erased { numbers, carried_out, order: note, remains } =
+        Event::decode(checked.event()).unwrap()
+    else {
         panic!("another event")
     };
+    assert_eq!(carried_out, [0], "of the two names the first, and not the one that nobody knew");
     assert_eq!((numbers, &note[..], remains.len()), (erasure.numbers, order.note(), 4));
     assert!(note.contains("\nreason request of 2026-03-01\n") && !note.contains("user_7"), "{note}");
 
@@ -111,7 +115,7 @@ fn an_erasure_has_a_certificate() {
 fn the_same_order_is_carried_out_once() {
     let world = World::new();
     world.append(0..100);
-    let order = world.order(&["user_7"]);
+    let order = world.order(&["nobody", "user_7"]);
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let erasure = log.erase(&order).unwrap();
     log.close().unwrap();
@@ -120,6 +124,7 @@ fn the_same_order_is_carried_out_once() {
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let again = log.erase(&order).unwrap();
     assert_eq!((again.before, again.frame, again.numbers), (true, erasure.frame, erasure.numbers));
+    assert_eq!((erasure.unknown, again.unknown), (vec!["nobody".to_owned()], vec!["nobody".to_owned()]));
     log.close().unwrap();
     let (_, withheld) = world.entries();
     assert!(withheld.iter().all(|number| *number < 100) && !withheld.is_empty());

@@ -118,14 +118,15 @@ fn an_erasure_that_nobody_ordered_is_found() {
     let world = World::new();
     world.append(0..60);
     let (one, two) = (world.order(&["user_7"]), world.order(&["user_8", "user_9"]));
-    let erased = |numbers: &[u64], order: &str| Event::Erased {
+    let erased = |numbers: &[u64], carried_out: &[u32], order: &str| Event::Erased {
         numbers: numbers.to_vec(),
+        carried_out: carried_out.to_vec(),
         order: order.to_owned(),
         remains: Vec::new(),
     };
     let unordered = |events: &[Event]| {
         let log = Log::open(&world.directory, Options::default()).unwrap();
-        events.iter().for_each(|event| log.record(event.clone()));
+        events.iter().for_each(|event| log.record(event.clone()).unwrap());
         log.close().unwrap();
         let report = world.verified();
         assert!(
@@ -134,16 +135,45 @@ fn an_erasure_that_nobody_ordered_is_found() {
         );
         report.findings.len()
     };
-    // As many as were ordered, once; that a crash had it told of again; and fewer, of whom the others were unknown.
-    assert_eq!(unordered(&[erased(&[7], one.note()), erased(&[7], one.note())]), 0);
-    assert_eq!(unordered(&[erased(&[8], two.note())]), 0);
-    assert_eq!(unordered(&[erased(&[9], one.note())]), 1);
-    assert_eq!(unordered(&[erased(&[8, 9], two.note())]), 2);
-    assert_eq!(unordered(&[erased(&[1], "an order")]), 3);
-    assert_eq!(unordered(&[erased(&[1], World::new().order(&["user_7"]).note())]), 4);
-    assert_eq!(unordered(&[erased(&[1, 2], world.order(&["user_7"]).note())]), 5);
+    // As many as were ordered, once; told of again; and fewer, of whom the others were unknown.
+    assert_eq!(unordered(&[erased(&[7], &[0], one.note()), erased(&[7], &[0], one.note())]), 0);
+    assert_eq!(unordered(&[erased(&[8], &[1], two.note())]), 0);
+    assert_eq!(unordered(&[erased(&[9], &[0], one.note())]), 1);
+    assert_eq!(unordered(&[erased(&[8, 9], &[0, 1], two.note())]), 2);
     // A signature of somebody else's beneath it makes no other order of it.
-    assert_eq!(unordered(&[erased(&[9], &countersigned(one.note()))]), 6);
+    assert_eq!(unordered(&[erased(&[9], &[0], &countersigned(one.note()))]), 3);
+    // By the other name of it: that would be a certificate for somebody who was not erased.
+    assert_eq!(unordered(&[erased(&[8], &[0], two.note())]), 4);
+}
+
+/// What nobody ordered no program can have the log say, whatever verification would make of it.
+#[test]
+fn a_program_records_no_event_that_the_log_did_not_make() {
+    let world = World::new();
+    world.append(0..60);
+    let (one, other) = (world.order(&["user_7"]), World::new().order(&["user_7"]));
+    let erased = |numbers: &[u64], carried_out: &[u32], order: &str| Event::Erased {
+        numbers: numbers.to_vec(),
+        carried_out: carried_out.to_vec(),
+        order: order.to_owned(),
+        remains: Vec::new(),
+    };
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    for event in [
+        erased(&[1], &[0], "an order"),
+        erased(&[1], &[0], other.note()),
+        erased(&[1, 2], &[0], one.note()),
+        erased(&[1], &[1], one.note()),
+        erased(&[], &[0], one.note()),
+        erased(&[2, 1], &[0], one.note()),
+        Event::Held { number: 1 },
+        Event::Exported(bulla::ExportRecord::new(1, &bulla::Query::new(), "jsonl")),
+    ] {
+        let error = log.record(event).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    }
+    log.close().unwrap();
+    assert!(world.verified().ok && world.entries().1.is_empty());
 }
 
 /// The note with another signature, which anybody can put there.

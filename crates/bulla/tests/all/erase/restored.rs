@@ -1,7 +1,7 @@
 //! What a backup brings back, the log takes away again.
 
 use super::world::{World, copy};
-use bulla::{Durability, ErrorKind, FindingKind, Log, Options, Restore};
+use bulla::{Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Restore};
 use bulla_vault::Access;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(super) fn put_back(from: &Path, to: &Path, names: &[&str]) {
     }
 }
 
-fn erase(world: &World, subject: &str) -> u64 {
+pub(super) fn erase(world: &World, subject: &str) -> u64 {
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let erasure = log.erase(&world.order(&[subject])).unwrap();
     log.close().unwrap();
@@ -90,7 +90,7 @@ fn a_key_directory_that_is_older_than_the_log_is_not_written_with() {
     assert_eq!(stranger.kind(), ErrorKind::NoKey, "{stranger}");
     refused();
     let restored = Restore::new(&world.directory, world.identity()).run().unwrap();
-    assert_eq!(restored.lost, 30);
+    assert_eq!((restored.lost, restored.hold_differences.len()), (30, 0));
     assert_eq!(world.vault(Access::Read).next_number().unwrap(), 50);
     world.append(50..100);
     let vault = world.vault(Access::Read);
@@ -109,6 +109,27 @@ fn a_key_directory_that_is_older_than_the_log_is_not_written_with() {
         })
     };
     assert_eq!(withheld, (0..100).filter(gone).collect::<Vec<_>>());
+}
+
+/// The backup is from before the hold, and nobody is erased for that.
+#[test]
+fn whom_the_log_says_is_held_is_held_after_a_restore() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.close().unwrap();
+    world.append(20..50);
+    replace(backup.path(), &world.keys());
+    let restored = Restore::new(&world.directory, world.identity()).run().unwrap();
+    let [HoldDifference::Missing { number: 7, frame }] = restored.hold_differences[..] else {
+        panic!("{restored:?}")
+    };
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let error = log.erase(&world.order(&["user_7"])).unwrap_err();
+    assert!(error.to_string().contains(&format!("held by unknown (frame {frame})")), "{error}");
+    log.close().unwrap();
 }
 
 /// A number that was given is not given again, whatever was put in place while a restore was not finished.
@@ -188,7 +209,7 @@ fn killed() -> (World, tempfile::TempDir) {
     (world, backup)
 }
 
-fn replace(from: &Path, to: &Path) {
+pub(super) fn replace(from: &Path, to: &Path) {
     std::fs::remove_dir_all(to).unwrap();
     super::world::copy_into(from, to);
 }

@@ -13,7 +13,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Lets so many operations through, and from then on none.
 #[derive(Debug)]
-struct Stop(AtomicI64);
+pub(super) struct Stop(pub(super) AtomicI64);
+
+impl Stop {
+    /// After so many operations.
+    pub(super) fn after(operations: i64) -> Arc<Self> {
+        Arc::new(Stop(AtomicI64::new(operations)))
+    }
+
+    /// Whether it has stopped.
+    pub(super) fn stopped(&self) -> bool {
+        self.0.load(Ordering::SeqCst) < 0
+    }
+}
 
 impl Watch for Stop {
     fn before(&self, _: Operation, _: &str) -> io::Result<()> {
@@ -24,12 +36,18 @@ impl Watch for Stop {
     }
 }
 
-fn open(world: &World, stop: &Arc<Stop>) -> Log {
+/// The stores of the log and of its keys.
+pub(super) fn stores(world: &World, stop: &Arc<Stop>) -> (Arc<dyn Store>, Arc<dyn Store>) {
     let store = |path: &Path| -> Arc<dyn Store> {
         Arc::new(Watched { store: Arc::new(FileSystem::new(path)), watch: stop.clone() })
     };
+    (store(&world.directory), store(&world.keys()))
+}
+
+pub(super) fn open(world: &World, stop: &Arc<Stop>) -> bulla::Result<Log> {
     let options = Options::default().retries(0).writers(1);
-    Log::open_stores(store(&world.directory), store(&world.keys()), options, Environment::default()).unwrap()
+    let (log, keys) = stores(world, stop);
+    Log::open_stores(log, keys, options, Environment::default())
 }
 
 #[test]
@@ -39,8 +57,8 @@ fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
         let world = World::new();
         world.append(0..60);
         let order = world.order(&["user_7"]);
-        let stop = Arc::new(Stop(AtomicI64::new(i64::MAX)));
-        let log = open(&world, &stop);
+        let stop = Stop::after(i64::MAX);
+        let log = open(&world, &stop).unwrap();
         // What opening leaves to be signed is not what this is about.
         log.flush().unwrap();
         stop.0.store(operations, Ordering::SeqCst);

@@ -1,6 +1,7 @@
 //! A log with erasure on the file system, and who orders what.
 
 use bulla::environment::Environment;
+use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::keys::signing::SigningKey;
 use bulla::{
@@ -26,6 +27,26 @@ impl World {
         let directory = place.path().join("audit");
         let created = Init::default().erasure(true).create(&directory).unwrap();
         World { directory, key: created.verifier_key, id: created.id, _place: place }
+    }
+
+    /// The same log in another place, as it is now.
+    pub(crate) fn copied(&self) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("audit");
+        copy_into(&self.directory, &directory);
+        copy_into(&self.keys(), &default_keys(&directory));
+        World { directory, key: self.key.clone(), id: self.id, _place: place }
+    }
+
+    /// What the events under the checkpoint say, with their frames.
+    pub(crate) fn events(&self) -> Vec<(u64, Event)> {
+        let size = bulla::info(&self.directory).unwrap().tree_size;
+        let event = |frame: u64| {
+            let proof = self.reader().prove_event(frame).ok()?;
+            let event = Event::decode(proof.verify(None).unwrap().event()).unwrap();
+            Some((frame, event))
+        };
+        (0..size).filter_map(event).collect()
     }
 
     pub(crate) fn keys(&self) -> PathBuf {

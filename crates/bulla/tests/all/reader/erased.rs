@@ -26,12 +26,13 @@ fn block(world: &mut World, log: &Log) {
 /// The event of an erasure. Every world here has the same key for that.
 fn event(numbers: &[u64]) -> Event {
     let order = World::grouped(1).order(numbers.len());
-    Event::Erased { numbers: numbers.to_vec(), order, remains: Vec::new() }
+    let carried_out = (0..).take(numbers.len()).collect();
+    Event::Erased { numbers: numbers.to_vec(), carried_out, order, remains: Vec::new() }
 }
 
 /// The log records an erasure, under a checkpoint.
 fn record(log: &Log, numbers: &[u64]) {
-    log.record(event(numbers));
+    log.record(event(numbers)).unwrap();
     drain(log);
     log.step(Step::Checkpoint).unwrap();
 }
@@ -79,7 +80,7 @@ fn a_key_that_is_gone_is_lost_until_the_log_says_that_it_was_destroyed() {
     record(&log, &[number + 1000]);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     // Neither does an event that no checkpoint covers.
-    log.record(event(&[number]));
+    log.record(event(&[number])).unwrap();
     drain(&log);
     assert_eq!(read(&world.reader(world.image())).withheld, key_lost(gone));
     log.step(Step::Checkpoint).unwrap();

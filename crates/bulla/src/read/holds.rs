@@ -1,0 +1,42 @@
+//! Who is held, as the key directory says, beside what the log's signed events tell.
+
+use crate::erase::holds::Holds;
+use crate::erase::{Hold, HoldDifference};
+use crate::scan::events::told_holds;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
+use bulla_store::{Error, FileSystem, Result, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The holds of a log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HeldSubjects {
+    /// As the file in the key directory has them.
+    pub holds: Vec<Hold>,
+    /// How that differs from what the log tells. Opening the log brings the file in line with it.
+    pub differences: Vec<HoldDifference>,
+}
+
+/// The holds of the log in `directory`, whose keys are in `keys`.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be read, or others hold and release all the time; `Tampered` where the file of holds, or
+/// what is read of the log, is damaged.
+pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<HeldSubjects> {
+    let keys = FileSystem::new(keys.as_ref());
+    keys.list("").map_err(|error| Error::io(format!("listing {}", keys.describe("")), error))?;
+    let log: Arc<dyn Store> = Arc::new(FileSystem::new(directory.as_ref()));
+    let mut file = Holds::load(&keys)?;
+    // A writer may hold or release meanwhile. What it has begun is in the file.
+    for _ in 0..100 {
+        let told = told_holds(&Manifest::load(Snapshot::of(log.clone())?)?)?;
+        let before = std::mem::replace(&mut file, Holds::load(&keys)?);
+        if before == file {
+            let differences = file.clone().follow(&told);
+            return Ok(HeldSubjects { holds: file.into_list(), differences });
+        }
+    }
+    Err(Error::unavailable("holds change all the time: try again"))
+}

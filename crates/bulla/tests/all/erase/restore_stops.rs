@@ -1,0 +1,156 @@
+//! An older vault or key directory that is opened or restored, cut short anywhere: the log opens after that.
+
+use super::restored::{erase, put_back, replace};
+use super::stops::{self, Stop};
+use super::world::{World, copy};
+use crate::helpers::in_full;
+use bulla::environment::Environment;
+use bulla::event::Event;
+use bulla::{ErrorKind, FindingKind, Log, Options, Restore, Severity};
+use bulla_vault::Access;
+
+/// A log from which `user_7` and `user_9` were erased, its vault from before that.
+fn with_older_vault() -> (World, [u64; 2]) {
+    let world = World::new();
+    world.append(0..60);
+    let number = |name| world.vault(Access::Read).find(name).unwrap().unwrap().number;
+    let numbers = ["user_7", "user_9"].map(number);
+    let backup = copy(&world.keys());
+    erase(&world, "user_7");
+    erase(&world, "user_9");
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    (world, numbers)
+}
+
+/// A log with people who are new since the backup from which all of its key directory is.
+fn with_older_keys() -> World {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.append(20..50);
+    erase(&world, "user_7");
+    erase(&world, "user_30");
+    replace(backup.path(), &world.keys());
+    world
+}
+
+/// That the log opens, and says once that each was erased, and nothing is left of them.
+fn is_followed(world: &World, erased: &[&str], what: &str) {
+    Log::open(&world.directory, Options::default())
+        .unwrap_or_else(|error| panic!("{what}: {error}"))
+        .close()
+        .unwrap();
+    let vault = world.vault(Access::Read);
+    assert!(vault.unconfirmed().unwrap().is_none(), "{what}");
+    assert!(erased.iter().all(|name| vault.find(name).unwrap().is_none()), "{what}");
+    assert!(vault.find("user_8").unwrap().is_some(), "{what}");
+    drop(vault);
+    let events = world.events().into_iter().filter(|(_, event)| matches!(event, Event::Erased { .. }));
+    assert_eq!(events.count(), erased.len(), "{what}");
+    assert!(!world.keys().join("erasure.pending").exists(), "{what}");
+}
+
+/// What the vault has got to, of an erasure that it does again because the log tells of it: there is no order beside it.
+const STEPS: [&str; 3] = ["intended", "committed", "destroyed"];
+
+fn begin(world: &World, numbers: &[u64], step: &str) {
+    let vault = world.vault(Access::Write);
+    let erasure = vault.begin_erasure_of(numbers).unwrap().unwrap();
+    match step {
+        "intended" => drop(erasure),
+        "committed" => drop(erasure.commit().unwrap()),
+        _ => drop(erasure.commit().unwrap().destroy().unwrap()),
+    }
+}
+
+#[test]
+fn a_vault_that_was_restored_goes_on_with_what_the_log_tells() {
+    let (made, numbers) = with_older_vault();
+    for step in STEPS {
+        for numbers in [&numbers[..], &numbers[..1], &numbers[1..]] {
+            let world = made.copied();
+            begin(&world, numbers, step);
+            is_followed(&world, &["user_7", "user_9"], step);
+            assert!(world.verified().ok, "{step}");
+        }
+    }
+    // Whom the log tells nothing of, nobody erases for it.
+    let world = made.copied();
+    let other = world.vault(Access::Read).find("user_8").unwrap().unwrap().number;
+    begin(&world, &[numbers[0], other], "committed");
+    let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+    assert!(error.kind() == ErrorKind::Tampered && error.to_string().contains("erasure.pending"), "{error}");
+}
+
+#[test]
+fn a_restore_goes_on_with_what_the_log_tells() {
+    let made = with_older_keys();
+    let number = made.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+    for step in STEPS {
+        let world = made.copied();
+        begin(&world, &[number], step);
+        assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 30, "{step}");
+        is_restored(&world, step);
+    }
+}
+
+fn is_restored(world: &World, what: &str) {
+    is_followed(world, &["user_7", "user_30"], what);
+    assert!(!world.keys().join("restoring").exists(), "{what}");
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 50, "{what}");
+    let report = world.verified();
+    // What was cut short leaves bytes and files that count for nothing.
+    let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation);
+    let kinds = violations.map(|finding| finding.kind).collect::<Vec<_>>();
+    assert_eq!(kinds, [FindingKind::KeyLost], "{what}: {report:?}");
+}
+
+fn step() -> usize {
+    if in_full() { 1 } else { 4 }
+}
+
+#[test]
+fn opening_with_an_older_vault_stops_anywhere_and_the_log_opens() {
+    let (made, _) = with_older_vault();
+    for operations in (0..).step_by(step()) {
+        let world = made.copied();
+        let stop = Stop::after(operations);
+        let opened = stops::open(&world, &stop);
+        let stopped = stop.stopped();
+        drop(opened);
+        is_followed(&world, &["user_7", "user_9"], &operations.to_string());
+        assert!(world.verified().ok, "{operations}");
+        if !stopped {
+            assert!(operations > 10);
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_restore_stops_anywhere_and_is_done_again() {
+    let made = with_older_keys();
+    let mut interrupted = 0;
+    for operations in (0..).step_by(step()) {
+        let world = made.copied();
+        let (log, keys) = stops::stores(&world, &Stop::after(operations));
+        let restore = || Restore::new(&world.directory, world.identity());
+        let done = restore().environment(Environment::default()).run_in(log, keys);
+        if world.keys().join("restoring").exists() || done.is_err() {
+            interrupted += 1;
+            // Until it is done again the log opens where all was done, and not otherwise.
+            if let Err(error) = Log::open(&world.directory, Options::default()).map(drop) {
+                assert!(
+                    error.kind() == ErrorKind::Refused && error.to_string().contains("bulla restore"),
+                    "{error}"
+                );
+                restore().run().unwrap_or_else(|error| panic!("{operations}: {error}"));
+            }
+        }
+        is_restored(&world, &operations.to_string());
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(interrupted > 3, "{interrupted}");
+}
