@@ -6,9 +6,9 @@ use super::cache::Tag;
 use super::index::{self, Entry};
 use super::pseudonym::Pseudonym;
 use super::record::Changes;
-use super::rows::{self, Row};
+use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
-use super::transaction_error::TransactionError;
+use super::transaction_error::{TransactionError, damaged};
 use super::{Access, Shared, Vault};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
 use bulla_store::{Error, ErrorKind, Result};
@@ -79,32 +79,33 @@ impl Vault {
     pub fn keys(&self, numbers: impl Iterator<Item = u64> + Clone) -> Result<Vec<Option<SubjectKey>>> {
         self.check_owner()?;
         self.shared.snapshot(|snapshot| {
-            let key = |number| Ok(snapshot.row(number)?.map(|row| SubjectKey::new(row.key)));
+            let key = |number| Ok(snapshot.person(number)?.map(|person| SubjectKey::new(person.key)));
             numbers.clone().map(key).collect()
         })
     }
 }
 
 impl Snapshot<'_> {
-    /// The row of a number that is not being erased.
-    fn row(&self, number: u64) -> Result<Option<Row>, TransactionError> {
+    /// Who has a number that is not being erased.
+    fn person(&self, number: u64) -> Result<Option<Person>, TransactionError> {
         if self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number)) {
             return Err(being_erased(number).into());
         }
-        rows::get(self.tables, self.txn, self.keys, number)
+        rows::get(self.txn, self.keys, &self.meta, number)
     }
 
     fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
-        let Some(number) = index::find(self.tables, self.txn, self.keys, pseudonym)? else { return Ok(None) };
-        match self.row(number)? {
-            Some(row) if row.pseudonym == pseudonym => {
-                Ok(Some(Subject { number, key: SubjectKey::new(row.key) }))
+        for number in index::find(self.txn, self.keys, pseudonym)? {
+            match self.person(number)? {
+                Some(person) if person.pseudonym == pseudonym => {
+                    return Ok(Some(Subject { number, key: SubjectKey::new(person.key) }));
+                }
+                // Somebody else, whose pseudonym begins as this one.
+                Some(person) if person.pseudonym.half() == pseudonym.half() => {}
+                _ => return Err(damaged(format!("its index leads to number {number}, which is not that person's"))),
             }
-            _ => Err(Error::tampered(format!(
-                "the vault's index leads to row {number}, which is not that person's: restore the vault from a backup"
-            ))
-            .into()),
         }
+        Ok(None)
     }
 }
 
@@ -118,7 +119,7 @@ impl Shared {
                     snapshot.find(pseudonym)
                 });
                 let known = known.collect::<Result<Vec<_>, _>>()?;
-                Ok((snapshot.meta.generation, known, Changes::read(snapshot.tables, snapshot.txn)?))
+                Ok((snapshot.meta.generation, known, Changes::read(snapshot.txn, snapshot.keys)?))
             })?;
             if known.iter().any(Option::is_none) {
                 (generation, known) = self.change(|change| {
@@ -153,13 +154,8 @@ impl Change<'_, '_> {
             return Ok(subject.clone());
         }
         // Another thread may have added the subject between our snapshot and our turn to write.
-        let snapshot = Snapshot {
-            tables: self.tables,
-            txn: self.txn,
-            meta: self.meta,
-            keys: &self.keys,
-            erasing: self.erasing.clone(),
-        };
+        let snapshot =
+            Snapshot { txn: self.txn, meta: self.meta, keys: &self.keys, erasing: self.erasing.clone() };
         if let Some(subject) = snapshot.find(pseudonym)? {
             return Ok(subject);
         }
@@ -171,18 +167,20 @@ impl Change<'_, '_> {
     fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, TransactionError> {
         let number = self.meta.next_number;
         self.provide(number, 0)?;
-        let row = Row { key: Secret::generate(&*self.shared.random)?, pseudonym };
-        rows::append(self.txn, &self.keys, number, &row)?;
+        let short = u32::try_from(number);
+        let short = short.map_err(|_| Error::new(ErrorKind::Refused, "the vault has given its last number"))?;
+        let person = Person { key: Secret::generate(&*self.shared.random)?, pseudonym };
+        rows::append(self.txn, &self.keys, &self.meta, &person)?;
         self.meta.next_number += 1;
-        let crowded = index::insert(self.tables, self.txn, &self.keys, Entry { pseudonym, number })?;
+        let crowded = index::insert(self.txn, &self.keys, Entry { half: pseudonym.half(), number: short })?;
         if let Some(bucket) = crowded {
             let id = self.meta.next_bucket;
             self.meta.next_bucket =
                 id.checked_add(2).ok_or_else(|| Error::unavailable("no index bucket is left"))?;
             self.provide(number, self.meta.next_bucket)?;
-            index::split(self.tables, self.txn, &self.keys, bucket, [id, id + 1])?;
+            index::split(self.txn, &self.keys, bucket, [id, id + 1])?;
         }
-        Ok(Subject { number, key: SubjectKey::new(row.key) })
+        Ok(Subject { number, key: SubjectKey::new(person.key) })
     }
 }
 

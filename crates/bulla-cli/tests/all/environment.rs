@@ -167,7 +167,7 @@ fn a_full_disk_under_a_replica_of_the_vault() {
     assert_eq!(place.entries().len(), 8010);
     let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("a replica of the vault"), "{ran:?}");
-    std::fs::remove_file(disk.join("vault/data.mdb")).unwrap();
+    std::fs::remove_file(disk.join("vault/vault.db")).unwrap();
     mount.make_read_only();
     let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("Read-only file system"), "{ran:?}");

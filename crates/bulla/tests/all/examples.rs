@@ -47,7 +47,7 @@ fn append_does_not_succeed_with_an_entry_that_failed() {
     for pages in 0..12 {
         let place = tempfile::tempdir().unwrap();
         bulla::Init::default().create(place.path().join("audit")).unwrap();
-        let vault = place.path().join("audit.keys/vault/data.mdb").metadata().unwrap().len();
+        let vault = place.path().join("audit.keys/vault/vault.db").metadata().unwrap().len();
         let mut command = Command::new("prlimit");
         command.arg(format!("--fsize={}", vault + pages * 4096)).args(["env", "--ignore-signal=XFSZ"]);
         let ran = command.arg(built("append")).current_dir(place.path()).output().unwrap();
