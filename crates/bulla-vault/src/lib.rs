@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
+mod arrivals;
 mod cache;
 mod check;
 mod database;
@@ -81,6 +82,7 @@ use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use arrivals::Arrivals;
 use cache::{Cache, Tag};
 use database::Database;
 use keys::Keys;
@@ -114,6 +116,7 @@ struct Shared {
     roots: Roots,
     random: Arc<dyn Random>,
     cache: Cache,
+    arrivals: Arrivals,
     state: RwLock<State>,
     /// Whether a handle may write.
     writing: AtomicBool,

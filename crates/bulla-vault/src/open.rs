@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
+use super::arrivals::Arrivals;
 use super::cache::Cache;
 use super::database::{Database, FILE};
 use super::directory;
@@ -165,6 +166,7 @@ impl Shared {
             roots,
             random: settings.random.clone(),
             cache: Cache::new(settings.cache, &*settings.random)?,
+            arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
             writing: AtomicBool::new(false),
             replicas: RwLock::default(),

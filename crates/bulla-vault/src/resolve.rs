@@ -113,25 +113,25 @@ impl Shared {
     #[cold]
     fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
         loop {
-            let (mut generation, mut known, changes) = self.snapshot(|snapshot| {
-                let known = subjects.iter().map(|subject| {
-                    let pseudonym = Pseudonym::of(subject, self.log, &snapshot.keys.pseudonym);
-                    snapshot.find(pseudonym)
-                });
-                let known = known.collect::<Result<Vec<_>, _>>()?;
+            let keys = self.keys();
+            let pseudonym = |subject: &&str| Pseudonym::of(subject, self.log, &keys.pseudonym);
+            let pseudonyms = subjects.iter().map(pseudonym).collect::<Vec<_>>();
+            let (mut generation, known, changes) = self.snapshot(|snapshot| {
+                let known = pseudonyms.iter().map(|pseudonym| snapshot.find(*pseudonym));
+                let known = known.collect::<Result<Option<Vec<_>>, _>>()?;
                 Ok((snapshot.meta.generation, known, Changes::read(snapshot.txn, snapshot.keys)?))
             })?;
-            if known.iter().any(Option::is_none) {
-                (generation, known) = self.change(|change| {
-                    let mut new = HashMap::new();
-                    let subjects = subjects.iter().map(|subject| change.resolve(subject, &mut new).map(Some));
-                    let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
-                    Ok((change.meta.generation, subjects))
-                })?;
-            } else {
-                self.replicas().wait_for(changes);
-            }
-            let known = known.into_iter().flatten();
+            let known = match known {
+                Some(known) => {
+                    self.replicas().wait_for(changes);
+                    known
+                }
+                None => {
+                    let given;
+                    (generation, given) = self.add(pseudonyms)?;
+                    given
+                }
+            };
             let tagged = subjects.iter().map(|subject| self.cache.tag(subject)).zip(known);
             let tagged = tagged.collect::<Vec<(Tag, Subject)>>();
             if self.admit(generation, &tagged)? {
@@ -144,12 +144,11 @@ impl Shared {
 
 impl Change<'_, '_> {
     /// The subject, from the vault as it is now or as somebody new.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
-        subject: &str,
+        pseudonym: Pseudonym,
         new: &mut HashMap<Pseudonym, Subject>,
     ) -> Result<Subject, TransactionError> {
-        let pseudonym = Pseudonym::of(subject, self.meta.log, &self.keys.pseudonym);
         if let Some(subject) = new.get(&pseudonym) {
             return Ok(subject.clone());
         }

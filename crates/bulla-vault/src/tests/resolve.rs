@@ -1,5 +1,6 @@
 //! Numbers and keys.
 
+use super::pseudonym::Pseudonym;
 use super::*;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Barrier;
@@ -180,4 +181,49 @@ fn handles_of_a_process_share_one_vault() {
     drop(writer);
     let writer = world.open();
     assert_eq!(number(&writer, "alice"), alice);
+}
+
+/// Threads that meet somebody new while another one's transaction is under way are served by the next, all of them.
+#[test]
+fn new_subjects_of_several_threads_take_one_transaction() {
+    const THREADS: usize = 6;
+    let world = World::new();
+    let vault = world.open();
+    fill(&vault, "s", 3);
+    // One of the threads asks for somebody whom the vault does not give out, and alone is refused.
+    let _erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
+    for erased in [false, true] {
+        let count = || vault.shared.snapshot(|it| record::Changes::read(it.txn, it.keys)).unwrap().count;
+        let before = count();
+        let turn = vault.shared.arrivals.turn();
+        let found = std::thread::scope(|scope| {
+            let vault = &vault;
+            let resolve = |thread: usize| {
+                let own = format!("{erased} {thread}");
+                scope.spawn(move || {
+                    // With the name of another one's, too.
+                    let names = [own.as_str(), "both", "s0", if erased && thread == 2 { "s1" } else { "s2" }];
+                    let pseudonym = |name: &str| Pseudonym::of(name, LOG, &vault.shared.keys().pseudonym);
+                    vault.shared.add(names.map(pseudonym).to_vec())
+                })
+            };
+            let threads = (0..THREADS).map(resolve).collect::<Vec<_>>();
+            while vault.shared.arrivals.count() < THREADS {
+                std::thread::yield_now();
+            }
+            drop(turn);
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        if erased {
+            let refused = found.iter().map(|found| found.as_ref().err().map(Error::kind)).collect::<Vec<_>>();
+            assert!((0..THREADS).all(|thread| refused[thread] == (thread == 2).then_some(ErrorKind::Erased)));
+            continue;
+        }
+        assert_eq!(count(), before + 1, "one transaction for all");
+        let found = found.into_iter().map(|found| found.unwrap().1).collect::<Vec<_>>();
+        let own = found.iter().map(|found| found[0].number).collect::<BTreeSet<_>>();
+        assert_eq!(own.len(), THREADS);
+        assert!(found.iter().all(|of| of[1].number == found[0][1].number && of[2].number == 0 && of[3].number == 2));
+    }
+    assert_eq!(vault.next_number().unwrap(), 3 + 2 * THREADS as u64);
 }
