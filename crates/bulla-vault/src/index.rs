@@ -178,7 +178,7 @@ impl IndexCipher {
 
     /// The entries of a row; `None` where the bytes are not that row.
     pub(super) fn open(&self, place: u8, bytes: &[u8]) -> Option<Vec<Entry>> {
-        let mut opened = Zeroizing::new(bytes.to_vec());
+        let mut opened = bytes.to_vec();
         let (nonce, additional) = self.context(place);
         let text = self.key.open_in_place(nonce, additional, &mut opened).ok()?;
         let (entries, []) = text.as_chunks::<ENTRY>() else { return None };

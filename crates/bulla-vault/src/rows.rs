@@ -42,13 +42,13 @@ pub(super) struct Person {
     pub(super) pseudonym: Pseudonym,
 }
 
-/// A row, decrypted.
-pub(super) struct Row(Zeroizing<[u8; TEXT]>);
+/// A row, decrypted, and room for its tag.
+pub(super) struct Row(Zeroizing<[u8; ROW]>);
 
 impl Row {
     /// With nobody in it.
     pub(super) fn empty() -> Self {
-        Row(Zeroizing::new([0; TEXT]))
+        Row(Zeroizing::new([0; ROW]))
     }
 
     fn present(&self) -> u16 {
@@ -58,7 +58,7 @@ impl Row {
     /// Who is at a place, counted from 0.
     pub(super) fn person(&self, place: usize) -> Option<Person> {
         let there = place < NUMBERS as usize && self.present() >> place & 1 == 1;
-        let bytes = self.0.get(2 + place * PERSON..)?.first_chunk::<PERSON>().filter(|_| there)?;
+        let bytes = self.0[..TEXT].get(2 + place * PERSON..)?.first_chunk::<PERSON>().filter(|_| there)?;
         let (key, pseudonym) = bytes.split_first_chunk::<32>()?;
         Some(Person { key: Secret(*key), pseudonym: Pseudonym(pseudonym.try_into().ok()?) })
     }
@@ -87,7 +87,7 @@ impl Row {
 
     /// Whether there are zeros where nobody is.
     fn is_canonical(&self) -> bool {
-        let people = self.0[2..].as_chunks::<PERSON>().0.iter().enumerate();
+        let people = self.0[2..TEXT].as_chunks::<PERSON>().0.iter().enumerate();
         people.into_iter().all(|(place, bytes)| self.present() >> place & 1 == 1 || *bytes == [0; PERSON])
     }
 }
@@ -106,9 +106,8 @@ impl RowCipher {
     }
 
     pub(super) fn seal(&self, id: u64, row: &Row) -> Result<[u8; ROW]> {
-        let mut bytes = [0; ROW];
+        let mut bytes = *row.0;
         let (text, tag) = bytes.split_at_mut(TEXT);
-        text.copy_from_slice(&*row.0);
         let made = self.key.seal_in_place_separate_tag(nonce(id), self.additional(id), text);
         let made = made.map_err(|_| Error::unavailable(format!("AES-256-GCM-SIV refused row {id}")))?;
         tag.copy_from_slice(made.as_ref());
@@ -117,10 +116,8 @@ impl RowCipher {
 
     /// `None` where the bytes are not that row.
     pub(super) fn open(&self, id: u64, bytes: &[u8]) -> Option<Row> {
-        let mut opened = Zeroizing::new(<[u8; ROW]>::try_from(bytes).ok()?);
-        let text = self.key.open_in_place(nonce(id), self.additional(id), &mut *opened).ok()?;
-        let mut row = Row::empty();
-        row.0.copy_from_slice(text);
+        let mut row = Row(Zeroizing::new(bytes.try_into().ok()?));
+        self.key.open_in_place(nonce(id), self.additional(id), &mut *row.0).ok()?;
         row.is_canonical().then_some(row)
     }
 
