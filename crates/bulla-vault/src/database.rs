@@ -65,7 +65,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
 /// The most connections that are kept for whoever reads next.
-const IDLE: usize = 16;
+const IDLE: usize = 8;
+/// The longest path of a directory, in bytes: SQLite has room for 512, with the names of its files.
+const LONGEST_PATH: usize = 480;
 /// The longest row, in bytes: far more than any is.
 const LONGEST_ROW: i32 = 1 << 18;
 
@@ -75,7 +77,7 @@ const SETTINGS: &str = "
     PRAGMA cell_size_check = ON;
     PRAGMA mmap_size = 0;
     PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -4096;
+    PRAGMA cache_size = -2048;
     PRAGMA synchronous = FULL;
     PRAGMA secure_delete = ON;
     PRAGMA wal_autocheckpoint = 256;
@@ -115,7 +117,9 @@ impl Database {
             // SQLite would take it for a new one.
             Ok(0) => return Err(damaged("it is empty")),
             // SQLite would take what is missing for zeros. A crash may leave such a file, with all that is missing in the log.
-            Ok(length) if length % PAGE != 0 && !database.has_changes() => return Err(damaged("it is cut off")),
+            Ok(length) if length % PAGE != 0 && !database.has_changes() => {
+                return Err(damaged("it is cut off"));
+            }
             Ok(_) => {}
             Err(error) => return Err(refuse_earlier(directory).err().unwrap_or(error).into()),
         }
@@ -126,6 +130,10 @@ impl Database {
 
     fn new(directory: &Path) -> Result<Self> {
         let name = directory::canonical(directory)?;
+        if name.as_os_str().len() > LONGEST_PATH {
+            let message = format!("{}: SQLite takes paths of {LONGEST_PATH} bytes at most", name.display());
+            return Err(Error::unavailable(message));
+        }
         Ok(Database {
             directory: directory.to_owned(),
             file_name: name.join(FILE).display().to_string(),
@@ -226,7 +234,9 @@ impl Database {
             let mut into = WriteTransaction::new(&transaction);
             for table in TABLES {
                 txn.all(table, |id, row| match into.put(table, id, row) {
-                    Err(TransactionError::Medium(what) | TransactionError::Damaged(what)) => Err(writing(what)),
+                    Err(TransactionError::Medium(what) | TransactionError::Damaged(what)) => {
+                        Err(writing(what))
+                    }
                     put => put,
                 })?;
             }
@@ -356,12 +366,14 @@ fn connect_checked(file: &Path, purpose: Purpose) -> Result<Connection, Transact
 
 /// A connection to a file that is there already.
 fn connect(file: &Path, purpose: Purpose) -> rusqlite::Result<Connection> {
+    // A name that begins with "file:" is none then.
+    let file = Path::new(".").join(file);
     let connection = match purpose {
-        Purpose::Write => open(file, OpenFlags::SQLITE_OPEN_READ_WRITE),
-        Purpose::Read => open(file, OpenFlags::SQLITE_OPEN_READ_ONLY),
+        Purpose::Write => open(&file, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        Purpose::Read => open(&file, OpenFlags::SQLITE_OPEN_READ_ONLY),
         Purpose::ReadFrozen => {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            open(Path::new(&format!("file:{}?immutable=1", escaped(file))), flags)
+            open(Path::new(&format!("file:{}?immutable=1", escaped(&file))), flags)
         }
     }?;
     connection.busy_timeout(PATIENCE)?;
@@ -401,7 +413,9 @@ fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for byte in path.as_os_str().as_bytes() {
         match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => text.push(char::from(*byte)),
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(*byte))
+            }
             _ => drop(write!(text, "%{byte:02x}")),
         }
     }
@@ -441,7 +455,8 @@ fn check(connection: &Connection, purpose: Purpose) -> Result<(), TransactionErr
             return Err(damaged("it says that it has no log of changes"));
         }
     }
-    let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
+    let mut statement =
+        connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
     let mut rows = statement.query([])?;
     for table in TABLES {
         let expected = ["table", table.name(), table.name(), table.schema()];

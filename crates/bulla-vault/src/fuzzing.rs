@@ -76,7 +76,9 @@ fn row(bytes: &[u8]) {
         let (key, pseudonym) = person.split_first_chunk::<32>().expect("48 bytes are 32 and 16");
         let pseudonym = Pseudonym(pseudonym.try_into().expect("48 bytes are 32 and 16"));
         row.set(place, Some(&Person { key: Secret(*key), pseudonym }));
-        assert!(row.person(place).is_some_and(|person| person.key.0 == *key && person.pseudonym == pseudonym));
+        assert!(
+            row.person(place).is_some_and(|person| person.key.0 == *key && person.pseudonym == pseudonym)
+        );
     }
     let opened = cipher.open(id, &seal(&row)).expect("what was sealed opens");
     assert_eq!(opened.people().count(), bytes.as_chunks::<48>().0.len().min(16));

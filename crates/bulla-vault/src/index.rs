@@ -143,7 +143,9 @@ impl IndexCipher {
         let refused = |_| Error::unavailable("AES-256-GCM-SIV refused the key of an index bucket");
         let mut keys = Zeroizing::new([0; 48]);
         Hkdf::<Sha256>::from_prk(&key.0)
-            .and_then(|key| key.expand(b"bulla vault index v2", &mut *keys).map_err(|_| hkdf::InvalidPrkLength))
+            .and_then(|key| {
+                key.expand(b"bulla vault index v2", &mut *keys).map_err(|_| hkdf::InvalidPrkLength)
+            })
             .expect("32 bytes are a key for HKDF, and 48 a length that it takes");
         let (sealing, places) = keys.split_at(32);
         let key = UnboundKey::new(&AES_256_GCM_SIV, sealing).map_err(refused)?;
@@ -318,8 +320,8 @@ pub(super) fn rows_of(bucket: u32) -> RangeInclusive<u64> {
 
 /// The cipher of a bucket.
 pub(super) fn cipher(keys: &Keys, id: u32) -> Result<IndexCipher, TransactionError> {
-    let key = keys.index(id).ok_or_else(|| {
-        TransactionError::Stale(format!("`roots` has no key for its index bucket {id}"))
-    })?;
+    let key = keys
+        .index(id)
+        .ok_or_else(|| TransactionError::Stale(format!("`roots` has no key for its index bucket {id}")))?;
     Ok(IndexCipher::new(id, key, keys.log)?)
 }

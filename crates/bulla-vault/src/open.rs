@@ -157,7 +157,8 @@ impl Roots {
 impl Shared {
     fn open(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<Self> {
         let file = directory.join(FILE).display().to_string();
-        let database = Database::open(directory).map_err(|error| missing(directory, error.into_error(&file)))?;
+        let database =
+            Database::open(directory).map_err(|error| missing(directory, error.into_error(&file)))?;
         let roots = Roots::new(keys, settings);
         let keys = load(&database, &roots, log)?;
         Ok(Shared {
@@ -213,13 +214,13 @@ impl Shared {
 fn load(database: &Database, roots: &Roots, log: LogId) -> Result<Keys> {
     let meta = || database.read(Meta::peek).map_err(|error| database.explain(error));
     loop {
-        let found = meta()?.ok_or_else(|| unfinished(database.name()))?;
+        let found = meta()?.ok_or_else(|| unfinished(database.name()))?.content;
         if found.log != log {
             return Err(another_log(database.name(), &found));
         }
         match roots.load(log, found.generation) {
             // A writer has gone on to the next, and destroyed this one.
-            Err(_) if meta()?.is_some_and(|now| now.generation != found.generation) => {}
+            Err(_) if meta()?.is_some_and(|now| now.content.generation != found.generation) => {}
             result => return result,
         }
     }

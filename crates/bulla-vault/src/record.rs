@@ -69,6 +69,23 @@ pub(super) enum Record {
     Skipped = 5,
 }
 
+/// What a record says, until keys vouch for it.
+pub(super) struct Peeked<T> {
+    pub(super) content: T,
+    record: Record,
+    row: Vec<u8>,
+}
+
+impl<T> Peeked<T> {
+    /// What the record says, and the keys vouch for.
+    pub(super) fn vouched(self, keys: &Keys) -> Result<T, TransactionError> {
+        match keys.vouched(Table::Records, self.record as u64, &self.row) {
+            Some(_) => Ok(self.content),
+            None => Err(self.record.damaged()),
+        }
+    }
+}
+
 const META_MAGIC: &[u8; 8] = b"bullaVM2";
 const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
 const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF2";
@@ -81,15 +98,15 @@ impl Record {
         damaged(format!("its record {self:?}"))
     }
 
-    /// A record, of which nobody vouches but its checksum.
+    /// A record, of which nobody has vouched yet but its checksum.
     fn peek<T>(
         self,
         txn: &ReadTransaction<'_>,
         decode: impl Fn(&[u8]) -> Option<T>,
-    ) -> Result<Option<T>, TransactionError> {
+    ) -> Result<Option<Peeked<T>>, TransactionError> {
         let Some(row) = txn.get(Table::Records, self as u64)? else { return Ok(None) };
         let content = row.split_last_chunk::<SEAL>().and_then(|(content, _)| decode(content));
-        Ok(Some(content.ok_or_else(|| self.damaged())?))
+        Ok(Some(Peeked { content: content.ok_or_else(|| self.damaged())?, record: self, row }))
     }
 
     fn read<T>(
@@ -98,9 +115,7 @@ impl Record {
         keys: &Keys,
         decode: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, TransactionError> {
-        let row = txn.get(Table::Records, self as u64)?.ok_or_else(|| self.damaged())?;
-        let content = keys.vouched(Table::Records, self as u64, &row).and_then(decode);
-        content.ok_or_else(|| self.damaged())
+        self.peek(txn, decode)?.ok_or_else(|| self.damaged())?.vouched(keys)
     }
 
     fn write(
@@ -124,12 +139,8 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
 
 impl Meta {
     /// Reads it without keys; `None` in a vault whose making was cut short.
-    pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Option<Self>, TransactionError> {
+    pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Option<Peeked<Self>>, TransactionError> {
         Record::Vault.peek(txn, Self::decode)
-    }
-
-    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {
-        Record::Vault.read(txn, keys, Self::decode)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -187,7 +198,8 @@ impl Follows {
 impl Changes {
     /// Reads it without keys.
     pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Self, TransactionError> {
-        Record::Changes.peek(txn, Self::decode)?.ok_or_else(|| Record::Changes.damaged())
+        let peeked = Record::Changes.peek(txn, Self::decode)?.ok_or_else(|| Record::Changes.damaged())?;
+        Ok(peeked.content)
     }
 
     pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {

@@ -64,7 +64,7 @@ impl Mark {
     pub(super) fn read(database: &Database) -> Result<Option<Self>, TransactionError> {
         database.read(|txn| {
             let Some(meta) = Meta::peek(txn)? else { return Ok(None) };
-            Ok(Some(Mark { meta, changes: Changes::peek(txn)? }))
+            Ok(Some(Mark { meta: meta.content, changes: Changes::peek(txn)? }))
         })
     }
 
@@ -124,7 +124,9 @@ impl Replica {
         directory::make(&place.directory)?;
         let canonical = directory::canonical(&place.directory)?;
         if canonical.display().to_string() == original.database.name() {
-            return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory").into());
+            return Err(
+                Error::new(ErrorKind::Refused, "it is the vault itself: name another directory").into()
+            );
         }
         if others.iter().any(|other| other.canonical == canonical) {
             return Err(Error::new(ErrorKind::Refused, "it is named twice").into());
@@ -195,7 +197,8 @@ impl Replica {
         // The database has to be closed before its file is replaced.
         *database = None;
         let temporary = self.directory.join(TEMPORARY);
-        vault.copy_to(&temporary)?;
+        // What is damaged then is the vault, and not the replica.
+        vault.copy_to(&temporary).map_err(|error| vault.explain(error))?;
         directory::replace_database(&temporary, &self.directory.join(FILE))?;
         directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
         *database = Some(Database::open(&self.directory)?);

@@ -102,7 +102,11 @@ impl Snapshot<'_> {
                 }
                 // Somebody else, whose pseudonym begins as this one.
                 Some(person) if person.pseudonym.half() == pseudonym.half() => {}
-                _ => return Err(damaged(format!("its index leads to number {number}, which is not that person's"))),
+                _ => {
+                    return Err(damaged(format!(
+                        "its index leads to number {number}, which is not that person's"
+                    )));
+                }
             }
         }
         Ok(None)
@@ -167,7 +171,8 @@ impl Change<'_, '_> {
         let number = self.meta.next_number;
         self.provide(number, 0)?;
         let short = u32::try_from(number);
-        let short = short.map_err(|_| Error::new(ErrorKind::Refused, "the vault has given its last number"))?;
+        let short =
+            short.map_err(|_| Error::new(ErrorKind::Refused, "the vault has given its last number"))?;
         let person = Person { key: Secret::generate(&*self.shared.random)?, pseudonym };
         rows::append(self.txn, &self.keys, &self.meta, &person)?;
         self.meta.next_number += 1;

@@ -92,13 +92,13 @@ impl Shared {
         keys: &Keys,
     ) -> Result<(Meta, Option<Erasing>), TransactionError> {
         let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
-        if meta.log != self.log {
-            return Err(another_log(self.database.name(), &meta).into());
+        if meta.content.log != self.log {
+            return Err(another_log(self.database.name(), &meta.content).into());
         }
-        if meta.generation != keys.generation {
+        if meta.content.generation != keys.generation {
             return Err(TransactionError::Stale("its generations follow each other too fast".to_owned()));
         }
-        Ok((Meta::read(txn, keys)?, Erasing::read(txn, keys)?))
+        Ok((meta.vouched(keys)?, Erasing::read(txn, keys)?))
     }
 
     fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {
@@ -145,7 +145,7 @@ impl Shared {
     pub(super) fn generation_now(&self) -> Result<u64> {
         let read = self.database.read(|txn| {
             let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
-            Ok(meta.generation)
+            Ok(meta.content.generation)
         });
         read.map_err(|error| self.database.explain(error))
     }

@@ -53,7 +53,11 @@ impl Table {
     }
 
     pub(super) fn put(self) -> &'static str {
-        statement!(self, "INSERT INTO ", " VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sealed = excluded.sealed")
+        statement!(
+            self,
+            "INSERT INTO ",
+            " VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sealed = excluded.sealed"
+        )
     }
 
     pub(super) fn delete_range(self) -> &'static str {

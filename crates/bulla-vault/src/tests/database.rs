@@ -205,7 +205,8 @@ fn a_file_that_was_written_in_part_is_made_good_from_the_log() {
         }
         let directory = cut.path().join(next(&mut state).to_string());
         std::fs::create_dir(&directory).unwrap();
-        std::fs::write(directory.join(FILE), &mixed[..mixed.len() - (next(&mut state) % 3) as usize * 4096]).unwrap();
+        std::fs::write(directory.join(FILE), &mixed[..mixed.len() - (next(&mut state) % 3) as usize * 4096])
+            .unwrap();
         std::fs::write(directory.join(WAL), &log).unwrap();
         assert!(found(&directory) == states[states.len() - 1]);
     }
@@ -245,7 +246,10 @@ fn a_file_with_another_schema_is_refused() {
         connection.execute_batch(change).unwrap();
         drop(connection);
         assert!(matches!(Database::open(place.path()), Err(TransactionError::Damaged(_))), "{change}");
-        assert!(matches!(Database::create(place.path()), Err(TransactionError::Damaged(_))) || change.contains("journal"));
+        assert!(
+            matches!(Database::create(place.path()), Err(TransactionError::Damaged(_)))
+                || change.contains("journal")
+        );
     }
 }
 
@@ -310,4 +314,22 @@ fn a_vault_in_lmdb_is_refused_by_name() {
         assert!(error.to_string().contains("data.mdb is a vault of an earlier version"), "{error}");
     }
     assert!(!place.path().join(FILE).exists());
+}
+
+/// A directory whose name is none that SQLite would take as it is.
+#[test]
+fn odd_names_of_directories_are_names() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["file:x?mode=memory", "a b%41#c", ":memory:", "ä\u{1f980}"] {
+        let directory = place.path().join(name);
+        std::fs::create_dir(&directory).unwrap();
+        explained(create(&directory).write(|txn| txn.put(Table::Rows, 1, name.as_bytes())));
+        assert_eq!(found(&directory)[1][&1], name.as_bytes());
+        assert!(directory.join(FILE).metadata().unwrap().len() > 0);
+    }
+    let mut long = place.path().to_owned();
+    (0..3).for_each(|_| long.push("x".repeat(200)));
+    std::fs::create_dir_all(&long).unwrap();
+    let refused = Database::create(&long).err().unwrap().into_error("it");
+    assert!(refused.to_string().contains("480 bytes at most"), "{refused}");
 }

@@ -207,7 +207,8 @@ fn only_the_owner_may_look() {
     fill(&vault, "s", 1);
     let mode = |name: &str| fs::metadata(world.file(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode("vault"), mode("roots")], [0o700; 2]);
-    let files = ["vault/vault.db", "vault/vault.db-wal", "vault/vault.db-shm", "roots/0.root", "roots/0.keys"];
+    let files =
+        ["vault/vault.db", "vault/vault.db-wal", "vault/vault.db-shm", "roots/0.root", "roots/0.keys"];
     assert_eq!(files.map(mode), [0o600; 5]);
     // What lies beside the database while it is open is taken into it at the end.
     drop(vault);

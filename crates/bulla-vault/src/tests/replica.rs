@@ -478,3 +478,22 @@ fn who_only_reads_needs_no_replica_and_touches_none() {
     drop(vault);
     assert!(reader.replicas().is_empty());
 }
+
+/// A vault that is damaged where it is copied from is named, and not the replica that it is copied to.
+#[test]
+fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 3000);
+    fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
+    let data = pair.world.file("vault/vault.db");
+    let mut bytes = fs::read(&data).unwrap();
+    let last = bytes.len() - 4096;
+    bytes[last..].fill(0x55);
+    fs::write(&data, bytes).unwrap();
+    let (kind, message) = pair.refusal();
+    assert_eq!(kind, ErrorKind::Unavailable);
+    assert!(
+        message.contains("vault/vault.db is damaged (") && !message.contains("is made anew"),
+        "{message}"
+    );
+}

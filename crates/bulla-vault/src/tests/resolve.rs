@@ -223,7 +223,11 @@ fn new_subjects_of_several_threads_take_one_transaction() {
         let found = found.into_iter().map(|found| found.unwrap().1).collect::<Vec<_>>();
         let own = found.iter().map(|found| found[0].number).collect::<BTreeSet<_>>();
         assert_eq!(own.len(), THREADS);
-        assert!(found.iter().all(|of| of[1].number == found[0][1].number && of[2].number == 0 && of[3].number == 2));
+        assert!(
+            found
+                .iter()
+                .all(|of| of[1].number == found[0][1].number && of[2].number == 0 && of[3].number == 2)
+        );
     }
     assert_eq!(vault.next_number().unwrap(), 3 + 2 * THREADS as u64);
 }

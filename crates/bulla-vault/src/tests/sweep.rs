@@ -80,13 +80,16 @@ impl Left {
                 match vault.resolve(&["somebody new", "s7"]) {
                     Err(error) => notice(error),
                     Ok(found) => {
-                        assert_eq!((found[1].number, found[1].key.bytes()), (self.people[7].1, &self.people[7].2));
+                        assert_eq!(
+                            (found[1].number, found[1].key.bytes()),
+                            (self.people[7].1, &self.people[7].2)
+                        );
                         assert!(older || found[0].number == self.people.len() as u64, "{what}");
                     }
                 }
-                let erased = vault.begin_erasure(&["s9"]).and_then(|begun| {
-                    begun.map(|begun| begun.commit()?.destroy()).transpose()
-                });
+                let erased = vault
+                    .begin_erasure(&["s9"])
+                    .and_then(|begun| begun.map(|begun| begun.commit()?.destroy()).transpose());
                 match erased {
                     Err(error) => notice(error),
                     Ok(erased) => assert_eq!(erased.unwrap().numbers(), [9], "{what}"),
@@ -103,7 +106,9 @@ impl Left {
             match vault.find(name) {
                 Err(error) => notice(error),
                 Ok(None) => assert!(gone, "{what}: {name} is nobody"),
-                Ok(Some(found)) => assert!((found.number, found.key.bytes()) == (*number, key), "{what}: {name}"),
+                Ok(Some(found)) => {
+                    assert!((found.number, found.key.bytes()) == (*number, key), "{what}: {name}")
+                }
             }
             match vault.key(*number) {
                 Err(error) => notice(error),
@@ -223,7 +228,8 @@ fn a_replica_takes_the_place_of_a_damaged_vault() {
         std::fs::write(&data, bytes).unwrap();
         let opened = Vault::open(world.path(), LOG, Access::Read, &world.settings);
         let found = opened.and_then(|vault| {
-            (0..300).try_for_each(|index| vault.find(&format!("s{index}")).map(|found| assert!(found.is_some())))
+            (0..300)
+                .try_for_each(|index| vault.find(&format!("s{index}")).map(|found| assert!(found.is_some())))
         });
         let error = found.expect_err("every page counts");
         assert!(error.to_string().contains("vault.db is damaged"), "page {page}: {error}");

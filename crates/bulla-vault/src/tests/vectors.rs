@@ -94,8 +94,7 @@ fn the_key_of_fields_pseudonyms_is_the_other_implementation_s() {
 fn records_are_the_other_implementation_s() {
     let vectors = vectors();
     let keys = keys(&vectors);
-    let meta =
-        Meta { log: keys.log, generation: keys.generation, next_number: 8201, next_bucket: 10 };
+    let meta = Meta { log: keys.log, generation: keys.generation, next_number: 8201, next_bucket: 10 };
     let erasing = Erasing { numbers: vec![17, 1 << 40], erased: false };
     let changes = Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] };
     let records = [
