@@ -28,9 +28,9 @@ use bulla_store::{Error, Result};
 
 /// Numbers in a row, as a power of two.
 pub(super) const NUMBERS_LOG2: u32 = 4;
-const NUMBERS: u64 = 1 << NUMBERS_LOG2;
+const NUMBERS: usize = 1 << NUMBERS_LOG2;
 const PERSON: usize = 48;
-const TEXT: usize = 2 + NUMBERS as usize * PERSON;
+const TEXT: usize = 2 + NUMBERS * PERSON;
 /// The bytes of a row.
 pub(super) const ROW: usize = TEXT + 16;
 /// Rows of a bucket, as a power of two.
@@ -57,7 +57,7 @@ impl Row {
 
     /// Who is at a place, counted from 0.
     pub(super) fn person(&self, place: usize) -> Option<Person> {
-        let there = place < NUMBERS as usize && self.present() >> place & 1 == 1;
+        let there = place < NUMBERS && self.present() >> place & 1 == 1;
         let bytes = self.0[..TEXT].get(2 + place * PERSON..)?.first_chunk::<PERSON>().filter(|_| there)?;
         let (key, pseudonym) = bytes.split_first_chunk::<32>()?;
         Some(Person { key: Secret(*key), pseudonym: Pseudonym(pseudonym.try_into().ok()?) })
@@ -65,7 +65,7 @@ impl Row {
 
     /// Those who are there, with their places.
     pub(super) fn people(&self) -> impl Iterator<Item = (usize, Person)> {
-        (0..NUMBERS as usize).filter_map(|place| Some((place, self.person(place)?)))
+        (0..NUMBERS).filter_map(|place| Some((place, self.person(place)?)))
     }
 
     /// Puts somebody at a place, or nobody.
@@ -148,7 +148,7 @@ pub(super) fn first_of(id: u64) -> u64 {
 
 /// Where in its row a number is.
 fn place_of(number: u64) -> usize {
-    usize::try_from(number & (NUMBERS - 1)).unwrap_or_default()
+    usize::try_from(number & (NUMBERS as u64 - 1)).unwrap_or_default()
 }
 
 /// Who has `number`; `None` where nobody has it, or has it any more.
@@ -225,8 +225,9 @@ pub(super) fn rewrite(
     erased: &[u64],
 ) -> Result<(), TransactionError> {
     let first = bucket << BUCKET_LOG2;
+    let end = row_of(meta.next_number + NUMBERS as u64 - 1).min(first + (1 << BUCKET_LOG2));
     let sealer = cipher(new, first_of(first))?;
-    for id in first..first + (1 << BUCKET_LOG2) {
+    for id in first..end {
         let Some(mut row) = read(txn, old, meta, id)? else { continue };
         let erased = erased.iter().filter(|number| row_of(**number) == id);
         erased.for_each(|number| row.set(place_of(*number), None));
@@ -264,5 +265,5 @@ pub(super) fn cipher(keys: &Keys, number: u64) -> Result<RowCipher, TransactionE
 /// What is said of a row that does not open.
 pub(super) fn broken(id: u64) -> String {
     let first = first_of(id);
-    format!("its row {id}, numbers {first} to {}, does not open", first + NUMBERS - 1)
+    format!("its row {id}, numbers {first} to {}, does not open", first + NUMBERS as u64 - 1)
 }

@@ -387,5 +387,5 @@ fn a_database_that_was_cut_off_is_refused() {
 #[test]
 fn a_row_has_sixteen_people_and_five_rows_a_page() {
     assert_eq!(ROW, 2 + 16 * 48 + 16);
-    assert!(5 * (ROW + 4 + 2 + 4 + 2) <= 4096 - 8);
+    const { assert!(5 * (ROW + 4 + 2 + 4 + 2) <= 4096 - 8) };
 }

@@ -198,7 +198,7 @@ fn a_file_that_was_written_in_part_is_made_good_from_the_log() {
         let mut mixed = Vec::new();
         for page in 0..pages {
             let range = page * 4096..(page + 1) * 4096;
-            match old.get(range.clone()).filter(|_| next(&mut state) % 2 == 0) {
+            match old.get(range.clone()).filter(|_| next(&mut state).is_multiple_of(2)) {
                 Some(old) => mixed.extend_from_slice(old),
                 None => mixed.extend_from_slice(&new[range]),
             }
