@@ -89,6 +89,19 @@ fn buckets_come_as_they_are_needed() {
     }
 }
 
+/// What a person takes on the disk, as they come a few at a time: 100 bytes at most, with all files.
+#[test]
+fn a_person_takes_few_bytes() {
+    const PEOPLE: usize = 8192;
+    let world = World::new();
+    let vault = world.open();
+    (0..PEOPLE).step_by(128).for_each(|from| drop(fill(&vault, &format!("{from}/"), 128)));
+    drop(vault);
+    let files = ["vault", "roots"].map(|name| std::fs::read_dir(world.file(name)).unwrap());
+    let bytes = files.into_iter().flatten().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    assert!(bytes <= 100 * PEOPLE as u64, "{bytes}");
+}
+
 /// Row keys are made 64 at a time; the one after those is there when it is needed.
 #[test]
 fn numbers_can_be_skipped_but_not_beyond_all_bounds() {
