@@ -122,21 +122,27 @@ def write_index():
 
 
 def write_vault():
-    """Records and entries of the vault's vectors, its files by name, and the text of a file of keys behind its counts."""
+    """Records and rows of the vault's vectors, its files by name, and the text of a file of keys behind its counts."""
     vault = vectors("vault/vault.json")
-    for name in ("meta", "erasing", "changes"):
-        record = bytes.fromhex(vault[name])
+    for name in ("meta", "erasing", "not_erasing", "follows", "changes", "skipped"):
+        record = bytes.fromhex(vault[name])[:-16]
         write("vault", name, record)
         write("vault", f"{name}-unchecked", record[:-4])
-    write("vault", "follows-unchecked", b"bullaVF1" + (300).to_bytes(8, "little"))
     for bucket in vault["buckets"]:
-        write("vault", f"bucket-{bucket['id']}", bucket["first"].to_bytes(2, "big") + bytes.fromhex(bucket["value"]))
-    for subject in vault["subjects"]:
-        number = subject["number"]
-        plaintext = bytes.fromhex(subject["key"] + subject["pseudonym"])
-        write("vault", f"row-{number}", number.to_bytes(8, "big") + bytes.fromhex(subject["row"]))
-        write("vault", f"row-plaintext-{number}", number.to_bytes(8, "big") + plaintext)
-        write("vault", f"entry-{number}", bytes.fromhex(subject["index_key"] + subject["index_value"]))
+        content = bytes.fromhex(bucket["row"])[:-16]
+        write("vault", f"bucket-{bucket['id']}", bucket["first"].to_bytes(2, "big") + content)
+    for row in vault["rows"]:
+        people = b"".join(bytes.fromhex(subject["key"] + subject["pseudonym"]) for subject in row["subjects"])
+        write("vault", f"row-{row['id']}", row["id"].to_bytes(8, "big") + bytes.fromhex(row["row"]))
+        write("vault", f"row-plaintext-{row['id']}", row["id"].to_bytes(8, "big") + people)
+    for row in vault["index"]:
+        entries = b"".join(
+            bytes.fromhex(entry["half"]) + entry["number"].to_bytes(4, "little") for entry in row["entries"])
+        write("vault", f"index-{row['id']}", bytes([row["id"] & 0xff]) + bytes.fromhex(row["row"]))
+        write("vault", f"index-plaintext-{row['id']}", bytes([row["id"] & 0xff]) + entries)
+    halves = b"".join(half.to_bytes(8, "big") + bytes(4) for half in (1, 2, 2**63))
+    write("vault", "index-plaintext-ascending", b"\x07" + halves)
+    write("vault", "index-plaintext-twice", b"\x07" + halves[:12] * 2)
     write("vault", "keys", bytes.fromhex(vault["keys_file"]))
     for name, rows, buckets in (("none", 0, []), ("some", 2, [5, 9]), ("descending", 1, [9, 5])):
         counts = rows.to_bytes(4, "little") + len(buckets).to_bytes(4, "little")

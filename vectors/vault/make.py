@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the vectors of the vault: its files and the entries of its database, by the standard library alone.
+"""Makes the vectors of the vault: its files and the rows of its database, by the standard library alone.
 
     python3 vectors/vault/make.py            writes vault.json beside it
     python3 vectors/vault/make.py --check    fails where it differs
@@ -74,9 +74,46 @@ def with_check(data):
     return data + struct.pack("<I", crc32c(data))
 
 
+def expand(key, information, length):
+    """HKDF-SHA-256's second half (RFC 5869)."""
+    output, block = b"", b""
+    while len(output) < length:
+        block = hmac.digest(key, block + information + bytes([len(output) // 32 + 1]), "sha256")
+        output += block
+    return output[:length]
+
+
 def hkdf(salt, key, information):
     """32 bytes of HKDF-SHA-256 (RFC 5869)."""
-    return hmac.digest(hmac.digest(salt, key, "sha256"), information + b"\x01", "sha256")
+    return expand(hmac.digest(salt, key, "sha256"), information, 32)
+
+
+def siphash(key, data):
+    """SipHash-2-4 (Aumasson and Bernstein, 2012)."""
+    mask = 2**64 - 1
+    k0, k1 = struct.unpack("<QQ", key)
+    v = [k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573]
+    turn = lambda x, n: (x << n | x >> (64 - n)) & mask
+
+    def rounds(count):
+        for _ in range(count):
+            v[0], v[2] = (v[0] + v[1]) & mask, (v[2] + v[3]) & mask
+            v[1], v[3] = turn(v[1], 13) ^ v[0], turn(v[3], 16) ^ v[2]
+            v[0] = turn(v[0], 32)
+            v[2], v[0] = (v[2] + v[1]) & mask, (v[0] + v[3]) & mask
+            v[1], v[3] = turn(v[1], 17) ^ v[2], turn(v[3], 21) ^ v[0]
+            v[2] = turn(v[2], 32)
+
+    last = data[len(data) // 8 * 8:]
+    words = [data[at:at + 8] for at in range(0, len(data) // 8 * 8, 8)]
+    for word in words + [last + bytes(7 - len(last)) + bytes([len(data) & 0xff])]:
+        word = int.from_bytes(word, "little")
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 0xff
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
 def secret(name):
@@ -97,22 +134,50 @@ def make():
     root_file = f"bulla-vault-root-v1 {log.hex()} {generation} {base64.b64encode(root).decode()}\n"
 
     subjects = []
-    for number, name in [(0, "alice"), (4095, ""), (4096, "Zoë <zoe@example.org>"), (8200, "x" * 300)]:
+    for number, name in [(0, "alice"), (7, "bob"), (4095, ""), (4096, "Zoë <zoe@example.org>"), (8200, "x" * 300)]:
         pseudonym = hmac.digest(pseudonym_key, b"bulla vault pseudonym v1" + log + name.encode(), "sha256")[:16]
-        bucket = 5 if pseudonym[0] < 0x80 else 9
-        key = secret(f"subject key {number}")
-        nonce = struct.pack("<Q", number) + bytes(4)
-        row = gcm_siv_seal(row_keys[number >> 12], nonce, b"bulla vault row v1" + log + nonce[:8], key + pseudonym)
-        mask = aes(index_keys[bucket], bytes(255 - byte for byte in pseudonym))[:8]
         subjects.append({
             "subject": name,
             "number": number,
-            "key": key.hex(),
+            "place": number % 16,
+            "key": secret(f"subject key {number}").hex(),
             "pseudonym": pseudonym.hex(),
-            "row": row.hex(),
-            "index_key": (struct.pack(">I", bucket) + aes(index_keys[bucket], pseudonym)).hex(),
-            "index_value": bytes(a ^ b for a, b in zip(nonce[:8], mask)).hex(),
         })
+    rows = []
+    for row in sorted({subject["number"] >> 4 for subject in subjects}):
+        here = [subject for subject in subjects if subject["number"] >> 4 == row]
+        places = {subject["place"]: bytes.fromhex(subject["key"] + subject["pseudonym"]) for subject in here}
+        text = struct.pack("<H", sum(1 << place for place in places))
+        text += b"".join(places.get(place, bytes(48)) for place in range(16))
+        id_ = struct.pack("<Q", row)
+        sealed = gcm_siv_seal(row_keys[row >> 8], id_ + bytes(4), b"bulla vault row v2" + log + id_, text)
+        rows.append({"id": row, "subjects": here, "row": sealed.hex()})
+    places = {}
+    for subject in subjects:
+        half = bytes.fromhex(subject["pseudonym"])[:8]
+        bucket = 5 if half[0] < 0x80 else 9
+        keys = expand(index_keys[bucket], b"bulla vault index v2", 48)
+        place = siphash(keys[32:], half) & 0xff
+        places.setdefault((bucket, place, keys[:32]), []).append((half, subject["number"]))
+    index = []
+    for (bucket, place, key), entries in sorted(places.items()) + [((5, 0, expand(
+            index_keys[5], b"bulla vault index v2", 48)[:32]), [])]:
+        id_ = struct.pack("<Q", bucket << 8 | place)
+        text = b"".join(half + struct.pack("<I", number) for half, number in sorted(entries))
+        index.append({
+            "id": bucket << 8 | place,
+            "entries": [{"half": half.hex(), "number": number} for half, number in sorted(entries)],
+            "row": gcm_siv_seal(key, id_ + bytes(4), b"bulla vault index v2" + log + id_, text).hex(),
+        })
+    records_key = hkdf(log, pseudonym_key, b"bulla vault records v1")
+
+    def vouched(table, row, content):
+        seal_ = hmac.digest(records_key, bytes([table]) + struct.pack("<Q", row) + content, "sha256")
+        return (content + seal_[:16]).hex()
+
+    def record(row, content):
+        return vouched(1, row, with_check(content))
+
     field_key = hkdf(log, pseudonym_key, b"bulla vault field pseudonyms v1")
     field_pseudonyms = []
     for bit, value in [(0, b"Example Ltd"), (7, b"\xff\x00"), (8, b"192.0.2.17:443"), (9, "Zoë".encode())]:
@@ -128,14 +193,20 @@ def make():
         "root": root.hex(),
         "root_file": root_file,
         "keys_file": keys_file.hex(),
-        "meta": with_check(b"bullaVM1" + log + struct.pack("<QQI", generation, 8201, 10)).hex(),
-        "changes": with_check(b"bullaVC1" + struct.pack("<Q", 77) + bytes(range(8))).hex(),
-        "erasing": with_check(b"bullaVE1" + bytes([1, 0, 0, 0]) + struct.pack("<IQQ", 2, 17, 2**40)).hex(),
+        "meta": record(1, b"bullaVM2" + log + struct.pack("<QQI", generation, 8201, 10)),
+        "erasing": record(2, b"bullaVE2" + bytes([1, 0, 0, 0]) + struct.pack("<IQQ", 2, 17, 2**40)),
+        "not_erasing": record(2, b"bullaVE2" + bytes(8)),
+        "follows": record(3, b"bullaVF2" + struct.pack("<Q", 300)),
+        "changes": record(4, b"bullaVC2" + struct.pack("<Q", 77) + bytes(range(8))),
+        "skipped": record(5, b"bullaVS2" + struct.pack("<QQQQ", 9, 4096, 4097, 8200)),
         "buckets": [{
             "first": first,
             "id": bucket,
-            "value": struct.pack("<III", bucket, 2, crc32c(struct.pack("<III", first, bucket, 2))).hex(),
-        } for first, bucket in [(0, 5), (0x8000, 9)]],
+            "end": end,
+            "row": vouched(4, first, struct.pack("<II", bucket, end)),
+        } for first, bucket, end in [(0, 5, 0x8000), (0x8000, 9, 0x10000)]],
+        "rows": rows,
+        "index": index,
         "subjects": subjects,
         "field_pseudonym_key": field_key.hex(),
         "field_pseudonyms": field_pseudonyms,
@@ -147,6 +218,8 @@ def main():
     example = gcm_siv_seal(b"\x01" + bytes(31), b"\x03" + bytes(11), b"\x01", b"\x02" + bytes(7))
     assert example.hex() == "1de22967237a813291213f267e3b452f02d01ae33e4ec854", example.hex()
     assert crc32c(b"123456789") == 0xe3069283
+    # The example of SipHash's authors.
+    assert siphash(bytes(range(16)), bytes(range(15))) == 0xa129ca6149be45e5
     text, path = json.dumps(make(), indent=1, ensure_ascii=False) + "\n", DIRECTORY / "vault.json"
     if "--check" not in sys.argv:
         path.write_text(text)

@@ -1,12 +1,13 @@
 //! A full check: every row opens, and the index leads to every row and to nothing else.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 
-use super::index::{self, Bucket, Entry};
+use super::index::{self, Bucket, Entry, IndexCipher};
 use super::keys::row_bucket;
-use super::rows::{self, RowCipher};
+use super::rows::{self, Person, RowCipher};
 use super::snapshot::Snapshot;
+use super::table::Table;
 use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
 use bulla_store::Result;
@@ -14,58 +15,64 @@ use bulla_store::Result;
 /// What a check found.
 #[derive(Debug)]
 pub struct Checked {
-    /// How many rows there are.
-    pub rows: u64,
+    /// How many people there are.
+    pub people: u64,
     /// What is damaged, the first thousand of it.
     pub damage: Vec<Damage>,
     /// How much more there is.
     pub more: u64,
 }
 
-/// Something that is damaged. Nothing but a backup mends it; an erasure in the same bucket is refused until then.
+/// Something that is damaged. Nothing but a replica or a backup mends it; an erasure in the same bucket is refused until then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
-    /// The row of this number does not open: the key is lost.
+    /// This row of sixteen numbers does not open: their keys are lost.
     Row(u64),
-    /// There is a row of this number, although the number was not given out yet.
+    /// This row of sixteen numbers is not there, although some of them were given.
+    Missing(u64),
+    /// Somebody has this number, although it was not given out yet.
     Beyond(u64),
-    /// Nothing leads to the row of this number: the person would get another one.
+    /// Nothing leads to this number: the person would get another one.
     Unindexed(u64),
-    /// The index leads to this number, where that person's row is not.
+    /// The index leads to this number, which is not that person's.
     Misled(u64),
-    /// An entry of this index bucket is none, or belongs elsewhere.
+    /// This index bucket has an entry that belongs elsewhere.
     Entry(u32),
-    /// This index bucket has more or fewer entries than it says.
-    Count(u32),
+    /// This index bucket has a row that is missing, or does not open.
+    Bucket(u32),
+    /// There is a row of the index that belongs to no bucket.
+    Foreign(u64),
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Row(number) => write!(f, "row {number} does not open"),
-            Damage::Beyond(number) => write!(f, "row {number} is beyond the last number that was given"),
-            Damage::Unindexed(number) => write!(f, "the index does not lead to row {number}"),
+            Damage::Row(id) => f.write_str(&rows::broken(*id)),
+            Damage::Missing(id) => write!(f, "its row {id} is missing"),
+            Damage::Beyond(number) => write!(f, "number {number} is beyond the last that was given"),
+            Damage::Unindexed(number) => write!(f, "its index does not lead to number {number}"),
             Damage::Misled(number) => {
-                write!(f, "the index leads to row {number}, which is not that person's")
+                write!(f, "its index leads to number {number}, which is not that person's")
             }
             Damage::Entry(bucket) => {
-                write!(f, "index bucket {bucket} has an entry that does not belong there")
+                write!(f, "its index bucket {bucket} has an entry that does not belong there")
             }
-            Damage::Count(bucket) => {
-                write!(f, "index bucket {bucket} does not have as many entries as it says")
+            Damage::Bucket(bucket) => {
+                write!(f, "its index bucket {bucket} has a row that is missing or does not open")
             }
+            Damage::Foreign(id) => write!(f, "its row {id} of the index belongs to no bucket"),
         }
     }
 }
 
 const MAX_DAMAGE: usize = 1000;
-/// Progress is told after each so many rows and entries.
+/// Progress is told after each so many people and entries.
 const STRIDE: u64 = 65_536;
 
 impl Vault {
-    /// Checks the whole vault. `progress` is called now and then with how many rows and entries were looked at.
+    /// Checks the whole vault. `progress` is called now and then with how many people and entries were looked at.
     ///
-    /// The database does not reuse pages meanwhile, and so grows where much is written.
+    /// The log of changes is not cut meanwhile, and so grows where much is written.
     ///
     /// # Errors
     /// Where the vault cannot be read.
@@ -78,10 +85,11 @@ impl Vault {
 impl Shared {
     fn check(&self, progress: &dyn Fn(u64)) -> Result<Checked> {
         self.snapshot(|snapshot| {
-            let mut checking = Checking { snapshot, progress, done: 0, found: Vec::new(), more: 0 };
-            let rows = checking.rows()?;
+            let mut checking =
+                Checking { snapshot, progress, done: 0, found: Vec::new(), more: 0, cipher: None };
+            let people = checking.rows()?;
             checking.index()?;
-            Ok(Checked { rows, damage: checking.found, more: checking.more })
+            Ok(Checked { people, damage: checking.found, more: checking.more })
         })
     }
 }
@@ -92,74 +100,116 @@ struct Checking<'c> {
     done: u64,
     found: Vec<Damage>,
     more: u64,
+    /// Neighbouring rows share a key, so its cipher is made once for them.
+    cipher: Option<(u64, RowCipher)>,
 }
 
 impl Checking<'_> {
     fn rows(&mut self) -> Result<u64, TransactionError> {
-        let Snapshot { tables, txn, keys, meta, .. } = self.snapshot;
-        let mut rows = 0;
-        // Neighbouring rows share a key, so its cipher is made once for them.
-        let mut cipher = None;
-        for entry in tables.rows.iter(txn)? {
-            let (key, bytes) = entry?;
-            let number = rows::parse_number(key)?;
-            rows += 1;
+        let Snapshot { txn, meta, .. } = self.snapshot;
+        let (mut people, mut next) = (0, 0);
+        txn.all(Table::Rows, |id, bytes| {
+            self.missing(next, id)?;
+            next = id + 1;
+            people += self.row(id, bytes)?;
+            Ok(())
+        })?;
+        if meta.next_number > 0 {
+            self.missing(next, rows::row_of(meta.next_number - 1) + 1)?;
+        }
+        Ok(people)
+    }
+
+    /// Tells of the rows from `first` to before `end`, none of which is there.
+    fn missing(&mut self, first: u64, end: u64) -> Result<(), TransactionError> {
+        let Snapshot { txn, keys, meta, .. } = self.snapshot;
+        if first >= end || !rows::are_due(txn, keys, meta, first, end)? {
+            return Ok(());
+        }
+        for id in first..end {
+            if rows::are_due(txn, keys, meta, id, id + 1)? {
+                self.find(Damage::Missing(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a row, and says how many people are in it.
+    fn row(&mut self, id: u64, bytes: &[u8]) -> Result<u64, TransactionError> {
+        let Snapshot { txn, keys, meta, .. } = self.snapshot;
+        let (first, mut people) = (rows::first_of(id), 0);
+        let bucket = row_bucket(first);
+        if self.cipher.as_ref().is_none_or(|(of, _)| *of != bucket) {
+            let key = keys.row(first).map(|key| RowCipher::new(key, keys.log)).transpose()?;
+            self.cipher = key.map(|cipher| (bucket, cipher));
+        }
+        let Some(row) = self.cipher.as_ref().and_then(|(_, cipher)| cipher.open(id, bytes)) else {
+            self.find(Damage::Row(id));
+            return Ok(0);
+        };
+        for (place, person) in row.people() {
+            let number = first + place as u64;
+            people += 1;
             self.step();
             if number >= meta.next_number {
                 self.find(Damage::Beyond(number));
             }
-            let bucket = row_bucket(number);
-            if cipher.as_ref().is_none_or(|(of, _)| *of != bucket) {
-                let made = keys.row(number).map(|key| RowCipher::new(key, keys.log)).transpose()?;
-                cipher = Some((bucket, made));
-            }
-            let opened = cipher.as_ref().and_then(|(_, cipher)| cipher.as_ref()?.open(number, bytes));
-            let Some(row) = opened else {
-                self.find(Damage::Row(number));
-                continue;
-            };
-            if index::find(tables, txn, keys, row.pseudonym)? != Some(number) {
-                self.find(Damage::Unindexed(number));
+            match index::find(txn, keys, person.pseudonym) {
+                Ok(found) if found.contains(&number) => {}
+                // That its row does not open is told of its bucket.
+                Err(TransactionError::Stale(_)) => {}
+                Err(error) => return Err(error),
+                Ok(_) => self.find(Damage::Unindexed(number)),
             }
         }
-        Ok(rows)
+        Ok(people)
     }
 
     fn index(&mut self) -> Result<(), TransactionError> {
-        let Snapshot { tables, txn, keys, .. } = self.snapshot;
-        let mut counts = HashMap::new();
-        for bucket in Bucket::all(tables, txn)? {
-            counts.insert(bucket.id, (bucket.entries, 0_u32, index::cipher(keys, bucket.id)?));
-        }
-        for entry in tables.index.iter(txn)? {
-            let (key, value) = entry?;
-            self.step();
-            let id = key.split_first_chunk::<4>().map_or(u32::MAX, |(id, _)| u32::from_be_bytes(*id));
-            let Some((_, count, cipher)) = counts.get_mut(&id) else {
-                self.find(Damage::Entry(id));
-                continue;
-            };
-            *count += 1;
-            match cipher.open(key, value) {
-                Ok(entry) if Bucket::of(tables, txn, entry.pseudonym.prefix())?.id == id => {
-                    self.entry(entry)?
+        let Snapshot { txn, keys, .. } = self.snapshot;
+        let mut ids = HashSet::new();
+        for bucket in Bucket::all(txn, keys)? {
+            ids.insert(bucket.id);
+            let cipher = index::cipher(keys, bucket.id)?;
+            for place in 0..=u8::MAX {
+                match cipher.read(txn, place) {
+                    Ok(entries) => self.entries(bucket, &cipher, place, &entries)?,
+                    Err(TransactionError::Stale(_)) => self.find(Damage::Bucket(bucket.id)),
+                    Err(error) => return Err(error),
                 }
-                _ => self.find(Damage::Entry(id)),
             }
         }
-        let wrong = counts.into_iter().filter(|(_, (entries, count, _))| entries != count);
-        wrong.for_each(|(id, _)| self.find(Damage::Count(id)));
-        Ok(())
+        txn.all(Table::Index, |id, _| {
+            let bucket = u32::try_from(id / index::ROWS as u64);
+            if !bucket.is_ok_and(|bucket| ids.contains(&bucket)) {
+                self.find(Damage::Foreign(id));
+            }
+            Ok(())
+        })
     }
 
-    fn entry(&mut self, entry: Entry) -> Result<(), TransactionError> {
-        let Snapshot { tables, txn, keys, .. } = self.snapshot;
-        match rows::get(tables, txn, keys, entry.number) {
-            Ok(Some(row)) if row.pseudonym == entry.pseudonym => {}
-            // This was told already: its row does not open.
-            Err(TransactionError::Stale(_)) => {}
-            Err(error) => return Err(error),
-            Ok(_) => self.find(Damage::Misled(entry.number)),
+    fn entries(
+        &mut self,
+        bucket: Bucket,
+        cipher: &IndexCipher,
+        place: u8,
+        entries: &[Entry],
+    ) -> Result<(), TransactionError> {
+        let Snapshot { txn, keys, meta, .. } = self.snapshot;
+        for entry in entries {
+            self.step();
+            let here = u32::from(bucket.start)..bucket.end;
+            if !here.contains(&u32::from(entry.prefix())) || cipher.place(entry.half) != place {
+                self.find(Damage::Entry(bucket.id));
+            }
+            let number = u64::from(entry.number);
+            match rows::get(txn, keys, meta, number) {
+                Ok(Some(Person { pseudonym, .. })) if pseudonym.half() == entry.half => {}
+                // This was told already: its row is missing, or does not open.
+                Err(TransactionError::Stale(_) | TransactionError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+                Ok(_) => self.find(Damage::Misled(number)),
+            }
         }
         Ok(())
     }

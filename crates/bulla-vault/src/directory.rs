@@ -1,10 +1,10 @@
-//! The directory that the database of a vault or of a replica lies in, and its files. LMDB opens them itself, by their paths,
+//! The directory that the database of a vault or of a replica lies in, and its files. SQLite opens them itself, by their paths,
 //! so that no store can stand between; what else is done to them is done here.
 #![expect(clippy::disallowed_methods, reason = "the one module of the vault that goes around its store")]
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bulla_store::{Error, FileSystem, Result, Store};
@@ -34,7 +34,7 @@ pub(super) fn sync(directory: &Path) -> Result<()> {
     synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), error))
 }
 
-/// The path without links, by which a process tells whether it has an environment open already.
+/// The path without links, by which a process tells whether it has a vault open already, and which messages name.
 ///
 /// # Errors
 /// Where there is no such directory.
@@ -65,15 +65,80 @@ pub(super) fn length_of(file: &Path) -> Result<u64> {
     }
 }
 
-/// An empty file at `path`, in place of what may be left there of an attempt that was cut short.
-pub(super) fn begin_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+/// Which file it is, and when it was written last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp([i64; 5]);
+
+impl Stamp {
+    /// That of `file`.
+    ///
+    /// # Errors
+    /// Where there is no such file.
+    pub(super) fn of(file: &Path) -> Result<Self> {
+        let metadata = fs::metadata(file).map_err(|error| Error::io(file.display().to_string(), error))?;
+        let [device, inode] = [metadata.dev(), metadata.ino()].map(u64::cast_signed);
+        Ok(Stamp([device, inode, metadata.size().cast_signed(), metadata.mtime(), metadata.mtime_nsec()]))
+    }
 }
 
-/// Gives a file the name of another one, in whose place it is from then on.
+/// A file at `path`, empty unless it was there. What SQLite makes beside it is for those that the file is for: its owner.
 ///
 /// # Errors
 /// Where the file system fails.
-pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(|error| Error::io(to.display().to_string(), error))
+pub(super) fn touch(path: &Path) -> Result<()> {
+    let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    made.map(drop).map_err(|error| Error::io(format!("making {}", path.display()), error))
+}
+
+/// An empty file at `path`, in place of what may be left there of an attempt that was cut short.
+///
+/// # Errors
+/// Where the file system fails.
+pub(super) fn begin_file(path: &Path) -> io::Result<()> {
+    for name in beside(path) {
+        remove(&name)?;
+    }
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map(drop)
+}
+
+/// Makes a file's content durable.
+///
+/// # Errors
+/// Where the file system fails.
+pub(super) fn sync_file(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|error| Error::io(format!("writing {}", path.display()), error))
+}
+
+/// Gives a database, which nobody has open, the name of another one, in whose place it is from then on. What lies beside that one is
+/// taken away first, durably: it would be taken for the new one's.
+///
+/// # Errors
+/// Where the file system fails.
+pub(super) fn replace_database(from: &Path, to: &Path) -> Result<()> {
+    let directory = to.parent().unwrap_or(to);
+    let failed = |error| Error::io(format!("writing {}", to.display()), error);
+    for name in beside(to) {
+        remove(&name).map_err(failed)?;
+    }
+    sync(directory)?;
+    fs::rename(from, to).map_err(failed)?;
+    sync(directory)
+}
+
+/// What SQLite keeps beside a database.
+fn beside(database: &Path) -> [PathBuf; 3] {
+    ["-wal", "-shm", "-journal"].map(|end| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}
+
+/// Removes a file; no error where there is none.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

@@ -5,7 +5,7 @@
 //!    transaction, the subjects' rows and entries go, the rest of their buckets is encrypted anew, and the generation
 //!    counts. Until here the erasure can be withdrawn; from here on it is done for whoever opens the vault.
 //! 2. *destroy*: the old root and its keys are overwritten and removed, in the replicas too. From here on the erasure also holds
-//!    against somebody who reads pages that the database has freed.
+//!    against somebody who reads what is left of old pages, in the database, its log of changes, or on the medium.
 //! 3. *confirm*: the record goes, once the log has its own.
 //!
 //! A crash leaves one of these states: [`Vault::unconfirmed`] says which, and [`Vault::resume_erasure`] or
@@ -67,7 +67,11 @@ impl Vault {
             let mut numbers = Vec::new();
             for subject in subjects {
                 let pseudonym = Pseudonym::of(subject, snapshot.meta.log, &snapshot.keys.pseudonym);
-                numbers.extend(index::find(snapshot.tables, snapshot.txn, snapshot.keys, pseudonym)?);
+                // Those who are being erased are found as well: to begin again is no error.
+                for number in index::find(snapshot.txn, snapshot.keys, pseudonym)? {
+                    let person = rows::get(snapshot.txn, snapshot.keys, &snapshot.meta, number)?;
+                    numbers.extend(person.filter(|person| person.pseudonym == pseudonym).map(|_| number));
+                }
             }
             Ok(numbers)
         })?;
@@ -85,11 +89,12 @@ impl Vault {
         numbers.sort_unstable();
         numbers.dedup();
         numbers = self.shared.snapshot(|snapshot| {
-            let has = |number: &&u64| match snapshot.tables.rows.get(snapshot.txn, &number.to_be_bytes()) {
-                Ok(row) => row.is_some().then_some(Ok(**number)),
-                Err(error) => Some(Err(error)),
-            };
-            Ok(numbers.iter().filter_map(|number| has(&number)).collect::<Result<Vec<_>, _>>()?)
+            let mut known = Vec::with_capacity(numbers.len());
+            for number in &numbers {
+                let person = rows::get(snapshot.txn, snapshot.keys, &snapshot.meta, *number)?;
+                known.extend(person.map(|_| *number));
+            }
+            Ok(known)
         })?;
         if numbers.len() > MAX_ERASED {
             return Err(Error::invalid(format!("one erasure takes at most {MAX_ERASED} data subjects")));
@@ -138,7 +143,7 @@ impl Vault {
     /// Where the vault cannot be read.
     pub fn follows(&self) -> Result<u64> {
         self.check_owner()?;
-        self.shared.snapshot(|snapshot| Ok(Follows::read(snapshot.tables, snapshot.txn)?.0))
+        self.shared.snapshot(|snapshot| Ok(Follows::read(snapshot.txn, snapshot.keys)?.0))
     }
 
     /// Says that whoever was erased in the log's first `frames` frames is erased here.
@@ -150,7 +155,7 @@ impl Vault {
         if self.follows()? >= frames {
             return Ok(());
         }
-        self.shared.change(|change| Follows(frames).write(change.txn))
+        self.shared.change(|change| Follows(frames).write(change.txn, &change.keys))
     }
 
     /// Says that the log has recorded that these numbers were erased: the vault forgets about it.
@@ -166,7 +171,9 @@ impl Vault {
         shared.destroy_others(shared.generation_now()?)?;
         shared.change(|change| match &change.erasing {
             None => Ok(()),
-            Some(erasing) if erasing.erased && erasing.numbers == numbers => Erasing::clear(change.txn),
+            Some(erasing) if erasing.erased && erasing.numbers == numbers => {
+                Erasing::clear(change.txn, &change.keys)
+            }
             Some(erasing) => Err(unconfirmed(erasing).into()),
         })
     }
@@ -195,7 +202,7 @@ impl<'v> Erasure<'v> {
         let shared = &*self.vault.shared;
         let withdrawn = shared.change(|change| match &change.erasing {
             Some(erasing) if erasing.erased => Err(unconfirmed(erasing).into()),
-            _ => Erasing::clear(change.txn),
+            _ => Erasing::clear(change.txn, &change.keys),
         });
         shared.hold_back()?;
         withdrawn
@@ -216,6 +223,7 @@ impl Committed<'_> {
         let shared = &*self.vault.shared;
         let generation = shared.generation_now()?;
         shared.destroy_others(generation)?;
+        shared.settle();
         Ok(Erased { numbers: self.numbers, generation })
     }
 }
@@ -241,7 +249,7 @@ impl Shared {
         let begun = self.change(|change| match &change.erasing {
             Some(erasing) if !erasing.erased && erasing.numbers == numbers => Ok(()),
             Some(erasing) => Err(unconfirmed(erasing).into()),
-            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.txn),
+            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.txn, &change.keys),
         });
         if begun.is_err() {
             self.hold_back()?;
@@ -272,7 +280,7 @@ impl Shared {
 
 /// What lies under the same keys as the subjects that are erased.
 struct Concerned {
-    people: HashSet<Pseudonym>,
+    numbers: HashSet<u64>,
     rows: BTreeSet<u64>,
     /// The index buckets, by the first prefix of each.
     index: BTreeMap<u16, Bucket>,
@@ -292,23 +300,23 @@ impl Change<'_, '_> {
             let into = self.meta.next_bucket;
             self.meta.next_bucket += 1;
             let pair = (&*self.keys, &keys);
-            index::rewrite(self.tables, self.txn, *bucket, pair, into, &concerned.people)?;
+            index::rewrite(self.txn, *bucket, pair, into, &concerned.numbers)?;
         }
         for bucket in &concerned.rows {
-            rows::rewrite(self.tables, self.txn, *bucket, (&self.keys, &keys), numbers)?;
+            rows::rewrite(self.txn, &self.meta, *bucket, (&self.keys, &keys), numbers)?;
         }
         self.meta.generation = keys.generation;
-        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.txn)?;
+        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.txn, &keys)?;
         Ok(Arc::new(keys))
     }
 
     fn concerned(&self, numbers: &[u64]) -> Result<Concerned, TransactionError> {
         let mut concerned =
-            Concerned { people: HashSet::new(), rows: BTreeSet::new(), index: BTreeMap::new() };
+            Concerned { numbers: HashSet::new(), rows: BTreeSet::new(), index: BTreeMap::new() };
         for number in numbers {
-            let Some(row) = rows::get(self.tables, self.txn, &self.keys, *number)? else { continue };
-            let bucket = Bucket::of(self.tables, self.txn, row.pseudonym.prefix())?;
-            concerned.people.insert(row.pseudonym);
+            let Some(person) = rows::get(self.txn, &self.keys, &self.meta, *number)? else { continue };
+            let bucket = Bucket::of(self.txn, &self.keys, person.pseudonym.prefix())?;
+            concerned.numbers.insert(*number);
             concerned.rows.insert(row_bucket(*number));
             concerned.index.insert(bucket.start, bucket);
         }

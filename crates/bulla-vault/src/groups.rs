@@ -30,7 +30,7 @@ impl Subjects for Vault {
                 format!(
                     "{} is older than the log, and a writer was cut short since then: restore the newest `vault` and \
                      `roots`, or, where there is none, take it up with `bulla restore`",
-                    self.shared.lmdb.name()
+                    self.shared.database.name()
                 ),
             )),
         }

@@ -1,277 +1,327 @@
 //! The index: from a pseudonym to a number.
 //!
-//! - The pseudonyms' space is divided among buckets; a bucket is halved when it has more than `SPLIT_ABOVE` entries.
-//! - An entry is encrypted under its bucket's key, in key and value: without it nothing leads from a person to a number.
-//! - Entries are permuted, not hashed, so that a bucket can be encrypted anew without knowing anybody.
+//! - The pseudonyms' space is divided among buckets, without a gap; a bucket is halved when one of its 256 rows has more than
+//!   `SPLIT_ABOVE` entries.
+//! - Which row of a bucket an entry is in only the bucket's key says: without it nothing leads from a person to a row.
+//! - All 256 rows of a bucket are there, if with no entry. So who is not in the index is known not to be.
 //!
 //! ```text
-//! buckets: first prefix u16, big-endian -> id u32 ‖ entries u32 ‖ CRC-32C of the key and these
-//! index:   id u32, big-endian ‖ AES-256(P) (16) -> number u64 xor the first half of AES-256(not P)
+//! buckets: first prefix -> id u32 ‖ one past the last prefix u32 ‖ seal (16)
+//! entries: id << 8 | row -> AES-256-GCM-SIV of: so many times: first half of P (8) ‖ number u32; ascending
 //! ```
 //!
-//! P is a pseudonym, its prefix the first two bytes. A bucket's range ends where the next begins; the first is at 0.
+//! P is a pseudonym, its prefix the first two bytes. Nonce: the id in the table (little-endian, 12 bytes); additional data: "bulla
+//! vault index v2" ‖ log id ‖ that id, little-endian.
 
-use aws_lc_rs::cipher::{
-    AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext, UnboundCipherKey,
-};
-use heed::RoTxn;
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
+use hkdf::Hkdf;
+use sha2::Sha256;
+use siphasher::sip::SipHasher24;
 use std::collections::HashSet;
+use std::hash::Hasher;
+use std::ops::RangeInclusive;
+use zeroize::Zeroizing;
 
-use super::keys::Keys;
+use super::keys::{Keys, SEAL};
 use super::pseudonym::Pseudonym;
-use super::tables::{TableName, Tables};
-use super::transaction_error::TransactionError;
-use super::write_transaction::WriteTransaction;
+use super::table::Table;
+use super::transaction::{ReadTransaction, WriteTransaction};
+use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::subject::Secret;
+use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
 
-/// A bucket with more entries is halved.
-pub(super) const SPLIT_ABOVE: u32 = 8192;
+/// A bucket of which a row has more entries is halved. Most are once they have some 8,500 entries.
+pub(super) const SPLIT_ABOVE: usize = 52;
 /// One past the last prefix.
-const END: u32 = 1 << 16;
+pub(super) const END: u32 = 1 << 16;
+/// Rows of a bucket, as a power of two.
+const ROWS_LOG2: u32 = 8;
+/// Rows of a bucket.
+pub(super) const ROWS: usize = 1 << ROWS_LOG2;
+const ENTRY: usize = 12;
 
 /// A bucket of the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bucket {
+    pub(super) id: u32,
     /// The first prefix that belongs to it.
     pub(super) start: u16,
-    pub(super) id: u32,
-    pub(super) entries: u32,
+    /// One past the last prefix that belongs to it.
+    pub(super) end: u32,
 }
 
 impl Bucket {
     /// The bucket that `prefix` belongs to.
-    pub(super) fn of(tables: &Tables, txn: &RoTxn<'_>, prefix: u16) -> Result<Self, TransactionError> {
-        let found = tables.buckets.get_lower_than_or_equal_to(txn, &prefix.to_be_bytes())?;
-        let (start, value) = found.ok_or_else(damaged)?;
-        Ok(Self::decode(start, value).ok_or_else(damaged)?)
+    pub(super) fn of(txn: &ReadTransaction<'_>, keys: &Keys, prefix: u16) -> Result<Self, TransactionError> {
+        let found = txn.floor(Table::Buckets, u64::from(prefix))?;
+        let (start, row) = found.ok_or_else(|| damaged("its first index bucket is missing"))?;
+        let bucket = Self::open(keys, start, &row)?;
+        match u32::from(prefix) < bucket.end {
+            true => Ok(bucket),
+            false => Err(damaged(format!("its index bucket for prefix {prefix} is missing"))),
+        }
     }
 
     /// All buckets in the order of their prefixes.
-    pub(super) fn all(tables: &Tables, txn: &RoTxn<'_>) -> Result<Vec<Self>, TransactionError> {
-        let mut all = Vec::new();
-        for entry in tables.buckets.iter(txn)? {
-            let (start, value) = entry?;
-            all.push(Self::decode(start, value).ok_or_else(damaged)?);
+    pub(super) fn all(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Vec<Self>, TransactionError> {
+        let (mut all, mut end) = (Vec::new(), 0);
+        txn.all(Table::Buckets, |start, row| {
+            let bucket = Self::open(keys, start, row)?;
+            if u32::from(bucket.start) != end {
+                return Err(damaged(format!("its index bucket for prefix {end} is missing")));
+            }
+            end = bucket.end;
+            all.push(bucket);
+            Ok(())
+        })?;
+        match end {
+            END => Ok(all),
+            end => Err(damaged(format!("its index bucket for prefix {end} is missing"))),
         }
-        match all.first() {
-            Some(Bucket { start: 0, .. }) => Ok(all),
-            _ => Err(damaged().into()),
-        }
     }
 
-    pub(super) fn decode(start: &[u8], value: &[u8]) -> Option<Self> {
-        let start = <[u8; 2]>::try_from(start).ok()?;
-        let value = <&[u8; 12]>::try_from(value).ok()?;
-        let ([id, entries, check], []) = value.as_chunks::<4>() else { return None };
-        let bucket = Bucket {
-            start: u16::from_be_bytes(start),
-            id: u32::from_le_bytes(*id),
-            entries: u32::from_le_bytes(*entries),
-        };
-        (u32::from_le_bytes(*check) == bucket.check()).then_some(bucket)
+    fn open(keys: &Keys, start: u64, row: &[u8]) -> Result<Self, TransactionError> {
+        let content = keys.vouched(Table::Buckets, start, row);
+        let bucket = content.and_then(|content| Self::decode(start, content));
+        bucket.ok_or_else(|| damaged(format!("its index bucket from prefix {start}")))
     }
 
-    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.put(TableName::Buckets, &self.start.to_be_bytes(), &self.encode())
+    pub(super) fn decode(start: u64, content: &[u8]) -> Option<Self> {
+        let start = u16::try_from(start).ok()?;
+        let ([id, end], []) = content.as_chunks::<4>() else { return None };
+        let bucket = Bucket { id: u32::from_le_bytes(*id), start, end: u32::from_le_bytes(*end) };
+        (u32::from(start) < bucket.end && bucket.end <= END).then_some(bucket)
     }
 
-    pub(super) fn encode(&self) -> [u8; 12] {
-        let mut value = [0; 12];
-        let numbers = [self.id, self.entries, self.check()].map(u32::to_le_bytes);
-        value.copy_from_slice(numbers.as_flattened());
-        value
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut content = Vec::with_capacity(8 + SEAL);
+        content.extend_from_slice(&self.id.to_le_bytes());
+        content.extend_from_slice(&self.end.to_le_bytes());
+        content
     }
 
-    fn check(&self) -> u32 {
-        let numbers = [u32::from(self.start), self.id, self.entries].map(u32::to_le_bytes);
-        crc32c::crc32c(numbers.as_flattened())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        let start = u64::from(self.start);
+        txn.put(Table::Buckets, start, &keys.vouch(Table::Buckets, start, self.encode()))
     }
 
-    /// One past the last prefix that belongs to it.
-    fn end(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<u32, TransactionError> {
-        let next = tables.buckets.get_greater_than(txn, &self.start.to_be_bytes())?;
-        let next = next.map(|(start, value)| Self::decode(start, value).ok_or_else(damaged)).transpose()?;
-        Ok(next.map_or(END, |next| u32::from(next.start)))
+    /// Whether its prefixes can be divided.
+    fn can_be_halved(&self) -> bool {
+        self.end - u32::from(self.start) > 1
     }
 }
 
-/// One person's entry, in clear.
-#[derive(Clone, Copy)]
+/// The first half of a pseudonym, which is all of it that the index has. That two people have the same is not impossible: their
+/// rows tell them apart.
+pub(super) type Half = [u8; 8];
+
+/// One person's entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Entry {
-    pub(super) pseudonym: Pseudonym,
-    pub(super) number: u64,
+    pub(super) half: Half,
+    pub(super) number: u32,
 }
 
-/// Encrypts and decrypts the entries of one bucket.
+impl Entry {
+    /// Where it lies in the space that is divided among the buckets.
+    pub(super) fn prefix(&self) -> u16 {
+        u16::from_be_bytes([self.half[0], self.half[1]])
+    }
+}
+
+/// Encrypts and decrypts the rows of one bucket, and says which an entry belongs in.
 pub(super) struct IndexCipher {
-    encrypt: EncryptingKey,
-    decrypt: DecryptingKey,
+    key: LessSafeKey,
+    places: SipHasher24,
     id: u32,
+    log: LogId,
 }
 
 impl IndexCipher {
-    pub(super) fn new(id: u32, key: &Secret) -> Result<Self> {
-        let key = || UnboundCipherKey::new(&AES_256, &key.0);
-        let encrypt = key().and_then(EncryptingKey::ecb);
-        let decrypt = key().and_then(DecryptingKey::ecb);
-        let refused = |_| Error::unavailable("AES-256 refused the key of an index bucket");
-        Ok(IndexCipher { encrypt: encrypt.map_err(refused)?, decrypt: decrypt.map_err(refused)?, id })
+    pub(super) fn new(id: u32, key: &Secret, log: LogId) -> Result<Self> {
+        let refused = |_| Error::unavailable("AES-256-GCM-SIV refused the key of an index bucket");
+        let mut keys = Zeroizing::new([0; 48]);
+        Hkdf::<Sha256>::from_prk(&key.0)
+            .and_then(|key| {
+                key.expand(b"bulla vault index v2", &mut *keys).map_err(|_| hkdf::InvalidPrkLength)
+            })
+            .expect("32 bytes are a key for HKDF, and 48 a length that it takes");
+        let (sealing, places) = keys.split_at(32);
+        let key = UnboundKey::new(&AES_256_GCM_SIV, sealing).map_err(refused)?;
+        let places = SipHasher24::new_with_key(places.first_chunk().expect("48 bytes are 32 and 16"));
+        Ok(IndexCipher { key: LessSafeKey::new(key), places, id, log })
     }
 
-    fn permute(&self, mut block: [u8; 16]) -> Result<[u8; 16]> {
-        let permuted = self.encrypt.less_safe_encrypt(&mut block, EncryptionContext::None);
-        permuted.map_err(|_| Error::unavailable("AES-256 refused an entry of the index"))?;
-        Ok(block)
+    /// The row of the bucket that a person's entry is in.
+    pub(super) fn place(&self, half: Half) -> u8 {
+        let mut hasher = self.places;
+        hasher.write(&half);
+        hasher.finish().to_le_bytes()[0]
     }
 
-    /// The key of a pseudonym's entry.
-    pub(super) fn key(&self, pseudonym: Pseudonym) -> Result<[u8; 20]> {
-        let mut key = [0; 20];
-        key[..4].copy_from_slice(&self.id.to_be_bytes());
-        key[4..].copy_from_slice(&self.permute(pseudonym.0)?);
-        Ok(key)
+    /// The id of a row in the table.
+    fn row(&self, place: u8) -> u64 {
+        u64::from(self.id) << ROWS_LOG2 | u64::from(place)
     }
 
-    /// What hides the number.
-    fn mask(&self, pseudonym: Pseudonym) -> Result<u64> {
-        let [mask @ .., _, _, _, _, _, _, _, _] = self.permute(pseudonym.0.map(|byte| !byte))?;
-        Ok(u64::from_le_bytes(mask))
+    /// The bytes of a row with these entries, which ascend.
+    pub(super) fn seal(&self, place: u8, entries: &[Entry]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(entries.len() * ENTRY + 16);
+        for entry in entries {
+            bytes.extend_from_slice(&entry.half);
+            bytes.extend_from_slice(&entry.number.to_le_bytes());
+        }
+        let (nonce, additional) = self.context(place);
+        let sealed = self.key.seal_in_place_append_tag(nonce, additional, &mut bytes);
+        sealed.map_err(|_| Error::unavailable("AES-256-GCM-SIV refused a row of the index"))?;
+        Ok(bytes)
     }
 
-    /// An entry's bytes.
-    pub(super) fn seal(&self, entry: Entry) -> Result<([u8; 20], [u8; 8])> {
-        let value = entry.number ^ self.mask(entry.pseudonym)?;
-        Ok((self.key(entry.pseudonym)?, value.to_le_bytes()))
+    /// The entries of a row; `None` where the bytes are not that row.
+    pub(super) fn open(&self, place: u8, bytes: &[u8]) -> Option<Vec<Entry>> {
+        let mut opened = bytes.to_vec();
+        let (nonce, additional) = self.context(place);
+        let text = self.key.open_in_place(nonce, additional, &mut opened).ok()?;
+        let (entries, []) = text.as_chunks::<ENTRY>() else { return None };
+        let entries = entries.iter().map(|bytes| {
+            let (half, number) = bytes.split_first_chunk()?;
+            Some(Entry { half: *half, number: u32::from_le_bytes(number.try_into().ok()?) })
+        });
+        let entries = entries.collect::<Option<Vec<_>>>()?;
+        entries.is_sorted_by(|one, next| one < next).then_some(entries)
     }
 
-    fn number(&self, pseudonym: Pseudonym, value: &[u8]) -> Result<u64, TransactionError> {
-        let value = <[u8; 8]>::try_from(value).map_err(|_| damaged())?;
-        Ok(u64::from_le_bytes(value) ^ self.mask(pseudonym)?)
+    fn context(&self, place: u8) -> (Nonce, Aad<[u8; 44]>) {
+        let row = self.row(place).to_le_bytes();
+        let (mut nonce, mut additional) = ([0; 12], [0; 44]);
+        nonce[..8].copy_from_slice(&row);
+        additional[..20].copy_from_slice(b"bulla vault index v2");
+        additional[20..36].copy_from_slice(&self.log.0);
+        additional[36..].copy_from_slice(&row);
+        (Nonce::assume_unique_for_key(nonce), Aad::from(additional))
     }
 
-    /// An entry, from its bytes.
-    pub(super) fn open(&self, key: &[u8], value: &[u8]) -> Result<Entry, TransactionError> {
-        let mut block =
-            key.get(4..).and_then(|block| <[u8; 16]>::try_from(block).ok()).ok_or_else(damaged)?;
-        let opened = self.decrypt.decrypt(&mut block, DecryptionContext::None);
-        opened.map_err(|_| Error::unavailable("AES-256 refused an entry of the index"))?;
-        let pseudonym = Pseudonym(block);
-        Ok(Entry { pseudonym, number: self.number(pseudonym, value)? })
+    /// The entries of a row of the database.
+    ///
+    /// # Errors
+    /// Where it is damaged or missing.
+    pub(super) fn read(&self, txn: &ReadTransaction<'_>, place: u8) -> Result<Vec<Entry>, TransactionError> {
+        let bytes = txn.get(Table::Index, self.row(place))?;
+        let opened = bytes.and_then(|bytes| self.open(place, &bytes));
+        opened.ok_or_else(|| TransactionError::Stale(self.broken(place)))
+    }
+
+    /// What is said of a row that does not open.
+    fn broken(&self, place: u8) -> String {
+        format!("its row {place} of index bucket {} is missing or does not open", self.id)
     }
 }
 
-/// The number of a pseudonym, if it has one. The entry is not authenticated; only the row that it leads to shows that the number
-/// is right.
+/// The numbers of those whose pseudonym begins as this one: mostly one or none.
 ///
 /// # Errors
-/// `Tampered` where the index is damaged.
+/// Where the index is damaged.
 pub(super) fn find(
-    tables: &Tables,
-    txn: &RoTxn<'_>,
+    txn: &ReadTransaction<'_>,
     keys: &Keys,
     pseudonym: Pseudonym,
-) -> Result<Option<u64>, TransactionError> {
-    let cipher = cipher(keys, Bucket::of(tables, txn, pseudonym.prefix())?.id)?;
-    let Some(value) = tables.index.get(txn, &cipher.key(pseudonym)?)? else { return Ok(None) };
-    Ok(Some(cipher.number(pseudonym, value)?))
+) -> Result<Vec<u64>, TransactionError> {
+    let cipher = cipher(keys, Bucket::of(txn, keys, pseudonym.prefix())?.id)?;
+    let half = pseudonym.half();
+    let entries = cipher.read(txn, cipher.place(half))?;
+    let from = entries.partition_point(|entry| entry.half < half);
+    let found = entries[from..].iter().take_while(|entry| entry.half == half);
+    Ok(found.map(|entry| u64::from(entry.number)).collect())
 }
 
 /// Puts in an entry that is not there yet, and says whether its bucket is to be halved.
 pub(super) fn insert(
-    tables: &Tables,
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     entry: Entry,
 ) -> Result<Option<Bucket>, TransactionError> {
-    let mut bucket = Bucket::of(tables, txn, entry.pseudonym.prefix())?;
+    let bucket = Bucket::of(txn, keys, entry.prefix())?;
     let cipher = cipher(keys, bucket.id)?;
-    let (key, value) = cipher.seal(entry)?;
-    txn.put(TableName::Index, &key, &value)?;
-    bucket.entries = bucket.entries.saturating_add(1);
-    bucket.write(txn)?;
-    let crowded = bucket.entries > SPLIT_ABOVE && bucket.end(tables, txn)? - u32::from(bucket.start) > 1;
-    Ok(crowded.then_some(bucket))
+    let place = cipher.place(entry.half);
+    let mut entries = cipher.read(txn, place)?;
+    entries.insert(entries.partition_point(|other| *other < entry), entry);
+    txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &entries)?)?;
+    Ok((entries.len() > SPLIT_ABOVE && bucket.can_be_halved()).then_some(bucket))
 }
 
 /// Halves a bucket: its entries go to two, of the ids `into`.
 pub(super) fn split(
-    tables: &Tables,
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     bucket: Bucket,
     into: [u32; 2],
 ) -> Result<(), TransactionError> {
     let start = u32::from(bucket.start);
-    let middle = start + (bucket.end(tables, txn)? - start) / 2;
-    let middle = u16::try_from(middle).map_err(|_| damaged())?;
-    let entries = take_out(tables, txn, keys, bucket)?;
-    let (low, high) = entries.into_iter().partition(|entry: &Entry| entry.pseudonym.prefix() < middle);
-    put_in(txn, keys, (bucket.start, into[0]), low)?;
-    put_in(txn, keys, (middle, into[1]), high)
+    let middle = start + (bucket.end - start) / 2;
+    let first_high = u16::try_from(middle).map_err(|_| damaged("its index buckets are none"))?;
+    let entries = take_out(txn, keys, bucket)?;
+    let (low, high) = entries.into_iter().partition(|entry: &Entry| entry.prefix() < first_high);
+    put_in(txn, keys, Bucket { id: into[0], start: bucket.start, end: middle }, low)?;
+    put_in(txn, keys, Bucket { id: into[1], start: first_high, end: bucket.end }, high)
 }
 
 /// Encrypts a bucket anew, under the id `into`, without the entries of `erased`.
 pub(super) fn rewrite(
-    tables: &Tables,
     txn: &mut WriteTransaction<'_>,
     bucket: Bucket,
     (old, new): (&Keys, &Keys),
     into: u32,
-    erased: &HashSet<Pseudonym>,
+    erased: &HashSet<u64>,
 ) -> Result<(), TransactionError> {
-    let mut entries = take_out(tables, txn, old, bucket)?;
-    entries.retain(|entry| !erased.contains(&entry.pseudonym));
-    put_in(txn, new, (bucket.start, into), entries)
+    let mut entries = take_out(txn, old, bucket)?;
+    entries.retain(|entry| !erased.contains(&u64::from(entry.number)));
+    put_in(txn, new, Bucket { id: into, ..bucket }, entries)
 }
 
 fn take_out(
-    tables: &Tables,
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
     bucket: Bucket,
 ) -> Result<Vec<Entry>, TransactionError> {
     let cipher = cipher(keys, bucket.id)?;
-    let mut entries = Vec::with_capacity(bucket.entries.min(2 * SPLIT_ABOVE) as usize);
-    for entry in tables.index.prefix_iter(txn, &bucket.id.to_be_bytes())? {
-        let (key, value) = entry?;
-        entries.push(cipher.open(key, value)?);
+    let mut entries = Vec::new();
+    for place in 0..=u8::MAX {
+        entries.extend(cipher.read(txn, place)?);
     }
-    let first = bucket.id.to_be_bytes();
-    let next = bucket.id.checked_add(1).ok_or_else(damaged)?.to_be_bytes();
-    txn.delete_range(TableName::Index, &first, &next)?;
+    txn.delete_range(Table::Index, rows_of(bucket.id))?;
     Ok(entries)
 }
 
-fn put_in(
+/// Makes a bucket of these entries.
+pub(super) fn put_in(
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
-    (start, id): (u16, u32),
+    bucket: Bucket,
     entries: Vec<Entry>,
 ) -> Result<(), TransactionError> {
-    let cipher = cipher(keys, id)?;
-    let sealed = entries.into_iter().map(|entry| cipher.seal(entry));
-    let mut sealed = sealed.collect::<Result<Vec<_>>>()?;
-    // They are written in the order of the tree, so that its pages are filled one after the other.
-    sealed.sort_unstable();
-    for (key, value) in &sealed {
-        txn.put(TableName::Index, key, value)?;
+    let cipher = cipher(keys, bucket.id)?;
+    let mut rows = vec![Vec::new(); ROWS];
+    for entry in entries {
+        rows[usize::from(cipher.place(entry.half))].push(entry);
     }
-    let entries = u32::try_from(sealed.len()).unwrap_or(u32::MAX);
-    Bucket { start, id, entries }.write(txn)
+    for (place, mut entries) in (0..=u8::MAX).zip(rows) {
+        entries.sort_unstable();
+        txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &entries)?)?;
+    }
+    bucket.write(txn, keys)
+}
+
+/// The ids of a bucket's rows.
+pub(super) fn rows_of(bucket: u32) -> RangeInclusive<u64> {
+    let first = u64::from(bucket) << ROWS_LOG2;
+    first..=first | (ROWS as u64 - 1)
 }
 
 /// The cipher of a bucket.
 pub(super) fn cipher(keys: &Keys, id: u32) -> Result<IndexCipher, TransactionError> {
-    let key = keys.index(id).ok_or_else(|| {
-        let message = format!(
-            "the vault's keys have none for index bucket {id}: bring `vault` and `roots` from one and the same backup"
-        );
-        TransactionError::Stale(Error::tampered(message))
-    })?;
-    Ok(IndexCipher::new(id, key)?)
-}
-
-fn damaged() -> Error {
-    Error::tampered("the vault's index is damaged: restore the vault from a backup")
+    let key = keys
+        .index(id)
+        .ok_or_else(|| TransactionError::Stale(format!("`roots` has no key for its index bucket {id}")))?;
+    Ok(IndexCipher::new(id, key, keys.log)?)
 }

@@ -20,10 +20,12 @@
 //! "bulla vault keys v1" ‖ log id ‖ generation as information.
 
 use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::root::RootKey;
+use super::table::Table;
 use bulla_crypto::environment::{AesGcm, Cipher, Random};
 use bulla_crypto::subject::Secret;
 use bulla_proof::commitment::LogId;
@@ -43,6 +45,8 @@ pub(super) const MAX_FILE: u64 = (HEAD + 32 + MAX_ROWS * 32 + MAX_INDEX * 36 + T
 pub(super) const MAGIC: &[u8; 8] = b"bullaVK1";
 pub(super) const HEAD: usize = 72;
 const TAG: usize = 16;
+/// The bytes of a seal that vouches for a row in clear.
+pub(super) const SEAL: usize = 16;
 
 /// The bucket of rows that `number` belongs to.
 pub(super) fn row_bucket(number: u64) -> u64 {
@@ -55,6 +59,8 @@ pub(super) struct Keys {
     pub(super) generation: u64,
     pub(super) root: RootKey,
     pub(super) pseudonym: Secret,
+    /// What vouches for what lies in clear; it comes from the pseudonym key, and is the same in every generation.
+    records: Secret,
     /// The keys of row buckets 0, 1, and so on. The vector is filled once, since one that grows leaves copies behind.
     pub(super) rows: Box<[Secret]>,
     /// By the bucket's id, ascending.
@@ -68,11 +74,13 @@ impl Keys {
     /// Where there is no randomness.
     pub(super) fn generate(log: LogId, random: &dyn Random) -> Result<Self> {
         let ids = 0..AHEAD;
+        let pseudonym = Secret::generate(random)?;
         Ok(Keys {
             log,
             generation: 0,
             root: RootKey(Secret::generate(random)?),
-            pseudonym: Secret::generate(random)?,
+            records: of_records(log, &pseudonym),
+            pseudonym,
             rows: (0..AHEAD).map(|_| Secret::generate(random)).collect::<Result<_>>()?,
             index: ids.map(|id| Ok((id, Secret::generate(random)?))).collect::<Result<_>>()?,
         })
@@ -89,6 +97,29 @@ impl Keys {
             .expand(b"bulla vault field pseudonyms v1", &mut *key)
             .expect("32 bytes are a length that HKDF takes");
         key
+    }
+
+    /// `content` with the seal that vouches for it in that place of the vault, and in no other.
+    pub(super) fn vouch(&self, table: Table, id: u64, mut content: Vec<u8>) -> Vec<u8> {
+        let seal = self.seal_of(table, id, &content);
+        let seal = seal.finalize().into_bytes();
+        content.extend_from_slice(&seal[..SEAL]);
+        content
+    }
+
+    /// The content of a row that was vouched for; `None` where it was not.
+    pub(super) fn vouched<'r>(&self, table: Table, id: u64, row: &'r [u8]) -> Option<&'r [u8]> {
+        let (content, seal) = row.split_last_chunk::<SEAL>()?;
+        self.seal_of(table, id, content).verify_truncated_left(seal).ok()?;
+        Some(content)
+    }
+
+    fn seal_of(&self, table: Table, id: u64, content: &[u8]) -> Hmac<Sha256> {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.records.0).expect("HMAC takes any key");
+        mac.update(&[table as u8]);
+        mac.update(&id.to_le_bytes());
+        mac.update(content);
+        mac
     }
 
     /// Whether these are the same keys.
@@ -188,7 +219,8 @@ impl Keys {
 
     fn with(&self, generation: u64, root: RootKey, rows: Vec<Secret>, index: Vec<(u32, Secret)>) -> Self {
         let (rows, index) = (rows.into_boxed_slice(), index.into_boxed_slice());
-        Keys { log: self.log, generation, root, pseudonym: self.pseudonym.clone(), rows, index }
+        let (pseudonym, records) = (self.pseudonym.clone(), self.records.clone());
+        Keys { log: self.log, generation, root, pseudonym, records, rows, index }
     }
 
     /// The file's bytes.
@@ -278,8 +310,19 @@ impl Shape {
         });
         let index = index.collect();
         let (log, generation, root) = (self.log, self.generation, root.clone());
-        ascending.then_some(Keys { log, generation, root, pseudonym: Secret(*pseudonym), rows, index })
+        let pseudonym = Secret(*pseudonym);
+        let records = of_records(log, &pseudonym);
+        ascending.then_some(Keys { log, generation, root, pseudonym, records, rows, index })
     }
+}
+
+/// HKDF-SHA-256 with the log id as salt, the pseudonym key as key and "bulla vault records v1" as information.
+fn of_records(log: LogId, pseudonym: &Secret) -> Secret {
+    let mut key = Secret([0; 32]);
+    Hkdf::<Sha256>::new(Some(&log.0), &pseudonym.0)
+        .expand(b"bulla vault records v1", &mut key.0)
+        .expect("32 bytes are a length that HKDF takes");
+    key
 }
 
 fn count(length: usize) -> [u8; 4] {

@@ -1,7 +1,8 @@
 //! The vault: a number and a key for each data subject, which an erasure destroys.
 //!
 //! - A number is given once. What `resolve` returns is durable, number and key, in every replica that is in use too.
-//! - Everything about a person, in every page of the database, lies under keys that lie under the root of a generation.
+//! - Everything about a person, in every page of the database and of its log of changes, lies under keys that lie under the
+//!   root of a generation.
 //!   An erasure makes the next generation, with fresh keys for the buckets the person was in, and destroys the old root.
 //! - The database says which generation counts; until its transaction is committed nothing is erased, from then on it is.
 //! - No text of a subject, and no hash of one that needs no key, is ever written.
@@ -35,10 +36,13 @@
 //! # Ok(())
 //! # }
 //! ```
+#![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at disks and clocks"))]
 
+mod arrivals;
 mod cache;
 mod check;
+mod database;
 mod directory;
 mod erase;
 #[cfg(any(test, fuzzing))]
@@ -46,7 +50,6 @@ pub mod fuzzing;
 mod groups;
 mod index;
 mod keys;
-mod lmdb;
 mod open;
 mod pseudonym;
 mod reader;
@@ -59,11 +62,11 @@ mod root;
 mod roots;
 mod rows;
 mod snapshot;
-mod tables;
+mod table;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod transaction_error;
-mod write_transaction;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
 pub use check::{Checked, Damage};
@@ -79,9 +82,10 @@ use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use arrivals::Arrivals;
 use cache::{Cache, Tag};
+use database::Database;
 use keys::Keys;
-use lmdb::Lmdb;
 use replicas::Replicas;
 use roots::Roots;
 
@@ -108,10 +112,11 @@ pub struct Vault {
 /// What the handles of a process share.
 struct Shared {
     log: LogId,
-    lmdb: Lmdb,
+    database: Database,
     roots: Roots,
     random: Arc<dyn Random>,
     cache: Cache,
+    arrivals: Arrivals,
     state: RwLock<State>,
     /// Whether a handle may write.
     writing: AtomicBool,
@@ -164,7 +169,7 @@ impl Vault {
         if found >= next {
             return Ok(());
         }
-        let name = self.shared.lmdb.name();
+        let name = self.shared.database.name();
         Err(Error::new(
             ErrorKind::Refused,
             format!(
@@ -185,7 +190,7 @@ impl Vault {
     }
 
     fn check_owner(&self) -> Result<()> {
-        match self.shared.lmdb.is_ours() {
+        match self.shared.database.is_ours() {
             true => Ok(()),
             false => Err(foreign()),
         }
@@ -208,7 +213,7 @@ fn foreign() -> Error {
 impl Drop for Vault {
     fn drop(&mut self) {
         // In a forked child somebody who is not there may hold the lock.
-        if self.access == Access::Write && self.shared.lmdb.is_ours() {
+        if self.access == Access::Write && self.shared.database.is_ours() {
             self.shared.detach();
             self.shared.writing.store(false, Ordering::Release);
         }
@@ -217,7 +222,7 @@ impl Drop for Vault {
 
 impl Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault").field("directory", &self.shared.lmdb.name()).finish_non_exhaustive()
+        f.debug_struct("Vault").field("directory", &self.shared.database.name()).finish_non_exhaustive()
     }
 }
 

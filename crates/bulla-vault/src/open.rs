@@ -6,16 +6,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
+use super::arrivals::Arrivals;
 use super::cache::Cache;
+use super::database::{Database, FILE};
 use super::directory;
-use super::index::Bucket;
+use super::index::{Bucket, END, put_in};
 use super::keys::{Keys, MAX_ROWS, ROWS_LOG2, row_bucket};
-use super::lmdb::Lmdb;
-use super::record::Meta;
+use super::record::{Meta, Skipped};
 use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
-use super::{Access, ReplicaLocation, Shared, State, Vault, registry};
+use super::transaction_error::TransactionError;
+use super::{Access, ReplicaLocation, Shared, State, Vault, record, registry, rows};
 use bulla_crypto::environment::{Random, SystemRandom};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
@@ -35,9 +37,6 @@ pub struct Settings {
     pub random: Arc<dyn Random>,
     /// Where replicas are kept while the vault is open for writing, at most [`MAX_REPLICAS`] (default: none).
     pub replicas: Vec<ReplicaLocation>,
-    /// Bytes of address space for the database, which grows when it has to (default 16 GiB, of which what is in use
-    /// takes memory and disk).
-    pub map_size: usize,
 }
 
 impl Default for Settings {
@@ -47,7 +46,6 @@ impl Default for Settings {
             root: Arc::new(RootFile),
             random: Arc::new(SystemRandom),
             replicas: Vec::new(),
-            map_size: 16 << 30,
         }
     }
 }
@@ -77,9 +75,9 @@ impl Vault {
         if registry::is_open(&directory::canonical(directory)?) {
             return Err(taken());
         }
-        let lmdb = Lmdb::create(directory, settings.map_size)?;
-        let made = lmdb.read(Meta::read);
-        if made.map_err(|error| error.into_error(lmdb.name()))?.is_some() {
+        let about = |error: TransactionError| error.into_error(&directory.join(FILE).display().to_string());
+        let database = Database::create(directory).map_err(about)?;
+        if database.read(Meta::peek).map_err(about)?.is_some() {
             return Err(taken());
         }
         let roots = Roots::new(keys, settings);
@@ -89,11 +87,11 @@ impl Vault {
         directory::sync(directory)?;
         directory::sync(directory.parent().unwrap_or(directory))?;
         // Last: from here on it is a vault.
-        let begun = lmdb.write(|_, txn| {
-            Bucket { start: 0, id: 0, entries: 0 }.write(txn)?;
-            Meta { log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn)
+        let begun = database.write(|txn| {
+            put_in(txn, &keys, Bucket { id: 0, start: 0, end: END }, Vec::new())?;
+            record::begin(txn, &keys)
         });
-        begun.map_err(|error| error.into_error(lmdb.name()))
+        begun.map_err(about)
     }
 
     /// Whether there is anything of a vault in the key directory `keys`.
@@ -109,7 +107,7 @@ impl Vault {
     ///
     /// # Errors
     /// `Unavailable` where there is none, `NoKey` where its root is missing, `Refused` where it is another log's,
-    /// `Tampered` where it is damaged, `Locked` where this process has a handle that writes already. Of replicas:
+    /// `Unavailable` where it is damaged, `Locked` where this process has a handle that writes already. Of replicas:
     /// `Unavailable` where one is missing, damaged or cannot be written, `Refused` where it is another log's, or newer than
     /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
@@ -128,16 +126,16 @@ impl Vault {
         settings: &Settings,
     ) -> Result<Self> {
         let canonical = directory::canonical(directory).map_err(|error| missing(directory, error))?;
-        let shared = registry::share(&canonical, || Shared::open(keys, &canonical, log, settings))?;
+        let shared = registry::share(&canonical, || Shared::open(keys, directory, log, settings))?;
         if shared.log != log {
-            let name = shared.lmdb.name();
+            let name = shared.database.name();
             return Err(Error::new(
                 ErrorKind::Refused,
                 format!("{name} is the vault of another log, {}", shared.log),
             ));
         }
         if access == Access::Write && shared.writing.swap(true, Ordering::AcqRel) {
-            let message = format!("{} is open for writing in this process already", shared.lmdb.name());
+            let message = format!("{} is open for writing in this process already", shared.database.name());
             return Err(Error::new(ErrorKind::Locked, message));
         }
         let vault = Vault { shared, access };
@@ -158,15 +156,18 @@ impl Roots {
 
 impl Shared {
     fn open(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<Self> {
-        let lmdb = Lmdb::open(directory, settings.map_size).map_err(|error| missing(directory, error))?;
+        let file = directory.join(FILE).display().to_string();
+        let database =
+            Database::open(directory).map_err(|error| missing(directory, error.into_error(&file)))?;
         let roots = Roots::new(keys, settings);
-        let keys = load(&lmdb, &roots, log)?;
+        let keys = load(&database, &roots, log)?;
         Ok(Shared {
             log,
-            lmdb,
+            database,
             roots,
             random: settings.random.clone(),
             cache: Cache::new(settings.cache, &*settings.random)?,
+            arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
             writing: AtomicBool::new(false),
             replicas: RwLock::default(),
@@ -177,12 +178,7 @@ impl Shared {
     /// whoever is being erased.
     fn tidy(&self) -> Result<()> {
         let keys = self.change(|change| {
-            if let Some((last, _)) = change.tables.rows.last(change.txn)?
-                && super::rows::parse_number(last)? >= change.meta.next_number
-            {
-                let message = "the vault has a row beyond its last number: restore it from a backup";
-                return Err(Error::tampered(message).into());
-            }
+            rows::require_no_later(change.txn, &change.keys, &change.meta)?;
             let used = change.buckets()?.iter().map(|bucket| bucket.id).collect::<Vec<_>>();
             let spare_rows = change.meta.next_number.div_ceil(1 << ROWS_LOG2);
             let (keys, next) =
@@ -201,24 +197,30 @@ impl Shared {
             return Err(Error::new(ErrorKind::Refused, format!("a vault cannot hold {next} subjects")));
         }
         self.change(|change| {
-            change.provide(next, 0)?;
-            change.meta.next_number = change.meta.next_number.max(next);
+            let from = change.meta.next_number;
+            if next > from {
+                change.provide(next, 0)?;
+                let mut skipped = Skipped::read(change.txn, &change.keys)?;
+                skipped.add(from, next)?;
+                skipped.write(change.txn, &change.keys)?;
+                change.meta.next_number = next;
+            }
             Ok(())
         })
     }
 }
 
 /// The keys of the generation that counts.
-fn load(lmdb: &Lmdb, roots: &Roots, log: LogId) -> Result<Keys> {
-    let meta = || lmdb.read(Meta::read).map_err(|error| error.into_error(lmdb.name()));
+fn load(database: &Database, roots: &Roots, log: LogId) -> Result<Keys> {
+    let meta = || database.read(Meta::peek).map_err(|error| database.explain(error));
     loop {
-        let found = meta()?.ok_or_else(|| unfinished(lmdb.name()))?;
+        let found = meta()?.ok_or_else(|| unfinished(database.name()))?.content;
         if found.log != log {
-            return Err(another_log(lmdb.name(), &found));
+            return Err(another_log(database.name(), &found));
         }
         match roots.load(log, found.generation) {
             // A writer has gone on to the next, and destroyed this one.
-            Err(_) if meta()?.is_some_and(|now| now.generation != found.generation) => {}
+            Err(_) if meta()?.is_some_and(|now| now.content.generation != found.generation) => {}
             result => return result,
         }
     }

@@ -21,6 +21,12 @@ impl Pseudonym {
         Pseudonym(half.try_into().unwrap_or_default())
     }
 
+    /// The first half, which the index has of it.
+    pub(super) fn half(self) -> [u8; 8] {
+        let [half @ .., _, _, _, _, _, _, _, _] = self.0;
+        half
+    }
+
     /// Where the pseudonym lies in the space that the index divides among its buckets.
     pub(super) fn prefix(self) -> u16 {
         u16::from_be_bytes([self.0[0], self.0[1]])

@@ -1,22 +1,23 @@
-//! The records of the database `meta`.
+//! The records: what the vault is, and how far it has come. All of them are there from the beginning.
 //!
 //! ```text
-//! "vault":   "bullaVM1" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
-//! "erasing": "bullaVE1" ‖ state u8: 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
-//! "follows": "bullaVF1" ‖ frames u64 ‖ CRC-32C; absent is 0
-//! "changes": "bullaVC1" ‖ count u64 ‖ random (8) ‖ CRC-32C; absent is zeros
+//! 1: "bullaVM2" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
+//! 2: "bullaVE2" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
+//! 3: "bullaVF2" ‖ frames u64 ‖ CRC-32C
+//! 4: "bullaVC2" ‖ count u64 ‖ random (8) ‖ CRC-32C
+//! 5: "bullaVS2" ‖ so many times: first u64 ‖ end u64; ascending ‖ CRC-32C
 //! ```
 //!
-//! Little-endian. LMDB's pages have no checksum of their own, and a number that is given twice would join two people.
+//! Little-endian; behind each the seal of [`Keys::vouch`]. The checksum is for whoever has no keys yet: the first record says which
+//! generation's they are.
 
-use heed::RoTxn;
-
-use super::tables::{TableName, Tables};
-use super::transaction_error::TransactionError;
-use super::write_transaction::WriteTransaction;
+use super::keys::{Keys, SEAL};
+use super::table::Table;
+use super::transaction::{ReadTransaction, WriteTransaction};
+use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, ErrorKind, Result};
 
 /// What the vault is, and how far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,24 +50,97 @@ pub(super) struct Erasing {
     pub(super) erased: bool,
 }
 
+/// The numbers that were never given, since the vault went on above them: from the first of each pair to before the second.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Skipped(pub(super) Vec<(u64, u64)>);
+
 /// The most subjects that one erasure takes.
 pub const MAX_ERASED: usize = 4096;
+/// The most ranges of numbers that were skipped.
+pub(super) const MAX_SKIPPED: usize = 4096;
 
-const META: &[u8] = b"vault";
-const META_MAGIC: &[u8; 8] = b"bullaVM1";
+/// A record's id in the database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Record {
+    Vault = 1,
+    Erasing = 2,
+    Follows = 3,
+    Changes = 4,
+    Skipped = 5,
+}
+
+/// What a record says, until keys vouch for it.
+pub(super) struct Peeked<T> {
+    pub(super) content: T,
+    record: Record,
+    row: Vec<u8>,
+}
+
+impl<T> Peeked<T> {
+    /// What the record says, and the keys vouch for.
+    pub(super) fn vouched(self, keys: &Keys) -> Result<T, TransactionError> {
+        match keys.vouched(Table::Records, self.record as u64, &self.row) {
+            Some(_) => Ok(self.content),
+            None => Err(self.record.damaged()),
+        }
+    }
+}
+
+const META_MAGIC: &[u8; 8] = b"bullaVM2";
 const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
-const FOLLOWS: &[u8] = b"follows";
-const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF1";
-const CHANGES: &[u8] = b"changes";
-const CHANGES_MAGIC: &[u8; 8] = b"bullaVC1";
-const ERASING: &[u8] = b"erasing";
-const ERASING_MAGIC: &[u8; 8] = b"bullaVE1";
+const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF2";
+const CHANGES_MAGIC: &[u8; 8] = b"bullaVC2";
+const ERASING_MAGIC: &[u8; 8] = b"bullaVE2";
+const SKIPPED_MAGIC: &[u8; 8] = b"bullaVS2";
+
+impl Record {
+    fn damaged(self) -> TransactionError {
+        damaged(format!("its record {self:?}"))
+    }
+
+    /// A record, of which nobody has vouched yet but its checksum.
+    fn peek<T>(
+        self,
+        txn: &ReadTransaction<'_>,
+        decode: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Option<Peeked<T>>, TransactionError> {
+        let Some(row) = txn.get(Table::Records, self as u64)? else { return Ok(None) };
+        let content = row.split_last_chunk::<SEAL>().and_then(|(content, _)| decode(content));
+        Ok(Some(Peeked { content: content.ok_or_else(|| self.damaged())?, record: self, row }))
+    }
+
+    fn read<T>(
+        self,
+        txn: &ReadTransaction<'_>,
+        keys: &Keys,
+        decode: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T, TransactionError> {
+        self.peek(txn, decode)?.ok_or_else(|| self.damaged())?.vouched(keys)
+    }
+
+    fn write(
+        self,
+        txn: &mut WriteTransaction<'_>,
+        keys: &Keys,
+        content: Vec<u8>,
+    ) -> Result<(), TransactionError> {
+        txn.put(Table::Records, self as u64, &keys.vouch(Table::Records, self as u64, content))
+    }
+}
+
+/// Writes all records of a new vault. From here on it is one.
+pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+    Erasing::clear(txn, keys)?;
+    Follows(0).write(txn, keys)?;
+    Changes::default().write(txn, keys)?;
+    Skipped::default().write(txn, keys)?;
+    Meta { log: keys.log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn, keys)
+}
 
 impl Meta {
-    /// Reads it; `None` in a vault whose making was cut short.
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, TransactionError> {
-        let Some(bytes) = tables.meta.get(txn, META)? else { return Ok(None) };
-        Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("vault"))?))
+    /// Reads it without keys; `None` in a vault whose making was cut short.
+    pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Option<Peeked<Self>>, TransactionError> {
+        Record::Vault.peek(txn, Self::decode)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -88,7 +162,7 @@ impl Meta {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(META_LENGTH + 4);
+        let mut bytes = Vec::with_capacity(META_LENGTH + 4 + SEAL);
         bytes.extend_from_slice(META_MAGIC);
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
@@ -97,15 +171,14 @@ impl Meta {
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.put(TableName::Meta, META, &self.encode())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Vault.write(txn, keys, self.encode())
     }
 }
 
 impl Follows {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, TransactionError> {
-        let Some(bytes) = tables.meta.get(txn, FOLLOWS)? else { return Ok(Follows(0)) };
-        Ok(Self::decode(bytes).ok_or_else(|| damaged("follows"))?)
+    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {
+        Record::Follows.read(txn, keys, Self::decode)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -117,15 +190,20 @@ impl Follows {
         with_check([&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat())
     }
 
-    pub(super) fn write(self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.put(TableName::Meta, FOLLOWS, &self.encode())
+    pub(super) fn write(self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Follows.write(txn, keys, self.encode())
     }
 }
 
 impl Changes {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self, TransactionError> {
-        let Some(bytes) = tables.meta.get(txn, CHANGES)? else { return Ok(Changes::default()) };
-        Ok(Self::decode(bytes).ok_or_else(|| damaged("changes"))?)
+    /// Reads it without keys.
+    pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Self, TransactionError> {
+        let peeked = Record::Changes.peek(txn, Self::decode)?.ok_or_else(|| Record::Changes.damaged())?;
+        Ok(peeked.content)
+    }
+
+    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {
+        Record::Changes.read(txn, keys, Self::decode)
     }
 
     /// The value that identifies the next transaction.
@@ -147,52 +225,118 @@ impl Changes {
         with_check([&CHANGES_MAGIC[..], &self.count.to_le_bytes(), &self.tag].concat())
     }
 
-    pub(super) fn write(self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.put(TableName::Meta, CHANGES, &self.encode())
+    pub(super) fn write(self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Changes.write(txn, keys, self.encode())
     }
 }
 
 impl Erasing {
-    pub(super) fn read(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Self>, TransactionError> {
-        let Some(bytes) = tables.meta.get(txn, ERASING)? else { return Ok(None) };
-        Ok(Some(Self::decode(bytes).ok_or_else(|| damaged("erasing"))?))
+    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Option<Self>, TransactionError> {
+        Record::Erasing.read(txn, keys, Self::decode)
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// The erasure, if there is one; `None` where the bytes are not that record.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Option<Self>> {
         let (head, numbers) = checked(bytes)?.split_at_checked(16)?;
         let (numbers, []) = numbers.as_chunks::<8>() else { return None };
         let count = u32::from_le_bytes(head[12..].try_into().ok()?);
         let sound = head[..8] == *ERASING_MAGIC && head[9..12] == [0; 3] && numbers.len() == count as usize;
-        let erased = match head[8] {
-            1 => false,
-            2 => true,
+        let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        let erasing = match head[8] {
+            0 if count == 0 => None,
+            1 => Some(Erasing { numbers: numbers.collect(), erased: false }),
+            2 => Some(Erasing { numbers: numbers.collect(), erased: true }),
             _ => return None,
         };
-        let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
-        sound.then_some(Erasing { numbers, erased })
+        sound.then_some(erasing)
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let count = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-        let mut bytes = Vec::with_capacity(20 + 8 * self.numbers.len());
+    pub(super) fn encode(erasing: Option<&Self>) -> Vec<u8> {
+        let (state, numbers) = match erasing {
+            None => (0, &[][..]),
+            Some(erasing) => (1 + u8::from(erasing.erased), &erasing.numbers[..]),
+        };
+        let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let mut bytes = Vec::with_capacity(20 + 8 * numbers.len() + SEAL);
         bytes.extend_from_slice(ERASING_MAGIC);
-        bytes.extend_from_slice(&[1 + u8::from(self.erased), 0, 0, 0]);
+        bytes.extend_from_slice(&[state, 0, 0, 0]);
         bytes.extend_from_slice(&count.to_le_bytes());
-        bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         with_check(bytes)
     }
 
-    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.put(TableName::Meta, ERASING, &self.encode())
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Erasing.write(txn, keys, Self::encode(Some(self)))
     }
 
-    pub(super) fn clear(txn: &mut WriteTransaction<'_>) -> Result<(), TransactionError> {
-        txn.delete(TableName::Meta, ERASING)
+    pub(super) fn clear(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Erasing.write(txn, keys, Self::encode(None))
     }
 
     /// Whether `number` is being erased, and therefore must not be given out.
     pub(super) fn holds_back(&self, number: u64) -> bool {
         !self.erased && self.numbers.contains(&number)
+    }
+}
+
+impl Skipped {
+    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {
+        Record::Skipped.read(txn, keys, Self::decode)
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (magic, ranges) = checked(bytes)?.split_first_chunk::<8>()?;
+        let (ranges, []) = ranges.as_chunks::<16>() else { return None };
+        let mut before = 0;
+        let ranges = ranges.iter().map(|range| {
+            let ([first, end], _) = range.as_chunks::<8>() else { return None };
+            let (first, end) = (u64::from_le_bytes(*first), u64::from_le_bytes(*end));
+            let ascends = before <= first && first < end;
+            before = end;
+            ascends.then_some((first, end))
+        });
+        let ranges = ranges.collect::<Option<Vec<_>>>()?;
+        (magic == SKIPPED_MAGIC).then_some(Skipped(ranges))
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(12 + 16 * self.0.len() + SEAL);
+        bytes.extend_from_slice(SKIPPED_MAGIC);
+        let numbers = self.0.iter().flat_map(|(first, end)| [*first, *end]);
+        bytes.extend(numbers.flat_map(u64::to_le_bytes));
+        with_check(bytes)
+    }
+
+    pub(super) fn write(&self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+        Record::Skipped.write(txn, keys, self.encode())
+    }
+
+    /// Adds the numbers from `first` to before `end`, which are above all that it has.
+    ///
+    /// # Errors
+    /// `Refused` where it has as many ranges as it can.
+    pub(super) fn add(&mut self, first: u64, end: u64) -> Result<()> {
+        let ranges = self.0.len();
+        match self.0.last_mut() {
+            Some((_, last)) if *last == first => *last = end,
+            _ if ranges >= MAX_SKIPPED => {
+                let message = format!("a vault can leave numbers out {MAX_SKIPPED} times, and this one has");
+                return Err(Error::new(ErrorKind::Refused, message));
+            }
+            _ => self.0.push((first, end)),
+        }
+        Ok(())
+    }
+
+    /// Whether all numbers from `first` to before `end` were skipped.
+    pub(super) fn covers(&self, first: u64, end: u64) -> bool {
+        let mut from = first;
+        for (first, end) in &self.0 {
+            if (*first..*end).contains(&from) {
+                from = *end;
+            }
+        }
+        from >= end
     }
 }
 
@@ -204,8 +348,4 @@ pub(super) fn with_check(mut bytes: Vec<u8>) -> Vec<u8> {
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (content, check) = bytes.split_last_chunk::<4>()?;
     (crc32c::crc32c(content) == u32::from_le_bytes(*check)).then_some(content)
-}
-
-fn damaged(record: &str) -> Error {
-    Error::tampered(format!("the vault's record `{record}` is damaged: restore the vault from a backup"))
 }

@@ -1,4 +1,4 @@
-//! The vaults that this process has open: LMDB allows an environment once a process, so its handles share one.
+//! The vaults that this process has open. Its handles share one: what one of them erases must be in no cache of another.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,7 +17,7 @@ pub(super) fn share(directory: &Path, open: impl FnOnce() -> Result<Shared>) -> 
     vaults.retain(|(_, vault)| vault.strong_count() > 0);
     let found = vaults.iter().find(|(path, _)| path == directory);
     if let Some(vault) = found.and_then(|(_, vault)| vault.upgrade()) {
-        return if vault.lmdb.is_ours() { Ok(vault) } else { Err(foreign()) };
+        return if vault.database.is_ours() { Ok(vault) } else { Err(foreign()) };
     }
     let vault = Arc::new(open()?);
     vaults.push((directory.to_owned(), Arc::downgrade(&vault)));

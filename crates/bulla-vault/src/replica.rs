@@ -3,22 +3,23 @@
 //! What it holds is good as soon as it is opened. It is made by copying the vault:
 //!
 //! 1. root and keys of the generation that counts are written;
-//! 2. the database is copied to a file beside, synced, renamed;
+//! 2. the rows of the database are copied to a file beside, which is synced and renamed;
 //! 3. files of other generations are destroyed, as in the vault itself.
 //!
-//! The pages of a database that is replaced need not be overwritten. As with pages that a database has freed, everything about a
-//! person in them is encrypted under keys that are destroyed with their root.
+//! The pages of a database that is replaced need not be overwritten: everything about a person in them is encrypted under keys
+//! that are destroyed with their root.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::database::{Database, FILE};
 use super::directory;
-use super::lmdb::Lmdb;
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
-use super::write_transaction::Journal;
+use super::transaction::Journal;
+use super::transaction_error::{TransactionError, damaged};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 
@@ -43,7 +44,7 @@ impl ReplicaLocation {
 
 /// The vault that is replicated, as it is when its replicas are opened.
 pub(super) struct Original<'o> {
-    pub(super) lmdb: &'o Lmdb,
+    pub(super) database: &'o Database,
     pub(super) roots: &'o Roots,
     pub(super) mark: Mark,
 }
@@ -60,12 +61,11 @@ impl Mark {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub(super) fn read(lmdb: &Lmdb) -> Result<Option<Self>> {
-        let read = lmdb.read(|tables, txn| {
-            let Some(meta) = Meta::read(tables, txn)? else { return Ok(None) };
-            Ok(Some(Mark { meta, changes: Changes::read(tables, txn)? }))
-        });
-        read.map_err(|error| error.into_error(lmdb.name()))
+    pub(super) fn read(database: &Database) -> Result<Option<Self>, TransactionError> {
+        database.read(|txn| {
+            let Some(meta) = Meta::peek(txn)? else { return Ok(None) };
+            Ok(Some(Mark { meta: meta.content, changes: Changes::peek(txn)? }))
+        })
     }
 
     /// Whether it knows of something that the other one does not.
@@ -82,9 +82,10 @@ pub(super) struct Replica {
     name: String,
     roots: Roots,
     directory: PathBuf,
-    map_size: usize,
+    /// The directory without links.
+    canonical: PathBuf,
     /// `None` once it is left out.
-    lmdb: Mutex<Option<Lmdb>>,
+    database: Mutex<Option<Database>>,
     failure: OnceLock<String>,
     /// The only generation of which there are files, where that is known.
     only: AtomicU64,
@@ -92,8 +93,7 @@ pub(super) struct Replica {
 
 /// No generation.
 const NONE: u64 = u64::MAX;
-const DATA: &str = "data.mdb";
-const TEMPORARY: &str = "data.mdb.tmp";
+const TEMPORARY: &str = "vault.db.tmp";
 
 impl Replica {
     /// Opens the replica in `place`, made anew where it is behind, and made where there is none.
@@ -103,12 +103,14 @@ impl Replica {
     /// the vault itself, or ahead of it.
     pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
         let name = place.store.describe("");
-        Self::open_named(&name, place, original, others).map_err(|error| match error.kind() {
-            // A damaged replica does not mean that the log is damaged, so this is not `Tampered`.
-            ErrorKind::Tampered => Error::unavailable(format!(
-                "{name}, a replica of the vault, is damaged ({error}): remove `vault` in it, and it is made anew"
+        Self::open_named(&name, place, original, others).map_err(|error| match error {
+            TransactionError::Damaged(what) | TransactionError::Stale(what) => Error::unavailable(format!(
+                "{name}, a replica of the vault, is damaged ({what}): remove `vault` in it, and it is made anew"
             )),
-            kind => Error::new(kind, format!("{name}, a replica of the vault: {error}")),
+            error => {
+                let error = error.into_error(FILE);
+                Error::new(error.kind(), format!("{name}, a replica of the vault: {error}"))
+            }
         })
     }
 
@@ -117,23 +119,25 @@ impl Replica {
         place: &ReplicaLocation,
         original: &Original<'_>,
         others: &[Replica],
-    ) -> Result<Self> {
+    ) -> Result<Self, TransactionError> {
         place.store.list("").map_err(missing)?;
         directory::make(&place.directory)?;
-        let directory = directory::canonical(&place.directory)?;
-        if directory.display().to_string() == original.lmdb.name() {
-            return Err(Error::new(ErrorKind::Refused, "it is the vault itself: name another directory"));
+        let canonical = directory::canonical(&place.directory)?;
+        if canonical.display().to_string() == original.database.name() {
+            return Err(
+                Error::new(ErrorKind::Refused, "it is the vault itself: name another directory").into()
+            );
         }
-        if others.iter().any(|other| other.directory == directory) {
-            return Err(Error::new(ErrorKind::Refused, "it is named twice"));
+        if others.iter().any(|other| other.canonical == canonical) {
+            return Err(Error::new(ErrorKind::Refused, "it is named twice").into());
         }
         let Roots { root, random, .. } = original.roots;
         let replica = Replica {
             name: name.to_owned(),
             roots: Roots { store: place.store.clone(), root: root.clone(), random: random.clone() },
-            directory,
-            map_size: original.lmdb.map_size(),
-            lmdb: Mutex::new(None),
+            directory: place.directory.clone(),
+            canonical,
+            database: Mutex::new(None),
             failure: OnceLock::new(),
             only: AtomicU64::new(NONE),
         };
@@ -150,29 +154,28 @@ impl Replica {
             }
         }
         match found {
-            Some(lmdb) => *replica.lmdb() = Some(lmdb),
-            None => replica.copy(original.lmdb)?,
+            Some(database) => *replica.database() = Some(database),
+            None => replica.copy(original.database)?,
         }
         replica.destroy_others(generation)?;
         Ok(replica)
     }
 
     fn has_database(&self) -> bool {
-        directory::has(&self.directory.join(DATA)).unwrap_or(false)
+        directory::has(&self.directory.join(FILE)).unwrap_or(false)
     }
 
     /// The database that is there, if it is up to date.
-    fn find(&self, original: &Original<'_>) -> Result<Option<Lmdb>> {
-        let data = self.directory.join(DATA);
-        if !directory::has(&data)? {
+    fn find(&self, original: &Original<'_>) -> Result<Option<Database>, TransactionError> {
+        if !directory::has(&self.directory.join(FILE))? {
             return Ok(None);
         }
-        let lmdb = Lmdb::open(&self.directory, self.map_size)?;
-        let mark = Mark::read(&lmdb)?.ok_or_else(|| Error::tampered("it holds no vault"))?;
+        let database = Database::open(&self.directory)?;
+        let mark = Mark::read(&database)?.ok_or_else(|| damaged("it holds no vault"))?;
         let ours = &original.mark;
         if mark.meta.log != ours.meta.log {
             let message = format!("it is of another log, {}: name another directory", mark.meta.log);
-            return Err(Error::new(ErrorKind::Refused, message));
+            return Err(Error::new(ErrorKind::Refused, message).into());
         }
         if mark.is_ahead_of(ours) {
             return Err(Error::new(
@@ -180,24 +183,25 @@ impl Replica {
                 format!(
                     "it is newer than {}, which is from a backup: put `vault` and `roots` of the replica in the place of \
                      those in the key directory",
-                    original.lmdb.name()
+                    original.database.name()
                 ),
-            ));
+            )
+            .into());
         }
-        Ok((mark == *ours).then_some(lmdb))
+        Ok((mark == *ours).then_some(database))
     }
 
     /// Copies the vault's database.
-    fn copy(&self, vault: &Lmdb) -> Result<()> {
-        let mut lmdb = self.lmdb();
+    fn copy(&self, vault: &Database) -> Result<(), TransactionError> {
+        let mut database = self.database();
         // The database has to be closed before its file is replaced.
-        *lmdb = None;
-        let (temporary, data) = (self.directory.join(TEMPORARY), self.directory.join(DATA));
-        vault.copy_to(&temporary)?;
-        directory::rename(&temporary, &data)?;
-        directory::sync(&self.directory)?;
+        *database = None;
+        let temporary = self.directory.join(TEMPORARY);
+        // What is damaged then is the vault, and not the replica.
+        vault.copy_to(&temporary).map_err(|error| vault.explain(error))?;
+        directory::replace_database(&temporary, &self.directory.join(FILE))?;
         directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
-        *lmdb = Some(Lmdb::open(&self.directory, self.map_size)?);
+        *database = Some(Database::open(&self.directory)?);
         Ok(())
     }
 
@@ -205,11 +209,20 @@ impl Replica {
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub(super) fn follow(&self, vault: &Lmdb, journal: Option<&Journal>) -> Result<()> {
-        let Some(journal) = journal else { return self.copy(vault) };
-        let lmdb = self.lmdb();
-        let Some(lmdb) = &*lmdb else { return Ok(()) };
-        lmdb.write(|_, txn| journal.write(txn)).map_err(|error| error.into_error(lmdb.name()))
+    pub(super) fn follow(&self, vault: &Database, journal: Option<&Journal>) -> Result<()> {
+        let Some(journal) = journal else {
+            return self.copy(vault).map_err(|error| error.into_error(&self.name));
+        };
+        let database = self.database();
+        let Some(database) = &*database else { return Ok(()) };
+        database.write(|txn| journal.write(txn)).map_err(|error| database.explain(error))
+    }
+
+    /// Takes what is left of an erasure out of the log of changes.
+    pub(super) fn settle(&self) {
+        if let Some(database) = &*self.database() {
+            database.settle();
+        }
     }
 
     /// Writes files of its roots.
@@ -236,7 +249,7 @@ impl Replica {
     /// Stops using the replica, which has failed. Its directory may still hold keys of subjects, so roots in it are still destroyed.
     pub(super) fn leave_out(&self, error: &Error) {
         let _ = self.failure.set(error.to_string());
-        *self.lmdb() = None;
+        *self.database() = None;
     }
 
     /// Why it was left out, if it was.
@@ -252,13 +265,11 @@ impl Replica {
     /// From now on its medium takes nothing.
     #[cfg(test)]
     pub(super) fn make_read_only(&self) {
-        let mut lmdb = self.lmdb();
-        *lmdb = None;
-        *lmdb = Some(Lmdb::open_read_only(&self.directory, self.map_size).unwrap());
+        self.database().as_ref().unwrap().make_read_only();
     }
 
-    fn lmdb(&self) -> MutexGuard<'_, Option<Lmdb>> {
-        self.lmdb.lock().unwrap_or_else(PoisonError::into_inner)
+    fn database(&self) -> MutexGuard<'_, Option<Database>> {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

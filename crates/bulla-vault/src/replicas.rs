@@ -8,14 +8,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::database::Database;
 use super::keys::Keys;
-use super::lmdb::Lmdb;
 use super::open::MAX_REPLICAS;
 use super::record::Changes;
 use super::replica::{Mark, Original, Replica, ReplicaLocation};
 use super::roots::Content;
 use super::snapshot::unfinished;
-use super::write_transaction::Journal;
+use super::transaction::Journal;
 use super::{Shared, Vault};
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Replicas {
     }
 
     /// Writes to the replicas what the vault has committed. The caller holds the turn.
-    pub(super) fn follow(&self, vault: &Lmdb, journal: Option<&Journal>, changes: Changes) {
+    pub(super) fn follow(&self, vault: &Database, journal: Option<&Journal>, changes: Changes) {
         self.each_in_use(|replica| replica.follow(vault, journal));
         self.reached.store(changes.count, Ordering::Release);
     }
@@ -125,8 +125,10 @@ impl Shared {
         if places.is_empty() {
             return Ok(());
         }
-        let mark = Mark::read(&self.lmdb)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
-        let replicas = Replicas::open(places, &Original { lmdb: &self.lmdb, roots: &self.roots, mark })?;
+        let database = &self.database;
+        let mark = Mark::read(database).map_err(|error| database.explain(error))?;
+        let mark = mark.ok_or_else(|| unfinished(database.name()))?;
+        let replicas = Replicas::open(places, &Original { database, roots: &self.roots, mark })?;
         *self.replicas.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(replicas);
         Ok(())
     }
@@ -156,6 +158,12 @@ impl Shared {
         self.roots.put(files)?;
         self.replicas().each_in_use(|replica| replica.put(files));
         Ok(())
+    }
+
+    /// Takes what is left of an erasure out of the logs of changes, of the vault's database and of the replicas' that are in use.
+    pub(super) fn settle(&self) {
+        self.database.settle();
+        self.replicas().all.iter().for_each(Replica::settle);
     }
 
     /// Destroys what is not of `generation`, in the vault and in every replica, those that were left out too.

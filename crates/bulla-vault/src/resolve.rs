@@ -6,9 +6,9 @@ use super::cache::Tag;
 use super::index::{self, Entry};
 use super::pseudonym::Pseudonym;
 use super::record::Changes;
-use super::rows::{self, Row};
+use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
-use super::transaction_error::TransactionError;
+use super::transaction_error::{TransactionError, damaged};
 use super::{Access, Shared, Vault};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
 use bulla_store::{Error, ErrorKind, Result};
@@ -79,32 +79,37 @@ impl Vault {
     pub fn keys(&self, numbers: impl Iterator<Item = u64> + Clone) -> Result<Vec<Option<SubjectKey>>> {
         self.check_owner()?;
         self.shared.snapshot(|snapshot| {
-            let key = |number| Ok(snapshot.row(number)?.map(|row| SubjectKey::new(row.key)));
+            let key = |number| Ok(snapshot.person(number)?.map(|person| SubjectKey::new(person.key)));
             numbers.clone().map(key).collect()
         })
     }
 }
 
 impl Snapshot<'_> {
-    /// The row of a number that is not being erased.
-    fn row(&self, number: u64) -> Result<Option<Row>, TransactionError> {
+    /// Who has a number that is not being erased.
+    fn person(&self, number: u64) -> Result<Option<Person>, TransactionError> {
         if self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number)) {
             return Err(being_erased(number).into());
         }
-        rows::get(self.tables, self.txn, self.keys, number)
+        rows::get(self.txn, self.keys, &self.meta, number)
     }
 
     fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
-        let Some(number) = index::find(self.tables, self.txn, self.keys, pseudonym)? else { return Ok(None) };
-        match self.row(number)? {
-            Some(row) if row.pseudonym == pseudonym => {
-                Ok(Some(Subject { number, key: SubjectKey::new(row.key) }))
+        for number in index::find(self.txn, self.keys, pseudonym)? {
+            match self.person(number)? {
+                Some(person) if person.pseudonym == pseudonym => {
+                    return Ok(Some(Subject { number, key: SubjectKey::new(person.key) }));
+                }
+                // Somebody else, whose pseudonym begins as this one.
+                Some(person) if person.pseudonym.half() == pseudonym.half() => {}
+                _ => {
+                    return Err(damaged(format!(
+                        "its index leads to number {number}, which is not that person's"
+                    )));
+                }
             }
-            _ => Err(Error::tampered(format!(
-                "the vault's index leads to row {number}, which is not that person's: restore the vault from a backup"
-            ))
-            .into()),
         }
+        Ok(None)
     }
 }
 
@@ -112,25 +117,25 @@ impl Shared {
     #[cold]
     fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
         loop {
-            let (mut generation, mut known, changes) = self.snapshot(|snapshot| {
-                let known = subjects.iter().map(|subject| {
-                    let pseudonym = Pseudonym::of(subject, self.log, &snapshot.keys.pseudonym);
-                    snapshot.find(pseudonym)
-                });
-                let known = known.collect::<Result<Vec<_>, _>>()?;
-                Ok((snapshot.meta.generation, known, Changes::read(snapshot.tables, snapshot.txn)?))
+            let keys = self.keys();
+            let pseudonym = |subject: &&str| Pseudonym::of(subject, self.log, &keys.pseudonym);
+            let pseudonyms = subjects.iter().map(pseudonym).collect::<Vec<_>>();
+            let (mut generation, known, changes) = self.snapshot(|snapshot| {
+                let known = pseudonyms.iter().map(|pseudonym| snapshot.find(*pseudonym));
+                let known = known.collect::<Result<Option<Vec<_>>, _>>()?;
+                Ok((snapshot.meta.generation, known, Changes::read(snapshot.txn, snapshot.keys)?))
             })?;
-            if known.iter().any(Option::is_none) {
-                (generation, known) = self.change(|change| {
-                    let mut new = HashMap::new();
-                    let subjects = subjects.iter().map(|subject| change.resolve(subject, &mut new).map(Some));
-                    let subjects = subjects.collect::<Result<Vec<_>, _>>()?;
-                    Ok((change.meta.generation, subjects))
-                })?;
-            } else {
-                self.replicas().wait_for(changes);
-            }
-            let known = known.into_iter().flatten();
+            let known = match known {
+                Some(known) => {
+                    self.replicas().wait_for(changes);
+                    known
+                }
+                None => {
+                    let given;
+                    (generation, given) = self.add(pseudonyms)?;
+                    given
+                }
+            };
             let tagged = subjects.iter().map(|subject| self.cache.tag(subject)).zip(known);
             let tagged = tagged.collect::<Vec<(Tag, Subject)>>();
             if self.admit(generation, &tagged)? {
@@ -143,23 +148,17 @@ impl Shared {
 
 impl Change<'_, '_> {
     /// The subject, from the vault as it is now or as somebody new.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
-        subject: &str,
+        pseudonym: Pseudonym,
         new: &mut HashMap<Pseudonym, Subject>,
     ) -> Result<Subject, TransactionError> {
-        let pseudonym = Pseudonym::of(subject, self.meta.log, &self.keys.pseudonym);
         if let Some(subject) = new.get(&pseudonym) {
             return Ok(subject.clone());
         }
         // Another thread may have added the subject between our snapshot and our turn to write.
-        let snapshot = Snapshot {
-            tables: self.tables,
-            txn: self.txn,
-            meta: self.meta,
-            keys: &self.keys,
-            erasing: self.erasing.clone(),
-        };
+        let snapshot =
+            Snapshot { txn: self.txn, meta: self.meta, keys: &self.keys, erasing: self.erasing.clone() };
         if let Some(subject) = snapshot.find(pseudonym)? {
             return Ok(subject);
         }
@@ -171,18 +170,21 @@ impl Change<'_, '_> {
     fn add(&mut self, pseudonym: Pseudonym) -> Result<Subject, TransactionError> {
         let number = self.meta.next_number;
         self.provide(number, 0)?;
-        let row = Row { key: Secret::generate(&*self.shared.random)?, pseudonym };
-        rows::append(self.txn, &self.keys, number, &row)?;
+        let short = u32::try_from(number);
+        let short =
+            short.map_err(|_| Error::new(ErrorKind::Refused, "the vault has given its last number"))?;
+        let person = Person { key: Secret::generate(&*self.shared.random)?, pseudonym };
+        rows::append(self.txn, &self.keys, &self.meta, &person)?;
         self.meta.next_number += 1;
-        let crowded = index::insert(self.tables, self.txn, &self.keys, Entry { pseudonym, number })?;
+        let crowded = index::insert(self.txn, &self.keys, Entry { half: pseudonym.half(), number: short })?;
         if let Some(bucket) = crowded {
             let id = self.meta.next_bucket;
             self.meta.next_bucket =
                 id.checked_add(2).ok_or_else(|| Error::unavailable("no index bucket is left"))?;
             self.provide(number, self.meta.next_bucket)?;
-            index::split(self.tables, self.txn, &self.keys, bucket, [id, id + 1])?;
+            index::split(self.txn, &self.keys, bucket, [id, id + 1])?;
         }
-        Ok(Subject { number, key: SubjectKey::new(row.key) })
+        Ok(Subject { number, key: SubjectKey::new(person.key) })
     }
 }
 

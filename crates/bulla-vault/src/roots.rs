@@ -87,7 +87,12 @@ impl Roots {
     }
 
     fn about(&self, path: &str, error: &Error) -> Error {
-        Error::new(error.kind(), format!("{}: {error}", self.store.describe(path)))
+        // A damaged file of the key directory says nothing against the log.
+        let kind = match error.kind() {
+            ErrorKind::Tampered => ErrorKind::Unavailable,
+            kind => kind,
+        };
+        Error::new(kind, format!("{}: {error}", self.store.describe(path)))
     }
 
     /// The files of a new generation.

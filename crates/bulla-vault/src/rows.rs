@@ -1,38 +1,95 @@
-//! Rows: a subject's key and pseudonym under the number.
+//! Rows: sixteen neighbouring numbers, with key and pseudonym of each.
 //!
-//! - A row opens only at its number, in its log, under the key of its bucket.
-//! - The bytes of rows in pages that LMDB has freed cannot be decrypted once their bucket's key is gone.
+//! - A row opens only in its place, in its log, under the key of its bucket.
+//! - Every row is there, from the first number to the last that was given, but where numbers were skipped. One that is missing
+//!   was taken away.
+//! - What is left of rows elsewhere on the medium cannot be decrypted once their bucket's key is gone.
 //!
 //! ```text
-//! number u64, big-endian -> AES-256-GCM-SIV of: subject key (32) ‖ pseudonym (16)
+//! number >> 4 -> AES-256-GCM-SIV of: who is there u16 (bit n: number n of the sixteen) ‖ 16 times: subject key (32) ‖ pseudonym (16)
 //! ```
 //!
-//! Nonce: the number (little-endian, 12 bytes); additional data: "bulla vault row v1" ‖ log id ‖ number, little-endian.
-//! SIV (RFC 8452), since a crash between LMDB's writes can leave a row in a free page that was never committed, whose
-//! number is then given again under the same key: with plain GCM that would be one nonce for two texts.
+//! Where nobody is there are zeros. Nonce: the row's id (little-endian, 12 bytes); additional data: "bulla vault row v2" ‖ log id ‖
+//! id, little-endian. SIV (RFC 8452), since a row is written again as people are added to it: with plain GCM that would be
+//! one nonce for several texts.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
-use heed::RoTxn;
-use std::ops::Bound;
 use zeroize::Zeroizing;
 
 use super::keys::{Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
-use super::tables::{TableName, Tables};
-use super::transaction_error::TransactionError;
-use super::write_transaction::WriteTransaction;
+use super::record::{Meta, Skipped};
+use super::table::Table;
+use super::transaction::{ReadTransaction, WriteTransaction};
+use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::subject::Secret;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, Result};
 
-const TEXT: usize = 48;
+/// Numbers in a row, as a power of two.
+pub(super) const NUMBERS_LOG2: u32 = 4;
+const NUMBERS: usize = 1 << NUMBERS_LOG2;
+const PERSON: usize = 48;
+const TEXT: usize = 2 + NUMBERS * PERSON;
 /// The bytes of a row.
 pub(super) const ROW: usize = TEXT + 16;
+/// Rows of a bucket, as a power of two.
+const BUCKET_LOG2: u32 = ROWS_LOG2 - NUMBERS_LOG2;
 
-/// What a row says.
-pub(super) struct Row {
+/// What the vault knows of a person.
+pub(super) struct Person {
     pub(super) key: Secret,
     pub(super) pseudonym: Pseudonym,
+}
+
+/// A row, decrypted, and room for its tag.
+pub(super) struct Row(Zeroizing<[u8; ROW]>);
+
+impl Row {
+    /// With nobody in it.
+    pub(super) fn empty() -> Self {
+        Row(Zeroizing::new([0; ROW]))
+    }
+
+    fn present(&self) -> u16 {
+        u16::from_le_bytes([self.0[0], self.0[1]])
+    }
+
+    /// Who is at a place, counted from 0.
+    pub(super) fn person(&self, place: usize) -> Option<Person> {
+        let there = place < NUMBERS && self.present() >> place & 1 == 1;
+        let bytes = self.0[..TEXT].get(2 + place * PERSON..)?.first_chunk::<PERSON>().filter(|_| there)?;
+        let (key, pseudonym) = bytes.split_first_chunk::<32>()?;
+        Some(Person { key: Secret(*key), pseudonym: Pseudonym(pseudonym.try_into().ok()?) })
+    }
+
+    /// Those who are there, with their places.
+    pub(super) fn people(&self) -> impl Iterator<Item = (usize, Person)> {
+        (0..NUMBERS).filter_map(|place| Some((place, self.person(place)?)))
+    }
+
+    /// Puts somebody at a place, or nobody.
+    pub(super) fn set(&mut self, place: usize, person: Option<&Person>) {
+        let present = match person {
+            Some(_) => self.present() | 1 << place,
+            None => self.present() & !(1 << place),
+        };
+        self.0[..2].copy_from_slice(&present.to_le_bytes());
+        let bytes = &mut self.0[2 + place * PERSON..][..PERSON];
+        match person {
+            Some(Person { key, pseudonym }) => {
+                bytes[..32].copy_from_slice(&key.0);
+                bytes[32..].copy_from_slice(&pseudonym.0);
+            }
+            None => bytes.fill(0),
+        }
+    }
+
+    /// Whether there are zeros where nobody is.
+    fn is_canonical(&self) -> bool {
+        let people = self.0[2..TEXT].as_chunks::<PERSON>().0.iter().enumerate();
+        people.into_iter().all(|(place, bytes)| self.present() >> place & 1 == 1 || *bytes == [0; PERSON])
+    }
 }
 
 /// Seals and opens the rows of one bucket.
@@ -48,123 +105,165 @@ impl RowCipher {
         Ok(RowCipher { key: LessSafeKey::new(key), log })
     }
 
-    pub(super) fn seal(&self, number: u64, row: &Row) -> Result<[u8; ROW]> {
-        let mut bytes = [0; ROW];
+    pub(super) fn seal(&self, id: u64, row: &Row) -> Result<[u8; ROW]> {
+        let mut bytes = *row.0;
         let (text, tag) = bytes.split_at_mut(TEXT);
-        text[..32].copy_from_slice(&row.key.0);
-        text[32..].copy_from_slice(&row.pseudonym.0);
-        let made = self.key.seal_in_place_separate_tag(nonce(number), self.additional(number), text);
-        let made = made.map_err(|_| Error::unavailable(format!("AES-256-GCM-SIV refused row {number}")))?;
+        let made = self.key.seal_in_place_separate_tag(nonce(id), self.additional(id), text);
+        let made = made.map_err(|_| Error::unavailable(format!("AES-256-GCM-SIV refused row {id}")))?;
         tag.copy_from_slice(made.as_ref());
         Ok(bytes)
     }
 
     /// `None` where the bytes are not that row.
-    pub(super) fn open(&self, number: u64, bytes: &[u8]) -> Option<Row> {
-        let mut text = Zeroizing::new(<[u8; ROW]>::try_from(bytes).ok()?);
-        let text = self.key.open_in_place(nonce(number), self.additional(number), &mut *text).ok()?;
-        let (key, pseudonym) = text.split_first_chunk::<32>()?;
-        Some(Row { key: Secret(*key), pseudonym: Pseudonym(pseudonym.try_into().ok()?) })
+    pub(super) fn open(&self, id: u64, bytes: &[u8]) -> Option<Row> {
+        let mut row = Row(Zeroizing::new(bytes.try_into().ok()?));
+        self.key.open_in_place(nonce(id), self.additional(id), &mut *row.0).ok()?;
+        row.is_canonical().then_some(row)
     }
 
-    fn additional(&self, number: u64) -> Aad<[u8; 42]> {
+    fn additional(&self, id: u64) -> Aad<[u8; 42]> {
         let mut bytes = [0; 42];
-        bytes[..18].copy_from_slice(b"bulla vault row v1");
+        bytes[..18].copy_from_slice(b"bulla vault row v2");
         bytes[18..34].copy_from_slice(&self.log.0);
-        bytes[34..].copy_from_slice(&number.to_le_bytes());
+        bytes[34..].copy_from_slice(&id.to_le_bytes());
         Aad::from(bytes)
     }
 }
 
-fn nonce(number: u64) -> Nonce {
+fn nonce(id: u64) -> Nonce {
     let mut nonce = [0; 12];
-    nonce[..8].copy_from_slice(&number.to_le_bytes());
+    nonce[..8].copy_from_slice(&id.to_le_bytes());
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// The row of `number`, if there is one.
-///
-/// # Errors
-/// `Tampered` where it is damaged, once it is sure that the keys are of the snapshot.
-pub(super) fn get(
-    tables: &Tables,
-    txn: &RoTxn<'_>,
-    keys: &Keys,
-    number: u64,
-) -> Result<Option<Row>, TransactionError> {
-    let Some(bytes) = tables.rows.get(txn, &number.to_be_bytes())? else { return Ok(None) };
-    let cipher = RowCipher::new(key(keys, number)?, keys.log)?;
-    Ok(Some(cipher.open(number, bytes).ok_or_else(|| TransactionError::Stale(damaged(number)))?))
+/// The row that a number is in.
+pub(super) fn row_of(number: u64) -> u64 {
+    number >> NUMBERS_LOG2
 }
 
-/// Puts in a row whose number is above all others.
+/// The first number of a row.
+pub(super) fn first_of(id: u64) -> u64 {
+    id << NUMBERS_LOG2
+}
+
+/// Where in its row a number is.
+fn place_of(number: u64) -> usize {
+    usize::try_from(number & (NUMBERS as u64 - 1)).unwrap_or_default()
+}
+
+/// Who has `number`; `None` where nobody has it, or has it any more.
+///
+/// # Errors
+/// Where the row is damaged or missing, once it is sure that the keys are of the snapshot.
+pub(super) fn get(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    number: u64,
+) -> Result<Option<Person>, TransactionError> {
+    if number >= meta.next_number {
+        return Ok(None);
+    }
+    Ok(read(txn, keys, meta, row_of(number))?.and_then(|row| row.person(place_of(number))))
+}
+
+/// A row; `None` where none of its numbers was ever given.
+fn read(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    id: u64,
+) -> Result<Option<Row>, TransactionError> {
+    match txn.get(Table::Rows, id)? {
+        Some(bytes) => {
+            let cipher = cipher(keys, first_of(id))?;
+            Ok(Some(cipher.open(id, &bytes).ok_or_else(|| TransactionError::Stale(broken(id)))?))
+        }
+        None if are_due(txn, keys, meta, id, id + 1)? => Err(damaged(format!("its row {id} is missing"))),
+        None => Ok(None),
+    }
+}
+
+/// Whether some number of the rows from `first` to before `end` was given once.
+pub(super) fn are_due(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    first: u64,
+    end: u64,
+) -> Result<bool, TransactionError> {
+    let (first, end) = (first_of(first), first_of(end).min(meta.next_number));
+    Ok(first < end && !Skipped::read(txn, keys)?.covers(first, end))
+}
+
+/// Adds somebody, whose number is the next.
 pub(super) fn append(
     txn: &mut WriteTransaction<'_>,
     keys: &Keys,
-    number: u64,
-    row: &Row,
+    meta: &Meta,
+    person: &Person,
 ) -> Result<(), TransactionError> {
-    let bytes = RowCipher::new(key(keys, number)?, keys.log)?.seal(number, row)?;
-    match txn.append(TableName::Rows, &number.to_be_bytes(), &bytes) {
-        Err(heed::Error::Mdb(heed::MdbError::KeyExist)) => {
-            let message =
-                format!("the vault has a row {number} already, or a later one: restore it from a backup");
-            Err(Error::tampered(message).into())
-        }
-        put => Ok(put?),
+    let number = meta.next_number;
+    let (id, place) = (row_of(number), place_of(number));
+    let mut row = read(txn, keys, meta, id)?.unwrap_or_else(Row::empty);
+    if row.people().any(|(taken, _)| taken >= place) {
+        return Err(damaged(format!("its row {id} has number {number} already, or a later one")));
     }
+    row.set(place, Some(person));
+    txn.put(Table::Rows, id, &cipher(keys, number)?.seal(id, &row)?)
 }
 
 /// Encrypts the rows of `bucket` anew, without those of `erased`, which ascend.
 ///
 /// # Errors
-/// `Tampered` where a row of somebody else is damaged: under the new key it would be lost for good.
+/// Where a row of somebody else is damaged: under the new key it would be lost for good.
 pub(super) fn rewrite(
-    tables: &Tables,
     txn: &mut WriteTransaction<'_>,
+    meta: &Meta,
     bucket: u64,
     (old, new): (&Keys, &Keys),
     erased: &[u64],
 ) -> Result<(), TransactionError> {
-    let first = bucket << ROWS_LOG2;
-    let (opener, sealer) =
-        (RowCipher::new(key(old, first)?, old.log)?, RowCipher::new(key(new, first)?, new.log)?);
-    let mut kept = Vec::with_capacity(1 << ROWS_LOG2);
-    let (start, end) = (first.to_be_bytes(), (first | ((1 << ROWS_LOG2) - 1)).to_be_bytes());
-    let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&start), Bound::Included(&end));
-    for entry in tables.rows.range(txn, &range)? {
-        let (number, bytes) = entry?;
-        let number = parse_number(number)?;
-        if erased.binary_search(&number).is_err() {
-            let row = opener.open(number, bytes).ok_or_else(|| damaged(number))?;
-            kept.push((number, sealer.seal(number, &row)?));
-        }
-    }
-    for number in erased.iter().filter(|number| row_bucket(**number) == bucket) {
-        txn.delete(TableName::Rows, &number.to_be_bytes())?;
-    }
-    for (number, bytes) in kept {
-        txn.put(TableName::Rows, &number.to_be_bytes(), &bytes)?;
+    let first = bucket << BUCKET_LOG2;
+    let end = row_of(meta.next_number + NUMBERS as u64 - 1).min(first + (1 << BUCKET_LOG2));
+    let sealer = cipher(new, first_of(first))?;
+    for id in first..end {
+        let Some(mut row) = read(txn, old, meta, id)? else { continue };
+        let erased = erased.iter().filter(|number| row_of(**number) == id);
+        erased.for_each(|number| row.set(place_of(*number), None));
+        txn.put(Table::Rows, id, &sealer.seal(id, &row)?)?;
     }
     Ok(())
 }
 
-/// The number that a key of the database stands for.
-pub(super) fn parse_number(key: &[u8]) -> Result<u64, TransactionError> {
-    let number = <[u8; 8]>::try_from(key);
-    let damaged = |_| Error::tampered("the vault has a row without a number: restore it from a backup");
-    Ok(u64::from_be_bytes(number.map_err(damaged)?))
+/// That no row has a number that was not given yet.
+pub(super) fn require_no_later(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+) -> Result<(), TransactionError> {
+    let Some((id, _)) = txn.last(Table::Rows)? else { return Ok(()) };
+    let beyond = || damaged("it has somebody beyond the last number that was given");
+    if first_of(id) >= meta.next_number {
+        return Err(beyond());
+    }
+    let row = read(txn, keys, meta, id)?.ok_or_else(beyond)?;
+    match row.people().any(|(place, _)| first_of(id) + place as u64 >= meta.next_number) {
+        true => Err(beyond()),
+        false => Ok(()),
+    }
 }
 
-fn key(keys: &Keys, number: u64) -> Result<&Secret, TransactionError> {
-    keys.row(number).ok_or_else(|| {
-        let message = format!(
-            "the vault's keys have none for row {number}: bring `vault` and `roots` from one and the same backup"
-        );
-        TransactionError::Stale(Error::tampered(message))
-    })
+/// The cipher of the row that `number` is in.
+pub(super) fn cipher(keys: &Keys, number: u64) -> Result<RowCipher, TransactionError> {
+    let key = keys.row(number).ok_or_else(|| {
+        TransactionError::Stale(format!("`roots` has no key for its bucket {} of rows", row_bucket(number)))
+    })?;
+    Ok(RowCipher::new(key, keys.log)?)
 }
 
-fn damaged(number: u64) -> Error {
-    Error::tampered(format!("the vault's row {number} is damaged: restore the vault from a backup"))
+/// What is said of a row that does not open.
+pub(super) fn broken(id: u64) -> String {
+    let first = first_of(id);
+    format!("its row {id}, numbers {first} to {}, does not open", first + NUMBERS as u64 - 1)
 }

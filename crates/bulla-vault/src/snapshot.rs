@@ -1,15 +1,13 @@
 //! Work on one state of the database, with the keys that belong to it.
 
-use heed::RoTxn;
 use std::sync::Arc;
 
 use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
 use super::record::{Changes, Erasing, Meta};
-use super::tables::Tables;
+use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
-use super::write_transaction::WriteTransaction;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// How many erasures by another process a look-up tolerates, looking again after each, before it gives up.
@@ -17,8 +15,7 @@ const ATTEMPTS: usize = 64;
 
 /// A state of the database that others do not change.
 pub(super) struct Snapshot<'s> {
-    pub(super) tables: &'s Tables,
-    pub(super) txn: &'s RoTxn<'s>,
+    pub(super) txn: &'s ReadTransaction<'s>,
     pub(super) meta: Meta,
     pub(super) keys: &'s Keys,
     pub(super) erasing: Option<Erasing>,
@@ -27,7 +24,6 @@ pub(super) struct Snapshot<'s> {
 /// A change of the database that nobody sees before it is durable.
 pub(super) struct Change<'s, 'e> {
     pub(super) shared: &'s Shared,
-    pub(super) tables: &'s Tables,
     pub(super) txn: &'s mut WriteTransaction<'e>,
     pub(super) meta: Meta,
     pub(super) keys: Arc<Keys>,
@@ -52,9 +48,9 @@ impl Shared {
         work: impl Fn(&Snapshot<'_>) -> Result<T, TransactionError>,
     ) -> Result<T> {
         self.with_keys(|keys| {
-            self.lmdb.read(|tables, txn| {
-                let (meta, erasing) = self.records(tables, txn, keys)?;
-                work(&Snapshot { tables, txn, meta, keys, erasing })
+            self.database.read(|txn| {
+                let (meta, erasing) = self.records(txn, keys)?;
+                work(&Snapshot { txn, meta, keys, erasing })
             })
         })
     }
@@ -70,41 +66,39 @@ impl Shared {
         let replicas = self.replicas();
         let _turn = replicas.turn();
         let (done, changes, journal) = self.with_keys(|_| {
-            self.lmdb.write(|tables, txn| {
+            self.database.write(|txn| {
                 if !replicas.is_empty() {
                     txn.keep_journal();
                 }
                 // The keys are taken only now: somebody else may have changed something before it was our turn.
                 let keys = self.keys();
-                let (meta, erasing) = self.records(tables, txn, &keys)?;
-                let mut change = Change { shared: self, tables, txn, meta, keys, erasing };
+                let (meta, erasing) = self.records(txn, &keys)?;
+                let mut change = Change { shared: self, txn, meta, keys, erasing };
                 let done = work(&mut change)?;
-                change.meta.write(change.txn)?;
-                let changes = Changes::read(tables, change.txn)?.next(&*self.random)?;
-                changes.write(change.txn)?;
-                Ok((done, changes, change.txn.take_journal()))
+                let Change { txn, meta, keys, .. } = change;
+                meta.write(txn, &keys)?;
+                let changes = Changes::read(txn, &keys)?.next(&*self.random)?;
+                changes.write(txn, &keys)?;
+                Ok((done, changes, txn.take_journal()))
             })
         })?;
-        replicas.follow(&self.lmdb, journal.as_ref(), changes);
+        replicas.follow(&self.database, journal.as_ref(), changes);
         Ok(done)
     }
 
     fn records(
         &self,
-        tables: &Tables,
-        txn: &RoTxn<'_>,
+        txn: &ReadTransaction<'_>,
         keys: &Keys,
     ) -> Result<(Meta, Option<Erasing>), TransactionError> {
-        let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
-        if meta.log != self.log {
-            return Err(another_log(self.lmdb.name(), &meta).into());
+        let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
+        if meta.content.log != self.log {
+            return Err(another_log(self.database.name(), &meta.content).into());
         }
-        if meta.generation != keys.generation {
-            return Err(TransactionError::Stale(Error::unavailable(
-                "the vault's generations follow each other too fast",
-            )));
+        if meta.content.generation != keys.generation {
+            return Err(TransactionError::Stale("its generations follow each other too fast".to_owned()));
         }
-        Ok((meta, Erasing::read(tables, txn)?))
+        Ok((meta.vouched(keys)?, Erasing::read(txn, keys)?))
     }
 
     fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {
@@ -113,16 +107,16 @@ impl Shared {
             let keys = self.keys();
             match work(&keys) {
                 Ok(done) => return Ok(done),
-                Err(TransactionError::Failed(error)) => return Err(error),
-                Err(TransactionError::Full) => return Err(Error::unavailable("the vault's map is full")),
-                Err(TransactionError::Stale(error)) => {
+                Err(stale @ TransactionError::Stale(_)) => {
                     if !self.reload(&keys)? {
-                        return Err(error);
+                        return Err(self.database.explain(stale));
                     }
-                    why = Some(error);
+                    why = Some(stale);
                 }
+                Err(error) => return Err(self.database.explain(error)),
             }
         }
+        let why = why.map(|error| self.database.explain(error));
         Err(why.unwrap_or_else(|| Error::unavailable("the vault is being changed too fast")))
     }
 
@@ -149,11 +143,11 @@ impl Shared {
     }
 
     pub(super) fn generation_now(&self) -> Result<u64> {
-        let read = self.lmdb.read(|tables, txn| {
-            let meta = Meta::read(tables, txn)?.ok_or_else(|| unfinished(self.lmdb.name()))?;
-            Ok(meta.generation)
+        let read = self.database.read(|txn| {
+            let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
+            Ok(meta.content.generation)
         });
-        read.map_err(|error| error.into_error(self.lmdb.name()))
+        read.map_err(|error| self.database.explain(error))
     }
 }
 
@@ -173,9 +167,9 @@ impl Change<'_, '_> {
         Ok(())
     }
 
-    /// The ids of the index buckets that are in use.
+    /// The index buckets that are in use.
     pub(super) fn buckets(&self) -> Result<Vec<Bucket>, TransactionError> {
-        Bucket::all(self.tables, self.txn)
+        Bucket::all(self.txn, &self.keys)
     }
 }
 

@@ -158,7 +158,7 @@ fn a_full_disk_under_a_replica_of_the_vault() {
     }
     let place = Place::new();
     let disk = place.path("disk");
-    let mount = Mount::new(&disk, "size=700k");
+    let mount = Mount::new(&disk, "size=300k");
     place.run("config", &["set", "vault_replicas", disk.to_str().unwrap()]).exits(exit::DONE);
     place.append(&[], &lines(0..10)).exits(exit::DONE);
     let line = |number| format!("{{\"operation\":\"read\",\"subject\":\"person {number}\"}}\n");
@@ -167,10 +167,55 @@ fn a_full_disk_under_a_replica_of_the_vault() {
     assert_eq!(place.entries().len(), 8010);
     let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("a replica of the vault"), "{ran:?}");
-    std::fs::remove_file(disk.join("vault/data.mdb")).unwrap();
+    std::fs::remove_file(disk.join("vault/vault.db")).unwrap();
     mount.make_read_only();
     let ran = place.append(&[], &lines(10..20)).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("Read-only file system"), "{ran:?}");
     place.run("config", &["unset", "vault_replicas"]).exits(exit::DONE);
     place.append(&[], &lines(10..20)).exits(exit::DONE);
+}
+
+/// Whatever has struck the vault: exit 4, with the file's name and what to do, and a replica in its place has everybody.
+#[test]
+fn a_damaged_vault_is_named_and_its_replica_takes_its_place() {
+    let place = Place::new();
+    let replica = place.path("replica");
+    std::fs::create_dir(&replica).unwrap();
+    place.run("config", &["set", "vault_replicas", replica.to_str().unwrap()]).exits(exit::DONE);
+    place.append(&[], &lines(0..20)).exits(exit::DONE);
+    let before = place.run("export", &[]).exits(exit::DONE).out;
+    let file = place.keys("vault/vault.db");
+    let whole = std::fs::read(&file).unwrap();
+    let pages = whole.len() / 4096;
+    // The head, then every page of it: some nobody asks for, since all of it is looked at by no command.
+    let mut damages = vec![b"no database".repeat(500), whole[..whole.len() / 2].to_vec()];
+    damages.extend((0..pages).step_by(2).map(|page| {
+        let mut bytes = whole.clone();
+        bytes[page * 4096..][..4096].fill(0x55);
+        bytes
+    }));
+    let mut named = 0;
+    for damaged in &damages {
+        std::fs::write(&file, damaged).unwrap();
+        let ran = place.run("export", &[]);
+        if ran.code == exit::DONE {
+            assert_eq!(ran.out, before);
+            continue;
+        }
+        named += 1;
+        let ran = ran.exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("vault.db is damaged ("), "{ran:?}");
+        assert!(ran.err.contains("from a replica"), "{ran:?}");
+    }
+    assert!(named > 2, "{named} of {}", damages.len());
+    std::fs::write(&file, &damages[0]).unwrap();
+    let ran = place.append(&[], &lines(20..30)).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("vault.db is damaged ("), "{ran:?}");
+    for name in ["vault", "roots"] {
+        std::fs::remove_dir_all(place.keys(name)).unwrap();
+        std::fs::rename(replica.join(name), place.keys(name)).unwrap();
+    }
+    assert_eq!(place.run("export", &[]).exits(exit::DONE).out, before);
+    place.append(&[], &lines(20..30)).exits(exit::DONE);
+    assert_eq!(place.entries().len(), 30);
 }

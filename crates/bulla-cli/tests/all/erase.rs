@@ -435,7 +435,7 @@ fn a_replica_of_the_vault_is_set_shown_and_taken_up() {
     assert_eq!(place.run("export", &[]).exits(exit::DONE).out, before);
     // Its place is empty now, and filled again.
     place.append(&[], &lines(110..120)).exits(exit::DONE);
-    assert!(place.path("replica").join("vault/data.mdb").exists());
+    assert!(place.path("replica").join("vault/vault.db").exists());
     place.run("config", &["unset", "vault_replicas"]).exits(exit::DONE);
     let config = place.run("config", &["get", "vault_replicas", "--json"]).exits(exit::DONE).json();
     assert_eq!(config, serde_json::json!({ "value": [], "source": "default" }));

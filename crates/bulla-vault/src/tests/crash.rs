@@ -5,8 +5,8 @@ use bulla_testkit::fault::{Fault, FaultStore};
 
 const SEEDS: u64 = 12;
 
-/// A vault whose roots are on a machine that fails on request. LMDB's own file is a real one: what it has committed is
-/// synced, so a copy of the file is what a crash leaves.
+/// A vault whose roots are on a machine that fails on request. SQLite's own files are real ones: what it has committed is
+/// synced, so a copy of the files is what a crash leaves. What a crash may leave of a transaction is tested in [`super::database`].
 struct Machine {
     place: TempDir,
     machine: Faults,
@@ -17,7 +17,7 @@ impl Machine {
     fn new() -> Self {
         let machine = Faults::new();
         machine.store("keys").create_directory("").unwrap();
-        let settings = Settings { map_size: 1 << 20, ..Settings::default() };
+        let settings = Settings::default();
         Machine { place: tempfile::tempdir().unwrap(), machine, settings }
     }
 

@@ -154,7 +154,7 @@ fn what_a_backup_brings_back_is_erased_again_by_number() {
 /// Whoever resolves while people are erased never gets a number after it was erased.
 #[test]
 fn nobody_gets_what_is_erased() {
-    let world = World::with(Settings { cache: 64, map_size: 1 << 20, ..Settings::default() });
+    let world = World::with(Settings { cache: 64, ..Settings::default() });
     let vault = world.open();
     fill(&vault, "s", 50);
     // Numbers below it are gone.

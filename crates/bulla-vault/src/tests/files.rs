@@ -94,7 +94,6 @@ fn a_root_may_be_an_age_file() {
     let (text, recipient) = identities::generate();
     let (other, _) = identities::generate();
     let settings = |identity: &str| Settings {
-        map_size: 1 << 20,
         root: Arc::new(AgeRoot {
             key_wrap: Environment::default().key_wrap,
             recipients: vec![recipient.clone()],
@@ -126,7 +125,7 @@ fn what_is_missing_is_named() {
     for (name, kind) in [
         ("roots/0.root", ErrorKind::NoKey),
         ("roots/0.keys", ErrorKind::NoKey),
-        ("vault/data.mdb", ErrorKind::Unavailable),
+        ("vault/vault.db", ErrorKind::Unavailable),
         ("vault", ErrorKind::Unavailable),
     ] {
         let world = World::new();
@@ -137,7 +136,7 @@ fn what_is_missing_is_named() {
         }
         let (found, message) = world.refusal();
         assert_eq!(found, kind, "{name}: {message}");
-        let name = name.trim_end_matches("/data.mdb");
+        let name = name.trim_end_matches("/vault.db");
         assert!(message.contains(name) && message.contains("restore it from a backup"), "{name}: {message}");
     }
 }
@@ -185,7 +184,7 @@ fn what_is_foreign_is_named() {
     let (kind, message) = mixed.refusal();
     assert_eq!(
         (kind, message.contains("0.keys: it is damaged, or belongs to another root")),
-        (ErrorKind::Tampered, true)
+        (ErrorKind::Unavailable, true)
     );
 }
 
@@ -204,9 +203,14 @@ fn only_files_of_generations_are_destroyed() {
 #[test]
 fn only_the_owner_may_look() {
     let world = World::new();
-    drop(world.open());
+    let vault = world.open();
+    fill(&vault, "s", 1);
     let mode = |name: &str| fs::metadata(world.file(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode("vault"), mode("roots")], [0o700; 2]);
-    let files = ["vault/data.mdb", "vault/lock.mdb", "roots/0.root", "roots/0.keys"];
-    assert_eq!(files.map(mode), [0o600; 4]);
+    let files =
+        ["vault/vault.db", "vault/vault.db-wal", "vault/vault.db-shm", "roots/0.root", "roots/0.keys"];
+    assert_eq!(files.map(mode), [0o600; 5]);
+    // What lies beside the database while it is open is taken into it at the end.
+    drop(vault);
+    assert!(!world.file(files[1]).exists() && !world.file(files[2]).exists());
 }

@@ -3,12 +3,13 @@
 mod cache;
 mod crash;
 mod damage;
-mod environment;
+mod database;
 mod erase;
 mod files;
 mod replica;
 mod replica_crash;
 mod resolve;
+mod sweep;
 mod traces;
 mod vectors;
 
@@ -40,7 +41,7 @@ struct World {
 impl World {
     /// An empty vault.
     fn new() -> Self {
-        Self::with(Settings { map_size: 1 << 20, ..Settings::default() })
+        Self::with(Settings::default())
     }
 
     fn with(settings: Settings) -> Self {
@@ -105,22 +106,25 @@ fn fill(vault: &Vault, prefix: &str, count: usize) -> Vec<Subject> {
     vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
 }
 
-/// What a vault or a replica in a directory holds: its databases, and its roots.
-type Kept = (Vec<Vec<(Vec<u8>, Vec<u8>)>>, Vec<(String, Vec<u8>)>);
+/// What a vault or a replica in a directory holds: its tables, and its roots.
+type Kept = (Vec<Vec<(u64, Vec<u8>)>>, Vec<(String, Vec<u8>)>);
 
 fn kept(directory: &Path, roots: &dyn Store) -> Kept {
-    // A process can have it open once.
+    // What is open is left alone.
     let place = tempfile::tempdir().unwrap();
     copy(&directory.join("vault"), place.path());
-    let lmdb = Lmdb::open(place.path(), 1 << 20).unwrap();
-    let read = lmdb.read(|tables, txn| {
-        let tables = [&tables.meta, &tables.rows, &tables.index, &tables.buckets];
-        let items = |table: &tables::Table| {
-            let item =
-                |item: heed::Result<(&[u8], &[u8])>| item.map(|(key, value)| (key.into(), value.into()));
-            Ok(table.iter(txn)?.map(item).collect::<heed::Result<Vec<_>>>()?)
-        };
-        tables.into_iter().map(items).collect::<std::result::Result<_, _>>()
+    let database = Database::open(place.path()).map_err(|error| error.into_error("kept")).unwrap();
+    let read = database.read(|txn| {
+        let mut tables = Vec::new();
+        for table in table::TABLES {
+            let mut rows = Vec::new();
+            txn.all(table, |id, row| {
+                rows.push((id, row.to_vec()));
+                Ok(())
+            })?;
+            tables.push(rows);
+        }
+        Ok(tables)
     });
     let items = roots.list("roots").unwrap().into_iter();
     let file = |name: String| {

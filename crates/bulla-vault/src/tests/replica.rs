@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tables::TableName;
+use table::Table;
 
 /// A vault with a replica.
 struct Pair {
@@ -18,7 +18,7 @@ impl Pair {
     fn new() -> Self {
         let replica = tempfile::tempdir().unwrap();
         let replicas = vec![ReplicaLocation::new(replica.path())];
-        let world = World::with(Settings { map_size: 1 << 20, replicas, ..Settings::default() });
+        let world = World::with(Settings { replicas, ..Settings::default() });
         Pair { world, replica }
     }
 
@@ -30,14 +30,14 @@ impl Pair {
 
     /// Which file the replica's database is.
     fn database(&self) -> u64 {
-        fs::metadata(self.replica.path().join("vault/data.mdb")).unwrap().ino()
+        fs::metadata(self.replica.path().join("vault/vault.db")).unwrap().ino()
     }
 
     /// The replica, in the place of a vault that is lost.
     fn taken_up(&self) -> World {
         let place = tempfile::tempdir().unwrap();
         copy(self.replica.path(), place.path());
-        World { place, settings: Settings { map_size: 1 << 20, ..Settings::default() } }
+        World { place, settings: Settings::default() }
     }
 
     fn refusal(&self) -> (ErrorKind, String) {
@@ -61,12 +61,11 @@ fn a_replica_has_what_the_vault_has() {
     vault.begin_erasure(&["s3"]).unwrap().unwrap().withdraw().unwrap();
     vault.follow(12).unwrap();
     pair.assert_same();
-    // New keys, a bucket that is halved, maps that grow.
+    // New keys, a bucket that is halved.
     vault.skip_to((u64::from(keys::AHEAD) << keys::ROWS_LOG2) - 2000).unwrap();
-    (0..18).for_each(|batch| drop(fill(&vault, &format!("b{batch}/"), 500)));
-    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.tables, it.txn)).unwrap();
+    (0..28).for_each(|batch| drop(fill(&vault, &format!("b{batch}/"), 500)));
+    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.txn, it.keys)).unwrap();
     assert!(buckets.len() > 1 && vault.shared.keys().rows.len() > keys::AHEAD as usize);
-    assert!(vault.shared.lmdb.map_size() > 1 << 20);
     pair.assert_same();
     assert_eq!(pair.database(), made, "nothing of this was worth a copy");
     assert_eq!(vault.replicas()[0].failure, None);
@@ -120,10 +119,10 @@ fn nobody_is_given_out_who_is_not_in_the_replica() {
     let vault = Vault::open(pair.world.path(), LOG, Access::Write, &settings).unwrap();
     fill(&vault, "s", 3);
     let replicas = vault.shared.replicas();
-    let turn = replicas.turn();
+    let (turn, keys) = (replicas.turn(), vault.shared.keys());
     assert_eq!(number(&vault, "s1"), 1, "who is in the replica is not waited for");
     let committed =
-        vault.shared.lmdb.write(|tables, txn| Changes::read(tables, txn)?.next(&SystemRandom)?.write(txn));
+        vault.shared.database.write(|txn| Changes::read(txn, &keys)?.next(&SystemRandom)?.write(txn, &keys));
     committed.map_err(|error| error.into_error("test")).unwrap();
     let (done, wait) = channel();
     std::thread::scope(|scope| {
@@ -139,7 +138,7 @@ fn nobody_is_given_out_who_is_not_in_the_replica() {
 fn a_replica_that_is_behind_is_made_anew() {
     let pair = Pair::new();
     fill(&pair.world.open(), "s", 100);
-    let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+    let alone = Settings::default();
     let vault = Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap();
     vault.resolve(&["new"]).unwrap();
     drop(vault);
@@ -164,7 +163,7 @@ fn a_replica_that_went_its_own_way_is_made_anew() {
     let pair = Pair::new();
     fill(&pair.world.open(), "s", 10);
     let other = pair.taken_up();
-    let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+    let alone = Settings::default();
     Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap().resolve(&["here"]).unwrap();
     other.open().resolve(&["there"]).unwrap();
     for name in ["vault", "roots"] {
@@ -198,11 +197,11 @@ fn files_of_the_roots_that_are_missing_or_others_are_written_again() {
 fn an_attempt_that_was_cut_short_is_replaced() {
     let pair = Pair::new();
     fs::create_dir(pair.replica.path().join("vault")).unwrap();
-    fs::write(pair.replica.path().join("vault/data.mdb.tmp"), vec![1; 1 << 20]).unwrap();
+    fs::write(pair.replica.path().join("vault/vault.db.tmp"), vec![1; 1 << 20]).unwrap();
     fs::write(pair.replica.path().join("notes"), b"mine").unwrap();
     fill(&pair.world.open(), "s", 10);
     pair.assert_same();
-    assert!(!pair.replica.path().join("vault/data.mdb.tmp").exists());
+    assert!(!pair.replica.path().join("vault/vault.db.tmp").exists());
     assert_eq!(fs::read(pair.replica.path().join("notes")).unwrap(), b"mine");
 }
 
@@ -318,7 +317,7 @@ fn a_replica_that_alone_knows_somebody_is_refused() {
         let backup = World { place: tempfile::tempdir().unwrap(), settings: pair.world.settings.clone() };
         copy(pair.world.path(), backup.path());
         change(&pair.world.open());
-        let alone = Settings { map_size: 1 << 20, ..Settings::default() };
+        let alone = Settings::default();
         let vault = Vault::open(backup.path(), LOG, Access::Write, &alone).unwrap();
         (0..50).for_each(|frames| vault.follow(frames).unwrap());
         drop(vault);
@@ -331,7 +330,7 @@ fn a_replica_that_alone_knows_somebody_is_refused() {
 fn a_replica_that_is_damaged_is_named() {
     let pair = Pair::new();
     fill(&pair.world.open(), "s", 3000);
-    let data = pair.replica.path().join("vault/data.mdb");
+    let data = pair.replica.path().join("vault/vault.db");
     let whole = fs::read(&data).unwrap();
     let noise = b"no database".repeat(1000);
     for damaged in [&[], &whole[..4096], &whole[..whole.len() - 1], &noise] {
@@ -411,13 +410,12 @@ fn the_root_of_a_failed_attempt_is_overwritten_in_the_replica() {
     let pair = Pair::new();
     let vault = pair.world.open();
     fill(&vault, "s", 10);
-    let row = 4_u64.to_be_bytes();
-    let sound = vault.shared.snapshot(|it| Ok(it.tables.rows.get(it.txn, &row)?.unwrap().to_vec())).unwrap();
-    let put =
-        |bytes: &[u8]| vault.shared.change(|change| change.txn.put(TableName::Rows, &row, bytes)).unwrap();
+    fill(&vault, "t", 10);
+    let sound = vault.shared.snapshot(|it| Ok(it.txn.get(Table::Rows, 1)?.unwrap())).unwrap();
+    let put = |bytes: &[u8]| vault.shared.change(|change| change.txn.put(Table::Rows, 1, bytes)).unwrap();
     put(&[0; 64]);
     let erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
-    assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Tampered);
+    assert_eq!(erasure.commit().err().unwrap().kind(), ErrorKind::Unavailable);
     put(&sound);
     let (root, witness) = (pair.replica.path().join("roots/1.root"), pair.replica.path().join("witness"));
     let was = fs::read(&root).unwrap();
@@ -432,12 +430,12 @@ fn the_root_of_a_failed_attempt_is_overwritten_in_the_replica() {
 fn a_replica_that_cannot_be_written_is_refused() {
     let pair = Pair::new();
     fill(&pair.world.open(), "s", 10);
-    for name in ["roots/0.keys.tmp", "vault/data.mdb.tmp"] {
+    for name in ["roots/0.keys.tmp", "vault/vault.db.tmp"] {
         let obstacle = pair.replica.path().join(name);
         fs::create_dir(&obstacle).unwrap();
         if name.starts_with("vault") {
             // It has to be made anew.
-            fs::remove_file(pair.replica.path().join("vault/data.mdb")).unwrap();
+            fs::remove_file(pair.replica.path().join("vault/vault.db")).unwrap();
         }
         let (kind, message) = pair.refusal();
         let written = message.contains(&format!("writing {}", pair.replica.path().join("").display()));
@@ -479,4 +477,23 @@ fn who_only_reads_needs_no_replica_and_touches_none() {
     pair.assert_same();
     drop(vault);
     assert!(reader.replicas().is_empty());
+}
+
+/// A vault that is damaged where it is copied from is named, and not the replica that it is copied to.
+#[test]
+fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 3000);
+    fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
+    let data = pair.world.file("vault/vault.db");
+    let mut bytes = fs::read(&data).unwrap();
+    let last = bytes.len() - 4096;
+    bytes[last..].fill(0x55);
+    fs::write(&data, bytes).unwrap();
+    let (kind, message) = pair.refusal();
+    assert_eq!(kind, ErrorKind::Unavailable);
+    assert!(
+        message.contains("vault/vault.db is damaged (") && !message.contains("is made anew"),
+        "{message}"
+    );
 }

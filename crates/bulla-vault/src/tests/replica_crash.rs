@@ -38,7 +38,7 @@ impl Machine {
     }
 
     fn alone() -> Settings {
-        Settings { map_size: 1 << 20, ..Settings::default() }
+        Settings::default()
     }
 
     fn open(&self) -> Result<Vault> {

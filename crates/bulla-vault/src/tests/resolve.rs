@@ -1,5 +1,6 @@
 //! Numbers and keys.
 
+use super::pseudonym::Pseudonym;
 use super::*;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Barrier;
@@ -43,7 +44,7 @@ fn texts_that_differ_at_all_are_different_subjects() {
 #[test]
 fn what_was_given_out_is_found_with_any_cache() {
     for cache in [0, 1, 7, 1000] {
-        let world = World::with(Settings { cache, map_size: 1 << 20, ..Settings::default() });
+        let world = World::with(Settings { cache, ..Settings::default() });
         let vault = world.open();
         let found = fill(&vault, "s", 100);
         let again = fill(&vault, "s", 100);
@@ -60,23 +61,45 @@ fn buckets_come_as_they_are_needed() {
     let vault = world.open();
     let mut all = Vec::new();
     for part in 0..10 {
-        all.extend(fill(&vault, &format!("part {part} "), 5000));
+        all.extend(fill(&vault, &format!("part {part} "), 2500));
     }
     assert_sound(&vault);
-    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.tables, it.txn)).unwrap();
+    let buckets = vault.shared.snapshot(|it| index::Bucket::all(it.txn, it.keys)).unwrap();
     let starts = buckets.iter().map(|bucket| bucket.start).collect::<BTreeSet<_>>();
-    assert!(buckets.len() >= 7 && starts.len() == buckets.len(), "{}", buckets.len());
-    assert!(buckets.iter().all(|bucket| bucket.entries <= index::SPLIT_ABOVE && bucket.entries > 1000));
-    assert_eq!(buckets.iter().map(|bucket| bucket.entries).sum::<u32>(), 50_000);
+    assert!(buckets.len() >= 3 && starts.len() == buckets.len(), "{}", buckets.len());
+    let entries = |bucket: &index::Bucket| {
+        let count = |it: &snapshot::Snapshot<'_>| {
+            let cipher = index::cipher(it.keys, bucket.id)?;
+            (0..=u8::MAX).try_fold(0, |sum, place| Ok(sum + cipher.read(it.txn, place)?.len()))
+        };
+        vault.shared.snapshot(count).unwrap()
+    };
+    let entries = buckets.iter().map(entries).collect::<Vec<_>>();
+    // Of so many people each is one, to whoever sees what an erasure has left.
+    assert!(entries.iter().all(|count| (3000..13_000).contains(count)), "{entries:?}");
+    assert_eq!(entries.iter().sum::<usize>(), 25_000);
     drop(vault);
 
     let vault = world.open();
     assert_sound(&vault);
     for part in 0..10 {
-        let again = fill(&vault, &format!("part {part} "), 5000);
-        let before = &all[part * 5000..][..5000];
+        let again = fill(&vault, &format!("part {part} "), 2500);
+        let before = &all[part * 2500..][..2500];
         assert!(again.iter().zip(before).all(|(one, two)| one.key.bytes() == two.key.bytes()));
     }
+}
+
+/// What a person takes on the disk, as they come a few at a time: 100 bytes at most, with all files.
+#[test]
+fn a_person_takes_few_bytes() {
+    const PEOPLE: usize = 8192;
+    let world = World::new();
+    let vault = world.open();
+    (0..PEOPLE).step_by(128).for_each(|from| drop(fill(&vault, &format!("{from}/"), 128)));
+    drop(vault);
+    let files = ["vault", "roots"].map(|name| std::fs::read_dir(world.file(name)).unwrap());
+    let bytes = files.into_iter().flatten().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    assert!(bytes <= 100 * PEOPLE as u64, "{bytes}");
 }
 
 /// Row keys are made 64 at a time; the one after those is there when it is needed.
@@ -109,13 +132,12 @@ fn a_vault_older_than_the_log_is_refused() {
     assert!(text.contains("has given 3 numbers, the log knows 4; restore the newest"), "{text}");
 }
 
-/// Threads that meet the same people at the same time, with a map that has to grow under them.
+/// Threads that meet the same people at the same time.
 #[test]
 fn threads_agree() {
     const THREADS: usize = 8;
-    let world = World::with(Settings { map_size: 1 << 16, cache: 500, ..Settings::default() });
+    let world = World::with(Settings { cache: 500, ..Settings::default() });
     let vault = world.open();
-    let before = vault.shared.lmdb.map_size();
     let barrier = Barrier::new(THREADS);
     let found = std::thread::scope(|scope| {
         let work = |thread: usize| {
@@ -144,7 +166,6 @@ fn threads_agree() {
     let numbers = all.values().map(|pair| pair.0).collect::<BTreeSet<_>>();
     assert_eq!(numbers.len(), all.len());
     assert_eq!(numbers.last().copied(), Some(all.len() as u64 - 1), "numbers have no holes");
-    assert!(vault.shared.lmdb.map_size() > before, "it had to grow");
     assert_sound(&vault);
 }
 
@@ -173,4 +194,53 @@ fn handles_of_a_process_share_one_vault() {
     drop(writer);
     let writer = world.open();
     assert_eq!(number(&writer, "alice"), alice);
+}
+
+/// Threads that meet somebody new while another one's transaction is under way are served by the next, all of them.
+#[test]
+fn new_subjects_of_several_threads_take_one_transaction() {
+    const THREADS: usize = 6;
+    let world = World::new();
+    let vault = world.open();
+    fill(&vault, "s", 3);
+    // One of the threads asks for somebody whom the vault does not give out, and alone is refused.
+    let _erasure = vault.begin_erasure(&["s1"]).unwrap().unwrap();
+    for erased in [false, true] {
+        let count = || vault.shared.snapshot(|it| record::Changes::read(it.txn, it.keys)).unwrap().count;
+        let before = count();
+        let turn = vault.shared.arrivals.turn();
+        let found = std::thread::scope(|scope| {
+            let vault = &vault;
+            let resolve = |thread: usize| {
+                let own = format!("{erased} {thread}");
+                scope.spawn(move || {
+                    // With the name of another one's, too.
+                    let names = [own.as_str(), "both", "s0", if erased && thread == 2 { "s1" } else { "s2" }];
+                    let pseudonym = |name: &str| Pseudonym::of(name, LOG, &vault.shared.keys().pseudonym);
+                    vault.shared.add(names.map(pseudonym).to_vec())
+                })
+            };
+            let threads = (0..THREADS).map(resolve).collect::<Vec<_>>();
+            while vault.shared.arrivals.count() < THREADS {
+                std::thread::yield_now();
+            }
+            drop(turn);
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        if erased {
+            let refused = found.iter().map(|found| found.as_ref().err().map(Error::kind)).collect::<Vec<_>>();
+            assert!((0..THREADS).all(|thread| refused[thread] == (thread == 2).then_some(ErrorKind::Erased)));
+            continue;
+        }
+        assert_eq!(count(), before + 1, "one transaction for all");
+        let found = found.into_iter().map(|found| found.unwrap().1).collect::<Vec<_>>();
+        let own = found.iter().map(|found| found[0].number).collect::<BTreeSet<_>>();
+        assert_eq!(own.len(), THREADS);
+        assert!(
+            found
+                .iter()
+                .all(|of| of[1].number == found[0][1].number && of[2].number == 0 && of[3].number == 2)
+        );
+    }
+    assert_eq!(vault.next_number().unwrap(), 3 + 2 * THREADS as u64);
 }

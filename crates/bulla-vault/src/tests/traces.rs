@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use rows::{ROW, RowCipher};
+use rows::{RowCipher, first_of, row_of};
 use sha2::{Digest, Sha256};
 
 /// Every byte of every file below a directory.
@@ -25,20 +25,54 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// Windows of the database that are row `number` under one of `keys`.
-fn rows(data: &[u8], number: u64, keys: &[Secret]) -> usize {
-    let ciphers = keys.iter().map(|key| RowCipher::new(key, LOG).unwrap()).collect::<Vec<_>>();
-    let opens = |window: &&[u8]| ciphers.iter().any(|cipher| cipher.open(number, window).is_some());
-    data.windows(ROW).filter(opens).count()
+/// The rows of one id, of whatever table, in files of SQLite, wherever they lie: in pages that are in use or free, or in the log of
+/// changes. Each is id, length of the head, no type for the id, the type of the bytes, the bytes.
+fn rows_with(files: &[u8], id: u64) -> Vec<&[u8]> {
+    let id = varint(id);
+    let starts = files.windows(id.len()).enumerate().filter(|(_, window)| *window == id);
+    let rows = starts.filter_map(|(at, _)| {
+        let (head, rest) = files.get(at + id.len()..)?.split_first_chunk::<4>()?;
+        let (kind, rest) = match head {
+            [3, 0, kind, _] => (u64::from(*kind), &files[at + id.len() + 3..]),
+            [4, 0, high, low] => (u64::from(high & 0x7f) << 7 | u64::from(*low), rest),
+            _ => return None,
+        };
+        rest.get(..usize::try_from(kind.checked_sub(12)? / 2).ok()?)
+    });
+    rows.collect()
 }
 
-/// Places of the database that have the entry of `pseudonym` under one of `keys`, whatever the bucket's id.
-fn entries(data: &[u8], entry: Entry, keys: &[(u32, Secret)]) -> usize {
-    let sealed =
-        keys.iter().map(|(id, key)| IndexCipher::new(*id, key).unwrap().key(entry.pseudonym).unwrap());
-    let sealed =
-        sealed.map(|key| <[u8; 16]>::try_from(&key[4..]).unwrap()).collect::<std::collections::HashSet<_>>();
-    data.windows(16).filter(|window| sealed.contains(<&[u8; 16]>::try_from(*window).unwrap())).count()
+/// SQLite's way to write numbers.
+fn varint(number: u64) -> Vec<u8> {
+    let digits = (0..9).rev().map(|digit| (number >> (7 * digit) & 0x7f) as u8);
+    let mut bytes = digits.skip_while(|digit| *digit == 0).collect::<Vec<_>>();
+    let last = bytes.pop().unwrap_or(0);
+    bytes.iter_mut().for_each(|byte| *byte |= 0x80);
+    [bytes, vec![last]].concat()
+}
+
+/// How often the row of `number` is in the files under one of `keys`.
+fn rows(files: &[u8], number: u64, keys: &[Secret]) -> usize {
+    let ciphers = keys.iter().map(|key| RowCipher::new(key, LOG).unwrap()).collect::<Vec<_>>();
+    let id = row_of(number);
+    let place = (number - first_of(id)) as usize;
+    let open = |bytes: &&[u8]| {
+        let row = ciphers.iter().find_map(|cipher| cipher.open(id, bytes));
+        row.is_some_and(|row| row.person(place).is_some())
+    };
+    rows_with(files, id).iter().filter(|bytes| open(bytes)).count()
+}
+
+/// How often an entry is in the files under one of `keys`.
+fn entries(files: &[u8], entry: Entry, keys: &[(u32, Secret)]) -> usize {
+    let of = |(id, key): &(u32, Secret)| {
+        let cipher = IndexCipher::new(*id, key, LOG).unwrap();
+        let place = cipher.place(entry.half);
+        let rows = rows_with(files, u64::from(*id) << 8 | u64::from(place));
+        let opened = rows.into_iter().filter_map(|bytes| cipher.open(place, bytes));
+        opened.filter(|entries| entries.contains(&entry)).count()
+    };
+    keys.iter().map(of).sum()
 }
 
 fn all_keys(vault: &Vault) -> Arc<Keys> {
@@ -55,7 +89,7 @@ fn no_file_has_a_name_or_a_plain_hash_of_one() {
     drop(vault);
     let files = bytes(world.path());
     assert!(
-        has(&files, b"bullaVM1") && has(&files, b"bulla-vault-root-v1"),
+        has(&files, b"bullaVM2") && has(&files, b"bulla-vault-root-v1"),
         "the search finds what is there"
     );
     assert!(!has(&files, b"alice"));
@@ -69,7 +103,7 @@ fn no_file_has_a_name_or_a_plain_hash_of_one() {
 #[test]
 fn no_key_and_no_pseudonym_lies_in_clear() {
     let random = Arc::new(Recorder::default());
-    let world = World::with(Settings { random: random.clone(), map_size: 1 << 20, ..Settings::default() });
+    let world = World::with(Settings { random: random.clone(), ..Settings::default() });
     let vault = world.open();
     fill(&vault, "s", 500);
     let pseudonyms =
@@ -93,10 +127,10 @@ fn no_key_and_no_pseudonym_lies_in_clear() {
     assert!(pseudonyms.iter().all(|pseudonym| !windows.contains(&pseudonym[..])));
 }
 
-/// The point of it all. Before the erasure the database, free pages and all, has the person's row and entry under keys
-/// that are there; after it, under none that is.
+/// The point of it all. Before the erasure the files have the person's row and entry under keys that are there; after it
+/// nothing that they ever had opens under a key that is left, and they have it no more.
 #[test]
-fn free_pages_say_nothing_about_who_was_erased() {
+fn what_is_left_of_who_was_erased_opens_under_no_key() {
     let world = World::new();
     let replica = tempfile::tempdir().unwrap();
     let settings =
@@ -105,49 +139,60 @@ fn free_pages_say_nothing_about_who_was_erased() {
     let places = [world.path(), replica.path()];
     let vault = world.open();
     // So that there is more than one bucket of each, and pages that were freed.
-    fill(&vault, "s", 9000);
+    fill(&vault, "s", 12_000);
     fill(&vault, "t", 500);
     let alice = vault.find("s4321").unwrap().unwrap();
-    let entry =
-        Entry { pseudonym: Pseudonym::of("s4321", LOG, &all_keys(&vault).pseudonym), number: alice.number };
+    let pseudonym = Pseudonym::of("s4321", LOG, &all_keys(&vault).pseudonym);
+    let entry = Entry { half: pseudonym.half(), number: alice.number as u32 };
     let old = all_keys(&vault);
-    let bucket = |vault: &Vault| {
-        vault.shared.snapshot(|it| Bucket::of(it.tables, it.txn, entry.pseudonym.prefix())).unwrap()
-    };
-    let data = |place: &Path| std::fs::read(place.join("vault/data.mdb")).unwrap();
+    let bucket =
+        |vault: &Vault| vault.shared.snapshot(|it| Bucket::of(it.txn, it.keys, entry.prefix())).unwrap();
     let old_row = std::slice::from_ref(old.row(alice.number).unwrap()).to_vec();
-    for data in places.map(data) {
-        assert!(rows(&data, alice.number, &old_row) > 0 && entries(&data, entry, &old.index) > 0);
+    // What somebody may keep who reads the medium at these moments, or whatever the medium itself keeps.
+    let mut seen = places.map(bytes);
+    for files in &seen {
+        assert!(rows(files, alice.number, &old_row) > 0 && entries(files, entry, &old.index) > 0);
     }
     let before = bucket(&vault);
 
-    let erased = erase_numbers(&vault, &[alice.number]).unwrap().unwrap();
+    let committed = vault.begin_erasure_of(&[alice.number]).unwrap().unwrap().commit().unwrap();
+    for (seen, place) in seen.iter_mut().zip(places) {
+        seen.extend(bytes(place));
+    }
+    let erased = committed.destroy().unwrap();
+    // Neither the database nor its log of changes has it any more, under whatever key.
+    for files in places.map(|place| bytes(&place.join("vault"))) {
+        assert_eq!(rows(&files, alice.number, &old_row), 0);
+        assert_eq!(entries(&files, entry, &old.index), 0);
+    }
+    assert_eq!(vault.shared.database.log_length(), 0);
     vault.confirm(erased.numbers()).unwrap();
     let new = all_keys(&vault);
     assert_ne!(bucket(&vault).id, before.id);
     drop(vault);
 
-    for data in places.map(data) {
-        // The search would find it: the free pages have it, under the old keys.
-        assert!(rows(&data, alice.number, &old_row) > 0, "LMDB has not reused the pages");
-        assert!(entries(&data, entry, &old.index) > 0);
+    for (mut files, place) in seen.into_iter().zip(places) {
+        // The search would find it: what was read before has it, under the old keys.
+        assert!(rows(&files, alice.number, &old_row) > 0 && entries(&files, entry, &old.index) > 0);
         // And under no key that is left: neither hers, nor those of her old buckets, nor spare ones.
-        let new_row = std::slice::from_ref(new.row(alice.number).unwrap()).to_vec();
-        assert_eq!(rows(&data, alice.number, &new_row), 0);
-        assert_eq!(entries(&data, entry, &new.index), 0);
+        files.extend(bytes(place));
+        assert_eq!(rows(&files, alice.number, &new.rows), 0);
+        assert_eq!(entries(&files, entry, &new.index), 0);
+        let neighbour = alice.number + 1;
+        assert!(rows(&files, neighbour, &new.rows) > 0, "the search finds who is there");
     }
     let kept =
         |key: &Secret| new.rows.iter().chain(new.index.iter().map(|(_, key)| key)).any(|now| now.0 == key.0);
     assert!(!kept(old.row(alice.number).unwrap()) && !kept(old.index(before.id).unwrap()));
     assert!(old.root.0.0 != new.root.0.0);
-    let used = 9500_u64.div_ceil(1 << keys::ROWS_LOG2) as usize;
+    let used = 12_500_u64.div_ceil(1 << keys::ROWS_LOG2) as usize;
     assert!(old.rows[used..].iter().all(|spare| !kept(spare)), "spare keys are made anew");
     assert!(old.rows[..used].iter().filter(|key| kept(key)).count() == used - 1, "the others stay");
     let files = places.map(bytes).concat();
     for gone in [alice.key.bytes(), &old.root.0.0, &old_row[0].0, &old.index(before.id).unwrap().0] {
         assert!(!has(&files, gone));
     }
-    assert!(!has(&files, &entry.pseudonym.0));
+    assert!(!has(&files, &pseudonym.0) && !has(&files, &entry.half));
 }
 
 /// A bucket that was halved before leaves its old pages under the old key: that goes with the next generation as well.
@@ -156,16 +201,17 @@ fn a_split_leaves_no_key_behind() {
     let world = World::new();
     let vault = world.open();
     fill(&vault, "s", 100);
-    let entry = Entry { pseudonym: Pseudonym::of("s42", LOG, &all_keys(&vault).pseudonym), number: 42 };
-    fill(&vault, "t", 9000);
+    let half = Pseudonym::of("s42", LOG, &all_keys(&vault).pseudonym).half();
+    let entry = Entry { half, number: 42 };
+    let seen = bytes(world.path());
+    fill(&vault, "t", 12_000);
     let old = all_keys(&vault);
+    assert!(entries(&seen, entry, &old.index) > 0);
     let halved = old.index(0).expect("the keys of a generation stay until the next").clone();
     erase(&vault, &["s42"]).unwrap().unwrap();
     let new = all_keys(&vault);
     assert!(new.index(0).is_none() && new.index.iter().all(|(_, key)| key.0 != halved.0));
-    drop(vault);
-    let data = std::fs::read(world.file("vault/data.mdb")).unwrap();
-    assert_eq!(entries(&data, entry, &new.index), 0);
+    assert_eq!(entries(&seen, entry, &new.index), 0);
 }
 
 /// Spare keys are not those of before a crash: what it left in a free page lies under none that will be used.

@@ -5,10 +5,10 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use record::{Changes, Erasing, Meta};
-use rows::{Row, RowCipher};
+use record::{Changes, Erasing, Follows, Meta, Skipped};
+use rows::{Person, Row, RowCipher, first_of};
 use serde_json::Value;
-use transaction_error::TransactionError;
+use table::Table;
 
 fn unhex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
@@ -54,19 +54,33 @@ fn the_file_of_keys_is_the_other_implementation_s() {
 fn rows_and_entries_are_the_other_implementation_s() {
     let vectors = vectors();
     let keys = keys(&vectors);
-    for subject in vectors["subjects"].as_array().unwrap() {
-        let (number, key) = (subject["number"].as_u64().unwrap(), bytes(&subject["key"]));
+    let person = |subject: &Value| {
         let pseudonym = Pseudonym::of(subject["subject"].as_str().unwrap(), keys.log, &keys.pseudonym);
         assert!(pseudonym.0 == bytes(&subject["pseudonym"]));
-        let cipher = RowCipher::new(keys.row(number).unwrap(), keys.log).unwrap();
-        let row = Row { key: Secret(key), pseudonym };
-        assert_eq!(cipher.seal(number, &row).unwrap(), bytes(&subject["row"]), "{number}");
-        let id = u32::from_be_bytes(unhex(&subject["index_key"])[..4].try_into().unwrap());
-        let cipher = IndexCipher::new(id, keys.index(id).unwrap()).unwrap();
-        let (key, value) = cipher.seal(Entry { pseudonym, number }).unwrap();
-        assert_eq!((key, value), (bytes(&subject["index_key"]), bytes(&subject["index_value"])));
-        let entry = cipher.open(&key, &value).ok().unwrap();
-        assert!(entry.number == number && entry.pseudonym == pseudonym);
+        Person { key: Secret(bytes(&subject["key"])), pseudonym }
+    };
+    for vector in vectors["rows"].as_array().unwrap() {
+        let id = vector["id"].as_u64().unwrap();
+        let mut row = Row::empty();
+        for subject in vector["subjects"].as_array().unwrap() {
+            row.set(subject["place"].as_u64().unwrap() as usize, Some(&person(subject)));
+        }
+        let cipher = RowCipher::new(keys.row(first_of(id)).unwrap(), keys.log).unwrap();
+        assert_eq!(cipher.seal(id, &row).unwrap(), bytes(&vector["row"]), "{id}");
+        assert!(cipher.open(id, &unhex(&vector["row"])).is_some());
+    }
+    for vector in vectors["index"].as_array().unwrap() {
+        let id = vector["id"].as_u64().unwrap();
+        let (bucket, place) = ((id >> 8) as u32, (id & 0xff) as u8);
+        let cipher = IndexCipher::new(bucket, keys.index(bucket).unwrap(), keys.log).unwrap();
+        let entry = |entry: &Value| Entry {
+            half: bytes(&entry["half"]),
+            number: entry["number"].as_u64().unwrap() as u32,
+        };
+        let entries = vector["entries"].as_array().unwrap().iter().map(entry).collect::<Vec<_>>();
+        assert!(entries.iter().all(|entry| cipher.place(entry.half) == place));
+        assert_eq!(cipher.seal(place, &entries).unwrap(), unhex(&vector["row"]), "{id}");
+        assert_eq!(cipher.open(place, &unhex(&vector["row"])).unwrap(), entries);
     }
 }
 
@@ -79,28 +93,26 @@ fn the_key_of_fields_pseudonyms_is_the_other_implementation_s() {
 #[test]
 fn records_are_the_other_implementation_s() {
     let vectors = vectors();
-    let world = World::new();
-    let vault = world.open();
-    let meta = Meta {
-        log: LogId(bytes(&vectors["log_id"])),
-        generation: vectors["generation"].as_u64().unwrap(),
-        next_number: 8201,
-        next_bucket: 10,
-    };
-    let written = vault.shared.lmdb.write(|tables, txn| {
-        meta.write(txn)?;
-        Erasing { numbers: vec![17, 1 << 40], erased: false }.write(txn)?;
-        Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] }.write(txn)?;
-        assert_eq!(tables.meta.get(txn, b"changes")?, Some(&unhex(&vectors["changes"])[..]));
-        assert_eq!(tables.meta.get(txn, b"vault")?, Some(&unhex(&vectors["meta"])[..]));
-        assert_eq!(tables.meta.get(txn, b"erasing")?, Some(&unhex(&vectors["erasing"])[..]));
-        for bucket in vectors["buckets"].as_array().unwrap() {
-            let start = bucket["first"].as_u64().unwrap() as u16;
-            Bucket { start, id: bucket["id"].as_u64().unwrap() as u32, entries: 2 }.write(txn)?;
-            let value = tables.buckets.get(txn, &start.to_be_bytes())?;
-            assert_eq!(value, Some(&unhex(&bucket["value"])[..]));
-        }
-        Err::<(), _>(TransactionError::Failed(Error::invalid("enough")))
-    });
-    assert_eq!(written.err().unwrap().into_error("test").to_string(), "enough");
+    let keys = keys(&vectors);
+    let meta = Meta { log: keys.log, generation: keys.generation, next_number: 8201, next_bucket: 10 };
+    let erasing = Erasing { numbers: vec![17, 1 << 40], erased: false };
+    let changes = Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] };
+    let records = [
+        (1, "meta", meta.encode()),
+        (2, "erasing", Erasing::encode(Some(&erasing))),
+        (2, "not_erasing", Erasing::encode(None)),
+        (3, "follows", Follows(300).encode()),
+        (4, "changes", changes.encode()),
+        (5, "skipped", Skipped(vec![(9, 4096), (4097, 8200)]).encode()),
+    ];
+    for (id, name, content) in records {
+        assert_eq!(keys.vouch(Table::Records, id, content), unhex(&vectors[name]), "{name}");
+    }
+    for vector in vectors["buckets"].as_array().unwrap() {
+        let number = |name: &str| vector[name].as_u64().unwrap() as u32;
+        let start = number("first") as u16;
+        let bucket = Bucket { id: number("id"), start, end: number("end") };
+        let row = keys.vouch(Table::Buckets, u64::from(start), bucket.encode());
+        assert_eq!(row, unhex(&vector["row"]));
+    }
 }

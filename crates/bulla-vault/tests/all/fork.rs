@@ -1,4 +1,4 @@
-//! LMDB must not be used in a forked child, and a vault is not.
+//! SQLite must not be used in a forked child, and a vault is not.
 #![allow(unsafe_code)]
 
 use super::{LOG, assert_sound, create, erase, open, resolve, settings};

@@ -16,9 +16,8 @@ static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator:
 
 const LOG: LogId = LogId([0x33; 16]);
 
-/// A map that soon has to grow.
 fn settings() -> Settings {
-    Settings { map_size: 1 << 16, cache: 1000, ..Settings::default() }
+    Settings { cache: 1000, ..Settings::default() }
 }
 
 fn create(directory: &Path) {

@@ -107,7 +107,7 @@ fn a_reader_sees_what_a_writer_does() {
     };
     vault.resolve(&["alice"]).unwrap();
     assert_eq!(reader.ask("find alice"), expected(&vault, "alice"));
-    // Far beyond the reader's map, its keys, and the index that it knew.
+    // Far beyond the reader's keys, and the index that it knew.
     resolve(&vault, "s", 0..30_000);
     let last = (bulla_rows() + 5) as u64;
     vault.skip_to(last).unwrap();

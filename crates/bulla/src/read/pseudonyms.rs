@@ -35,7 +35,7 @@ impl Pseudonyms {
     ///
     /// # Errors
     /// `Invalid` where there is no such field or its rule is not `pseudonymise`; `NoKey` where the vault, or the key of a
-    /// log that has none, is not there or not to be read; `Tampered` and `Refused` as [`bulla_vault::Vault::open`].
+    /// log that has none, is not there or not to be read; `Unavailable` and `Refused` as [`bulla_vault::Vault::open`].
     pub fn open(directory: impl AsRef<Path>, keys: impl AsRef<Path>, field: &str) -> Result<Self> {
         let (log, keys) = (FileSystem::new(directory.as_ref()), FileSystem::new(keys.as_ref()));
         Self::open_stores(&log, &keys, &Environment::default(), field)

@@ -75,9 +75,9 @@ fn a_vault_that_is_older_than_the_log_is_not_gone_on_with() {
     Init::default().create(&directory).unwrap();
     let keys = default_keys(&directory);
     append(&directory, 0..10);
-    let old = std::fs::read(keys.join("vault/data.mdb")).unwrap();
+    let old = std::fs::read(keys.join("vault/vault.db")).unwrap();
     append(&directory, 10..20);
-    std::fs::write(keys.join("vault/data.mdb"), old).unwrap();
+    std::fs::write(keys.join("vault/vault.db"), old).unwrap();
     let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("older than the log"), "{error}");

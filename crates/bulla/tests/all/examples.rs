@@ -39,21 +39,46 @@ fn append_then_follow_then_answer_a_request() {
     assert_eq!(answer.lines().count(), 4);
 }
 
-/// A vault that can grow so far and no further: where that ends decides which step fails, and whether it fails in a
-/// thread.
+/// The files below a directory, as a crash would leave them this moment.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let (kind, to) = (item.file_type().unwrap(), to.join(item.file_name()));
+        if kind.is_dir() {
+            copy(&item.path(), &to);
+        } else if kind.is_file() {
+            std::fs::copy(item.path(), to).unwrap();
+        }
+    }
+}
+
+/// A vault whose log of changes can grow so far and no further: where that ends decides which step fails, and whether it
+/// fails in a thread.
 #[test]
 fn append_does_not_succeed_with_an_entry_that_failed() {
+    const EARLY: usize = 8;
+    let (place, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    bulla::Init::default().create(place.path().join("audit")).unwrap();
+    let log = bulla::Log::open(place.path().join("audit"), bulla::Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    // The log of changes is the longest of all files then.
+    for early in 0..EARLY {
+        producer.append(&bulla::Entry::new("read", "key").subject(&format!("early {early}"))).unwrap();
+        producer.flush().unwrap().durable().unwrap();
+    }
+    copy(place.path(), killed.path());
+    let changes = killed.path().join("audit.keys/vault/vault.db-wal").metadata().unwrap().len();
     let mut in_a_thread = 0;
     for pages in 0..12 {
         let place = tempfile::tempdir().unwrap();
-        bulla::Init::default().create(place.path().join("audit")).unwrap();
-        let vault = place.path().join("audit.keys/vault/data.mdb").metadata().unwrap().len();
+        copy(killed.path(), place.path());
         let mut command = Command::new("prlimit");
-        command.arg(format!("--fsize={}", vault + pages * 4096)).args(["env", "--ignore-signal=XFSZ"]);
+        command.arg(format!("--fsize={}", changes + pages * 4096)).args(["env", "--ignore-signal=XFSZ"]);
         let ran = command.arg(built("append")).current_dir(place.path()).output().unwrap();
         let told = String::from_utf8_lossy(&ran.stderr);
         if ran.status.success() {
-            assert_eq!(run("follow", place.path()).lines().count(), 4);
+            assert_eq!(run("follow", place.path()).lines().count(), EARLY + 4);
         } else {
             assert!(told.starts_with("Error: "), "{told}");
             in_a_thread += u32::from(told.contains("for want of its data subjects' keys"));

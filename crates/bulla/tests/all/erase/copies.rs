@@ -114,7 +114,7 @@ fn no_byte_that_is_left_opens_what_was_erased() {
         assert!(target.opens_with_any(&hidden) && target.opens_with_any(encoded.as_bytes()));
     }
     let left = [files(&world.directory), files(&world.keys()), files(&replica)].concat();
-    assert!(left.len() > before && left.iter().filter(|(name, _)| name.ends_with("data.mdb")).count() == 2);
+    assert!(left.len() > before && left.iter().filter(|(name, _)| name.ends_with("vault.db")).count() == 2);
     for (name, content) in left {
         assert!(targets.iter().all(|target| !target.opens_with_any(&content)), "{name}");
     }

@@ -1,4 +1,4 @@
-//! What the vault takes: `cargo bench -p bulla --bench vault -- 1000000 10000000`, so many subjects (default 100,000).
+//! What the vault takes: `cargo bench -p bulla-vault --bench vault -- 1000000 10000000`, so many subjects (default 100,000).
 //!
 //! Subjects are new in batches of 10,000, a transaction each. Look-ups are of subjects chosen at random, while the file
 //! is in the page cache. `own` is the memory of the process alone, `mapped` what it has of the file, which the system
@@ -16,31 +16,33 @@ const BATCH: usize = 10_000;
 const LOOKUPS: usize = 200_000;
 const ERASURES: u32 = 20;
 
-fn main() -> bulla::Result<()> {
+fn main() -> bulla_store::Result<()> {
     let counts = std::env::args().filter_map(|argument| argument.parse().ok()).collect::<Vec<usize>>();
     for count in if counts.is_empty() { vec![100_000] } else { counts } {
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-            .map_err(|error| bulla::Error::io("making a directory", error))?;
+            .map_err(|error| bulla_store::Error::io("making a directory", error))?;
         measure(place.path(), count)?;
     }
     Ok(())
 }
 
-fn measure(directory: &Path, count: usize) -> bulla::Result<()> {
+fn measure(directory: &Path, count: usize) -> bulla_store::Result<()> {
     println!("{count} subjects");
     let settings = Settings { cache: 65_536, ..Settings::default() };
     Vault::create(directory, LOG, &settings)?;
     let vault = Vault::open(directory, LOG, Access::Write, &settings)?;
     let filled = timed(|| (0..count).step_by(BATCH).try_for_each(|from| fill(&vault, from, count)))?;
     say("filling", filled, &format!("{:.0} a second", count as f64 / filled.as_secs_f64()));
-    let [data, keys] = ["vault/data.mdb", "roots/0.keys"].map(|name| length(&directory.join(name)));
+    let log = length(&directory.join("vault/vault.db-wal"));
+    drop(vault);
+    let [data, keys] = ["vault/vault.db", "roots/0.keys"].map(|name| length(&directory.join(name)));
     println!(
-        "  database {:.1} MiB, {:.0} bytes a subject; keys {:.1} KiB",
+        "  database {:.1} MiB, {:.1} bytes a subject; keys {:.1} KiB; log of changes, while open, {:.1} KiB",
         data as f64 / 1048576.0,
         data as f64 / count as f64,
-        keys as f64 / 1024.0
+        keys as f64 / 1024.0,
+        log as f64 / 1024.0
     );
-    drop(vault);
 
     let start = Instant::now();
     let vault = Vault::open(directory, LOG, Access::Write, &settings)?;
@@ -55,12 +57,12 @@ fn measure(directory: &Path, count: usize) -> bulla::Result<()> {
     Ok(())
 }
 
-fn fill(vault: &Vault, from: usize, count: usize) -> bulla::Result<()> {
+fn fill(vault: &Vault, from: usize, count: usize) -> bulla_store::Result<()> {
     let names = (from..count.min(from + BATCH)).map(|index| format!("user_{index}")).collect::<Vec<_>>();
     vault.resolve(&names.iter().map(String::as_str).collect::<Vec<_>>()).map(drop)
 }
 
-fn look_up(vault: &Vault, count: usize) -> bulla::Result<()> {
+fn look_up(vault: &Vault, count: usize) -> bulla_store::Result<()> {
     let mut state = 1;
     let mut random = || {
         state =
@@ -98,7 +100,7 @@ fn look_up(vault: &Vault, count: usize) -> bulla::Result<()> {
     Ok(())
 }
 
-fn erase(vault: &Vault, count: usize) -> bulla::Result<()> {
+fn erase(vault: &Vault, count: usize) -> bulla_store::Result<()> {
     let (mut steps, mut worst) = ([Duration::ZERO; 4], Duration::ZERO);
     for index in 0..ERASURES {
         let number = (index as usize * (count / ERASURES as usize)) as u64;
@@ -130,7 +132,7 @@ fn say(what: &str, time: Duration, more: &str) {
     println!("  {what:<18} {time:>10.2?}  {more}");
 }
 
-fn timed(work: impl FnOnce() -> bulla::Result<()>) -> bulla::Result<Duration> {
+fn timed(work: impl FnOnce() -> bulla_store::Result<()>) -> bulla_store::Result<Duration> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed())

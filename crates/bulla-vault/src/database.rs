@@ -1,0 +1,474 @@
+//! The SQLite database of a vault: its connections, their transactions, and how it is opened without believing it.
+//!
+//! - A write transaction that returned is durable: the write-ahead log is synced at each commit.
+//! - Before anything is read from a file, what it says of itself is compared with what this version makes: no other table, index,
+//!   view or trigger is ever in it. What a row holds is authenticated by whoever reads it.
+//! - One connection writes; those that read are open for reading only, and change nothing but the shared memory beside the file.
+//! - Connections belong to the process that opened them: a forked child neither uses nor closes one.
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, Error as Sqlite, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::directory::{self, Stamp};
+use super::table::TABLES;
+use super::transaction::{ReadTransaction, WriteTransaction};
+use super::transaction_error::{TransactionError, damaged};
+use bulla_store::process;
+use bulla_store::{Error, ErrorKind, Result};
+
+/// The open database.
+pub(super) struct Database {
+    directory: PathBuf,
+    name: String,
+    file_name: String,
+    idle: Mutex<Vec<Reader>>,
+    writer: Mutex<Option<Connection>>,
+    owner: u32,
+}
+
+/// A connection that reads.
+struct Reader {
+    connection: Connection,
+    /// What the file was when it was opened, where the directory takes nothing, not even the memory that processes share: then
+    /// nobody else may change the file, and whether somebody did is looked after before and after each transaction.
+    frozen: Option<Stamp>,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Read,
+    Write,
+    /// To read where nothing can be written, not even beside the file.
+    ReadFrozen,
+}
+
+/// The name of the file in its directory.
+pub(super) const FILE: &str = "vault.db";
+/// What SQLite keeps beside it: changes that are not in it yet, and where these are.
+pub(super) const WAL: &str = "vault.db-wal";
+/// What the vault was kept in once.
+const LMDB: &str = "data.mdb";
+
+/// "Bull", where a file says whose it is.
+const APPLICATION: i32 = 0x4275_6c6c;
+const VERSION: i32 = 1;
+/// The bytes of a page.
+const PAGE: u64 = 4096;
+/// How long a connection waits for others that are opening, closing or making good what a crash left.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an erasure waits for those who read what was before it. They keep their state of the database meanwhile, so
+/// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
+const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
+/// The most connections that are kept for whoever reads next.
+const IDLE: usize = 8;
+/// The longest path of a directory, in bytes: SQLite has room for 512, with the names of its files.
+const LONGEST_PATH: usize = 480;
+/// The longest row, in bytes: far more than any is.
+const LONGEST_ROW: i32 = 1 << 18;
+
+/// What holds on every connection. A page is checked when it is read; none is mapped, since what happens to a mapped file
+/// behind the process's back ends the process.
+const SETTINGS: &str = "
+    PRAGMA cell_size_check = ON;
+    PRAGMA mmap_size = 0;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -2048;
+    PRAGMA synchronous = FULL;
+    PRAGMA secure_delete = ON;
+    PRAGMA wal_autocheckpoint = 256;
+    PRAGMA journal_size_limit = 1048576;
+";
+
+impl Database {
+    /// Makes the database in `directory`, or goes on where that was cut short.
+    ///
+    /// # Errors
+    /// `Refused` where there is a vault of an earlier version; where there is a database that is damaged; where SQLite or the
+    /// file system fails.
+    pub(super) fn create(directory: &Path) -> Result<Self, TransactionError> {
+        refuse_earlier(directory)?;
+        let database = Self::new(directory)?;
+        let file = database.file();
+        directory::touch(&file)?;
+        let connection = connect(&file, Purpose::Write)?;
+        if connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+            make(&connection)?;
+        }
+        keep_a_log(&connection)?;
+        check(&connection, Purpose::Write)?;
+        *database.writer() = Some(connection);
+        Ok(database)
+    }
+
+    /// Opens the database in `directory`.
+    ///
+    /// # Errors
+    /// Where it is damaged; `Refused` where it is a vault of an earlier version; where there is none, SQLite or the file
+    /// system fails.
+    pub(super) fn open(directory: &Path) -> Result<Self, TransactionError> {
+        let database = Self::new(directory)?;
+        let file = database.file();
+        match directory::length_of(&file) {
+            // SQLite would take it for a new one.
+            Ok(0) => return Err(damaged("it is empty")),
+            // SQLite would take what is missing for zeros. A crash may leave such a file, with all that is missing in the log.
+            Ok(length) if length % PAGE != 0 && !database.has_changes() => {
+                return Err(damaged("it is cut off"));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(refuse_earlier(directory).err().unwrap_or(error).into()),
+        }
+        let reader = database.reader()?;
+        database.keep(reader);
+        Ok(database)
+    }
+
+    fn new(directory: &Path) -> Result<Self> {
+        let name = directory::canonical(directory)?;
+        if name.as_os_str().len() > LONGEST_PATH {
+            let message = format!("{}: SQLite takes paths of {LONGEST_PATH} bytes at most", name.display());
+            return Err(Error::unavailable(message));
+        }
+        Ok(Database {
+            directory: directory.to_owned(),
+            file_name: name.join(FILE).display().to_string(),
+            name: name.display().to_string(),
+            idle: Mutex::default(),
+            writer: Mutex::default(),
+            owner: process::id(),
+        })
+    }
+
+    /// Whether this process opened it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.owner == process::id()
+    }
+
+    /// How the directory is called, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What ended work early, for a caller who cannot do it again.
+    pub(super) fn explain(&self, error: TransactionError) -> Error {
+        error.into_error(&self.file_name)
+    }
+
+    /// Runs `work` on a snapshot.
+    ///
+    /// # Errors
+    /// What `work` says, or where SQLite fails.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
+        let reader = self.reader()?;
+        let transaction = reader.connection.unchecked_transaction()?;
+        let done = work(&ReadTransaction::new(&transaction));
+        drop(transaction);
+        if reader.frozen.is_some_and(|then| Stamp::of(&self.file()).ok() != Some(then)) {
+            let what = format!(
+                "{} was changed although it is on a medium that takes nothing here: read it where it is written",
+                self.file_name
+            );
+            return Err(Error::unavailable(what).into());
+        }
+        let done = done?;
+        self.keep(reader);
+        Ok(done)
+    }
+
+    /// Runs `work` and makes what it did durable.
+    ///
+    /// # Errors
+    /// What `work` says, and then nothing has changed; or where SQLite fails.
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
+        let mut writer = self.writer();
+        let connection = match writer.take() {
+            Some(connection) => connection,
+            None => connect_checked(&self.file(), Purpose::Write)?,
+        };
+        let done = Self::write_with(&connection, work);
+        // One that failed is opened again, so that nothing is left of what failed.
+        if !matches!(done, Err(TransactionError::Medium(_) | TransactionError::Damaged(_))) {
+            *writer = Some(connection);
+        }
+        done
+    }
+
+    fn write_with<T>(
+        connection: &Connection,
+        work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        let done = work(&mut WriteTransaction::new(&transaction))?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Copies a snapshot to a new file, durably: its rows, and nothing of what is free. What the file was is gone.
+    ///
+    /// # Errors
+    /// Where this database is damaged, or cannot be read; where the file cannot be written.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<(), TransactionError> {
+        let writing = |what: String| {
+            TransactionError::Failed(Error::unavailable(format!("writing {}: {what}", path.display())))
+        };
+        let sqlite = |error: Sqlite| writing(error.to_string());
+        let begun = directory::begin_file(path);
+        begun.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
+        let target = connect(path, Purpose::Write).map_err(sqlite)?;
+        // It is synced once, at the end.
+        target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").map_err(sqlite)?;
+        make(&target).map_err(sqlite)?;
+        self.read(|txn| {
+            let transaction = target.unchecked_transaction().map_err(sqlite)?;
+            let mut into = WriteTransaction::new(&transaction);
+            for table in TABLES {
+                txn.all(table, |id, row| match into.put(table, id, row) {
+                    Err(TransactionError::Medium(what) | TransactionError::Damaged(what)) => {
+                        Err(writing(what))
+                    }
+                    put => put,
+                })?;
+            }
+            transaction.commit().map_err(sqlite)
+        })?;
+        keep_a_log(&target).map_err(sqlite)?;
+        target.close().map_err(|(_, error)| sqlite(error))?;
+        Ok(directory::sync_file(path)?)
+    }
+
+    /// Takes what was changed from the log of changes into the file, and cuts the log, so that neither has what was there
+    /// before. What others are still reading stays until the next time.
+    pub(super) fn settle(&self) {
+        let writer = self.writer();
+        let Some(connection) = &*writer else { return };
+        // It is no more than tidiness: whatever stays lies under keys that are gone.
+        let _ = connection.busy_timeout(LITTLE_PATIENCE);
+        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = connection.busy_timeout(PATIENCE);
+    }
+
+    /// From now on its medium takes nothing.
+    #[cfg(test)]
+    pub(super) fn make_read_only(&self) {
+        *self.writer() = Some(connect(&self.file(), Purpose::Read).unwrap());
+    }
+
+    /// How many bytes the log of changes has.
+    #[cfg(test)]
+    pub(super) fn log_length(&self) -> u64 {
+        directory::length_of(&self.directory.join(WAL)).unwrap_or(0)
+    }
+
+    /// Whether there are changes that may not be in the file yet.
+    fn has_changes(&self) -> bool {
+        directory::length_of(&self.directory.join(WAL)).is_ok_and(|length| length > 0)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, reader: Reader) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE && reader.connection.is_autocommit() {
+            idle.push(reader);
+        }
+    }
+
+    fn reader(&self) -> Result<Reader, TransactionError> {
+        let file = self.file();
+        let idle = self.idle().pop();
+        match idle {
+            Some(Reader { frozen: Some(then), .. }) if Stamp::of(&file).ok() != Some(then) => {}
+            Some(reader) => return Ok(reader),
+            None => {}
+        }
+        match connect(&file, Purpose::Read) {
+            Err(error) if takes_nothing(&error) => self.frozen_reader(&file, error),
+            connection => {
+                let connection = connection?;
+                check(&connection, Purpose::Read)?;
+                Ok(Reader { connection, frozen: None })
+            }
+        }
+    }
+
+    /// A connection to a file beside which nothing can be written.
+    fn frozen_reader(&self, file: &Path, why: Sqlite) -> Result<Reader, TransactionError> {
+        if self.has_changes() {
+            return Err(Error::unavailable(format!(
+                "{}-wal has changes that cannot be read where nothing can be written ({why}): copy the directory to \
+                 where that can be done",
+                self.file_name
+            ))
+            .into());
+        }
+        let then = Stamp::of(file)?;
+        let connection = connect_checked(file, Purpose::ReadFrozen)?;
+        Ok(Reader { connection, frozen: Some(then) })
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            // Closing would let go of what the parent has locked, and take its log of changes away.
+            std::mem::forget(std::mem::take(&mut *self.idle()));
+            std::mem::forget(self.writer().take());
+        }
+    }
+}
+
+/// The database of an earlier version is not read by this one.
+fn refuse_earlier(directory: &Path) -> Result<()> {
+    let file = directory.join(LMDB);
+    if !directory::has(&file)? || directory::has(&directory.join(FILE))? {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "{} is a vault of an earlier version of Bulla, in LMDB, which this one does not read: export the log with the \
+             version that wrote it, and begin a new one",
+            file.display()
+        ),
+    ))
+}
+
+fn takes_nothing(error: &Sqlite) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+fn connect_checked(file: &Path, purpose: Purpose) -> Result<Connection, TransactionError> {
+    let connection = connect(file, purpose)?;
+    check(&connection, purpose)?;
+    Ok(connection)
+}
+
+/// A connection to a file that is there already.
+fn connect(file: &Path, purpose: Purpose) -> rusqlite::Result<Connection> {
+    // A name that begins with "file:" is none then.
+    let file = Path::new(".").join(file);
+    let connection = match purpose {
+        Purpose::Write => open(&file, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        Purpose::Read => open(&file, OpenFlags::SQLITE_OPEN_READ_ONLY),
+        Purpose::ReadFrozen => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            open(Path::new(&format!("file:{}?immutable=1", escaped(&file))), flags)
+        }
+    }?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    for (what, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+    ] {
+        connection.set_db_config(what, on)?;
+    }
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, LONGEST_ROW),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1024),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 8),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+    ] {
+        connection.set_limit(limit, value)?;
+    }
+    connection.execute_batch(SETTINGS)?;
+    Ok(connection)
+}
+
+fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// A path in a URI.
+fn escaped(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = String::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(*byte))
+            }
+            _ => drop(write!(text, "%{byte:02x}")),
+        }
+    }
+    text
+}
+
+/// Makes the tables in an empty file.
+fn make(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("PRAGMA page_size = 4096")?;
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    for table in TABLES {
+        transaction.execute_batch(table.schema())?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// From here on changes are written to a log of their own first, so that others can read meanwhile. The file remembers it.
+fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+}
+
+/// That the file says of itself what a vault's says.
+fn check(connection: &Connection, purpose: Purpose) -> Result<(), TransactionError> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    if number("application_id")? != APPLICATION {
+        return Err(damaged("it is no database of a vault"));
+    }
+    let version = number("user_version")?;
+    if version != VERSION {
+        return Err(damaged(format!("it has version {version}, this version of Bulla knows {VERSION}")));
+    }
+    if purpose != Purpose::ReadFrozen {
+        let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0))?;
+        if mode != "wal" {
+            return Err(damaged("it says that it has no log of changes"));
+        }
+    }
+    let mut statement =
+        connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
+    let mut rows = statement.query([])?;
+    for table in TABLES {
+        let expected = ["table", table.name(), table.name(), table.schema()];
+        let row = rows.next()?.ok_or_else(|| damaged(format!("it has no table `{}`", table.name())))?;
+        for (column, expected) in expected.into_iter().enumerate() {
+            if row.get_ref(column)?.as_str().ok() != Some(expected) {
+                return Err(damaged(format!("its table `{}` is another", table.name())));
+            }
+        }
+    }
+    match rows.next()? {
+        None => Ok(()),
+        Some(_) => Err(damaged("it has more in it than a vault's tables")),
+    }
+}
