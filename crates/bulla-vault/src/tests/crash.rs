@@ -234,10 +234,11 @@ fn an_erasure_can_stop_between_its_steps() {
 /// A file operation that fails, once, or after it was done: the erasure says so, and can be done again at once.
 #[test]
 fn an_erasure_survives_every_fault() {
+    let made = Machine::made();
     for fault in Fault::ALL {
         let mut failures = 0;
         for operation in 0..40 {
-            let world = Machine::made();
+            let world = made.crashed(SEEDS);
             let vault = world.open().unwrap();
             world.machine.fail_at(world.machine.operations() + operation, fault);
             let erased = super::erase(&vault, &["s2"]);

@@ -7,6 +7,7 @@ use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
 use rows::{RowCipher, first_of, row_of};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 
 /// Every byte of every file below a directory.
 fn bytes(directory: &Path) -> Vec<u8> {
@@ -25,30 +26,21 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// The rows of one id, of whatever table, in files of SQLite, wherever they lie: in pages that are in use or free, or in the log of
-/// changes. Each is id, length of the head, no type for the id, the type of the bytes, the bytes.
-fn rows_with(files: &[u8], id: u64) -> Vec<&[u8]> {
-    let id = varint(id);
-    let starts = files.windows(id.len()).enumerate().filter(|(_, window)| *window == id);
-    let rows = starts.filter_map(|(at, _)| {
-        let (head, rest) = files.get(at + id.len()..)?.split_first_chunk::<4>()?;
-        let (kind, rest) = match head {
-            [3, 0, kind, _] => (u64::from(*kind), &files[at + id.len() + 3..]),
-            [4, 0, high, low] => (u64::from(high & 0x7f) << 7 | u64::from(*low), rest),
+/// The rows in files of SQLite, of whatever table, wherever they lie: in pages that are in use or free, or in the log of changes.
+/// Each is id, length of the head, no type for the id, the type of the bytes, the bytes; before the id is its length.
+fn all_rows(files: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    (1..files.len().saturating_sub(4)).filter_map(|at| {
+        let (kind, head) = match files[at..at + 4] {
+            [3, 0, kind, _] => (u64::from(kind), 3),
+            [4, 0, high, low] => (u64::from(high & 0x7f) << 7 | u64::from(low), 4),
             _ => return None,
         };
-        rest.get(..usize::try_from(kind.checked_sub(12)? / 2).ok()?)
-    });
-    rows.collect()
-}
-
-/// SQLite's way to write numbers.
-fn varint(number: u64) -> Vec<u8> {
-    let digits = (0..9).rev().map(|digit| (number >> (7 * digit) & 0x7f) as u8);
-    let mut bytes = digits.skip_while(|digit| *digit == 0).collect::<Vec<_>>();
-    let last = bytes.pop().unwrap_or(0);
-    bytes.iter_mut().for_each(|byte| *byte |= 0x80);
-    [bytes, vec![last]].concat()
+        let row = files[at + head..].get(..usize::try_from(kind.checked_sub(12)? / 2).ok()?)?;
+        // SQLite's numbers: seven bits a byte, and the eighth in all but the last.
+        let digits = files[..at - 1].iter().rev().take(8).take_while(|byte| **byte >= 0x80).count();
+        let digits = &files[at - 1 - digits..at];
+        Some((digits.iter().fold(0, |id, byte| id << 7 | u64::from(byte & 0x7f)), row))
+    })
 }
 
 /// How often the row of `number` is in the files under one of `keys`.
@@ -56,23 +48,26 @@ fn rows(files: &[u8], number: u64, keys: &[Secret]) -> usize {
     let ciphers = keys.iter().map(|key| RowCipher::new(key, LOG).unwrap()).collect::<Vec<_>>();
     let id = row_of(number);
     let place = (number - first_of(id)) as usize;
-    let open = |bytes: &&[u8]| {
+    let opens = |bytes: &[u8]| {
         let row = ciphers.iter().find_map(|cipher| cipher.open(id, bytes));
         row.is_some_and(|row| row.person(place).is_some())
     };
-    rows_with(files, id).iter().filter(|bytes| open(bytes)).count()
+    all_rows(files).filter(|(of, bytes)| *of == id && opens(bytes)).count()
 }
 
 /// How often an entry is in the files under one of `keys`.
 fn entries(files: &[u8], entry: Entry, keys: &[(u32, Secret)]) -> usize {
-    let of = |(id, key): &(u32, Secret)| {
+    let ciphers = keys.iter().map(|(id, key)| {
         let cipher = IndexCipher::new(*id, key, LOG).unwrap();
         let place = cipher.place(entry.half);
-        let rows = rows_with(files, u64::from(*id) << 8 | u64::from(place));
-        let opened = rows.into_iter().filter_map(|bytes| cipher.open(place, bytes));
-        opened.filter(|entries| entries.contains(&entry)).count()
+        (u64::from(*id) << 8 | u64::from(place), (place, cipher))
+    });
+    let ciphers = ciphers.collect::<HashMap<_, _>>();
+    let has = |(id, bytes): &(u64, &[u8])| {
+        let opened = ciphers.get(id).and_then(|(place, cipher)| cipher.open(*place, bytes));
+        opened.is_some_and(|entries| entries.contains(&entry))
     };
-    keys.iter().map(of).sum()
+    all_rows(files).filter(has).count()
 }
 
 fn all_keys(vault: &Vault) -> Arc<Keys> {
