@@ -277,12 +277,12 @@ fn locations(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.filter(|number| number % 20 > 0).map(|number| number.to_string()).collect()
 }
 
-/// Starts it with files that may get no larger than those of the key directory are now, and half a MiB: the vault outgrows
-/// that, as on a disk that is full, and the log's segments do not.
+/// Starts it with files that may get no larger than those of the key directory are now, and 64 KiB: the vault's log of
+/// changes outgrows that, as on a disk that is full, before a segment is written that would.
 fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
     place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
     let limit =
-        format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (512 << 10));
+        format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (64 << 10));
     command_under(&["prlimit", &limit, "env", "--ignore-signal=XFSZ"], &place.arguments("append", arguments))
 }
 

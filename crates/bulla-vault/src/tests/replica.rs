@@ -207,11 +207,13 @@ fn an_attempt_that_was_cut_short_is_replaced() {
 
 #[test]
 fn a_missing_directory_is_named() {
-    let pair = Pair::new();
+    let mut pair = Pair::new();
     fill(&pair.world.open(), "s", 10);
     let elsewhere = tempfile::tempdir().unwrap();
     let away = elsewhere.path().join("away");
     fs::rename(pair.replica.path(), &away).unwrap();
+    // As the next process names it; this one holds the directory that it found.
+    pair.world.settings.replicas = vec![ReplicaLocation::new(pair.replica.path())];
     let (kind, message) = pair.refusal();
     assert_eq!((kind, message.contains("mount it")), (ErrorKind::Unavailable, true), "{message}");
     assert!(!pair.replica.path().exists(), "nothing is made in the place of what is not mounted");

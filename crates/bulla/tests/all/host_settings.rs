@@ -143,10 +143,16 @@ fn the_key_directorys_settings_are_read_strictly() {
     fs::remove_file(&file).unwrap();
     Configure::default().set("linger", "7 ms").unwrap().apply(&world.directory).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // A link would be replaced by a file, and whoever made it would not know.
+    // No link is followed.
     let elsewhere = world.directory.with_file_name("elsewhere.toml");
+    let before = fs::read(&file).unwrap();
     fs::rename(&file, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
     let error = Configure::default().set("linger", "8 ms").unwrap().apply(&world.directory).unwrap_err();
-    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("is a link"), "{error}");
+    assert!(
+        error.kind() == ErrorKind::Unavailable
+            && error.to_string().contains("`settings.toml` is a symbolic link"),
+        "{error}"
+    );
+    assert_eq!(fs::read(&elsewhere).unwrap(), before);
 }

@@ -122,7 +122,7 @@ fn a_link_in_the_place_of_what_a_log_has_is_named_and_not_followed() {
         tried.push(name);
     }
     for kind in
-        ["segments", "tile/0", "tile/entries", "index", "vault", "roots", "vault/data.mdb", "holds", "LOCK"]
+        ["segments", "tile/0", "tile/entries", "index", "vault", "roots", "vault/vault.db", "holds", "LOCK"]
     {
         assert!(tried.iter().any(|name| name == kind), "{kind} is not in {tried:?}");
     }
