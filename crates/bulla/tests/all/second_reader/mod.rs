@@ -43,7 +43,7 @@ fn another_implementation_reads_the_log() {
     for made in [small(), large()] {
         let report = made.verify(&made.image, Level::SealKey).unwrap();
         for seal_key in [false, true] {
-            let read = read(&[made.image.clone()], &made, seal_key).remove(0);
+            let read = read(std::slice::from_ref(&made.image), &made, seal_key).remove(0);
             assert_eq!(read["entries"], report.entries);
             assert_eq!(read["blocks"], report.blocks);
             assert_eq!(read["tree_size"], report.tree_size);
