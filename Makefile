@@ -48,7 +48,7 @@ bench:
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
 	cargo test --workspace --no-run
-	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all crash::kill -- --nocapture
+	BULLA_TORTURE_ROUNDS=1000 BULLA_TEST_LIMIT=86400 scripts/record.sh torture cargo test --workspace --test all -- crash::kill kill::what_was_told --nocapture
 
 ## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
 sweep: setup
