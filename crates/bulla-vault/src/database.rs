@@ -171,7 +171,7 @@ impl Database {
         let transaction = reader.connection.unchecked_transaction()?;
         let done = work(&ReadTransaction::new(&transaction));
         drop(transaction);
-        if reader.frozen.is_some_and(|then| Stamp::of(&self.file()).ok() != Some(then)) {
+        if reader.frozen.is_some_and(|then| !self.is_as(then)) {
             let what = format!(
                 "{} was changed although it is on a medium that takes nothing here: read it where it is written",
                 self.file_name
@@ -298,18 +298,27 @@ impl Database {
         let file = self.file();
         let idle = self.idle().pop();
         match idle {
-            Some(Reader { frozen: Some(then), .. }) if Stamp::of(&file).ok() != Some(then) => {}
+            Some(Reader { frozen: Some(then), .. }) if !self.is_as(then) => {}
             Some(reader) => return Ok(reader),
             None => {}
         }
+        directory::require_room(&self.directory)?;
         match connect(&file, Purpose::Read) {
-            Err(error) if takes_nothing(&error) => self.frozen_reader(&file, error),
+            // Where the directory does take files it is a failure, which may pass, and others may write there.
+            Err(error) if is_refused(&error) && directory::takes_nothing(&self.directory) => {
+                self.frozen_reader(&file, error)
+            }
             connection => {
                 let connection = connection?;
                 check(&connection, Purpose::Read)?;
                 Ok(Reader { connection, frozen: None })
             }
         }
+    }
+
+    /// Whether the file is what it was then, and no log of changes has more than it.
+    fn is_as(&self, then: Stamp) -> bool {
+        Stamp::of(&self.file()).is_ok_and(|now| now == then) && !self.has_changes()
     }
 
     /// A connection to a file beside which nothing can be written.
@@ -354,11 +363,15 @@ fn refuse_earlier(directory: &Path) -> Result<()> {
     ))
 }
 
-fn takes_nothing(error: &Sqlite) -> bool {
+/// Whether the file, or one beside it, could not be opened or made.
+fn is_refused(error: &Sqlite) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
 fn connect_checked(file: &Path, purpose: Purpose) -> Result<Connection, TransactionError> {
+    if let (Purpose::Write, Some(directory)) = (purpose, file.parent()) {
+        directory::require_room(directory)?;
+    }
     let connection = connect(file, purpose)?;
     check(&connection, purpose)?;
     Ok(connection)

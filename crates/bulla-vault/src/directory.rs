@@ -2,6 +2,7 @@
 //! so that no store can stand between; what else is done to them is done here.
 #![expect(clippy::disallowed_methods, reason = "the one module of the vault that goes around its store")]
 
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -78,6 +79,29 @@ impl Stamp {
         let metadata = fs::metadata(file).map_err(|error| Error::io(file.display().to_string(), error))?;
         let [device, inode] = [metadata.dev(), metadata.ino()].map(u64::cast_signed);
         Ok(Stamp([device, inode, metadata.size().cast_signed(), metadata.mtime(), metadata.mtime_nsec()]))
+    }
+}
+
+/// Whether a directory takes no files of this process: it may not write there, or nobody may.
+pub(super) fn takes_nothing(directory: &Path) -> bool {
+    let may = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+    matches!(may, Err(Errno::ACCESS | Errno::PERM | Errno::ROFS))
+}
+
+/// That there is room for the memory that processes share, a file of 32 KiB. SQLite sets a byte in each 4 KiB of it; where a file
+/// system has smaller blocks and no more of them, whoever touches the rest is killed by SIGBUS.
+///
+/// # Errors
+/// Where there is none, or the file system fails.
+pub(super) fn require_room(directory: &Path) -> Result<()> {
+    const ROOM: u64 = 40 << 10;
+    let failed = |error: Errno| Error::io(directory.display().to_string(), error.into());
+    let system = rustix::fs::statvfs(directory).map_err(failed)?;
+    let blocks = if rustix::process::geteuid().is_root() { system.f_bfree } else { system.f_bavail };
+    let read_only = system.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
+    match read_only || blocks.saturating_mul(system.f_frsize) >= ROOM {
+        true => Ok(()),
+        false => Err(Error::unavailable(format!("{}: the disk is full", directory.display()))),
     }
 }
 

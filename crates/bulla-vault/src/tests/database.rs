@@ -267,6 +267,19 @@ fn a_row_that_is_none_is_refused() {
     assert!(matches!(floor, Err(TransactionError::Damaged(_))));
 }
 
+/// What may pass is a failure: a reader that took the file for one that nobody can change would not see what is changed after.
+#[test]
+fn what_cannot_be_opened_where_files_can_be_made_is_not_read() {
+    let (place, database, states) = with_a_log();
+    drop(database);
+    let shared = place.path().join("vault.db-shm");
+    std::os::unix::fs::symlink("missing/too", &shared).unwrap();
+    let error = Database::open(place.path()).err().unwrap().into_error("it");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    std::fs::remove_file(&shared).unwrap();
+    assert!(found(place.path()) == states[states.len() - 1]);
+}
+
 /// Where nothing can be written, not even beside the file, it is read all the same; unless somebody writes it from elsewhere.
 #[test]
 fn it_is_read_where_nothing_can_be_written() {
@@ -296,6 +309,18 @@ fn it_is_read_where_nothing_can_be_written() {
     closed(place.path(), 0o500);
     assert!(content(&frozen)[1].contains_key(&99), "it was written in between");
     closed(place.path(), 0o700);
+    let frozen = {
+        closed(place.path(), 0o500);
+        let frozen = explained(Database::open(place.path()));
+        closed(place.path(), 0o700);
+        frozen
+    };
+    let writer = explained(Database::open(place.path()));
+    explained(writer.write(|txn| txn.put(Table::Rows, 98, b"new")));
+    closed(place.path(), 0o500);
+    assert!(content(&frozen)[1].contains_key(&98), "it was written in between, into the log of changes");
+    closed(place.path(), 0o700);
+    drop((writer, frozen));
     std::fs::write(place.path().join(WAL), vec![1; 100]).unwrap();
     closed(place.path(), 0o500);
     let refused = Database::open(place.path()).err().unwrap().into_error("it").to_string();
