@@ -49,6 +49,8 @@ enum Purpose {
 
 /// The name of the file in its directory.
 pub(super) const FILE: &str = "vault.db";
+/// The memory that processes share, beside it.
+const SHARED: &str = "vault.db-shm";
 /// What SQLite keeps beside it: changes that are not in it yet, and where these are.
 pub(super) const WAL: &str = "vault.db-wal";
 /// What the vault was kept in once.
@@ -302,7 +304,7 @@ impl Database {
             Some(reader) => return Ok(reader),
             None => {}
         }
-        directory::require_room(&self.directory)?;
+        directory::require_room(&self.directory, SHARED)?;
         match connect(&file, Purpose::Read) {
             // Where the directory does take files it is a failure, which may pass, and others may write there.
             Err(error) if is_refused(&error) && directory::takes_nothing(&self.directory) => {
@@ -370,7 +372,7 @@ fn is_refused(error: &Sqlite) -> bool {
 
 fn connect_checked(file: &Path, purpose: Purpose) -> Result<Connection, TransactionError> {
     if let (Purpose::Write, Some(directory)) = (purpose, file.parent()) {
-        directory::require_room(directory)?;
+        directory::require_room(directory, SHARED)?;
     }
     let connection = connect(file, purpose)?;
     check(&connection, purpose)?;

@@ -2,6 +2,7 @@
 //! so that no store can stand between; what else is done to them is done here.
 #![expect(clippy::disallowed_methods, reason = "the one module of the vault that goes around its store")]
 
+use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -88,20 +89,25 @@ pub(super) fn takes_nothing(directory: &Path) -> bool {
     matches!(may, Err(Errno::ACCESS | Errno::PERM | Errno::ROFS))
 }
 
-/// That there is room for the memory that processes share, a file of 32 KiB. SQLite sets a byte in each 4 KiB of it; where a file
-/// system has smaller blocks and no more of them, whoever touches the rest is killed by SIGBUS.
+/// That there is room for `shared`, the memory that processes share, a file of 32 KiB, unless it is there already. SQLite sets a
+/// byte in each 4 KiB of it; where a file system has smaller blocks and no more of them, whoever touches the rest is killed by
+/// SIGBUS. How much is free does not tell, since file systems keep some back: so as much is asked for, and given back.
 ///
 /// # Errors
-/// Where there is none, or the file system fails.
-pub(super) fn require_room(directory: &Path) -> Result<()> {
+/// Where there is none.
+pub(super) fn require_room(directory: &Path, shared: &str) -> Result<()> {
     const ROOM: u64 = 40 << 10;
-    let failed = |error: Errno| Error::io(directory.display().to_string(), error.into());
-    let system = rustix::fs::statvfs(directory).map_err(failed)?;
-    let blocks = if rustix::process::geteuid().is_root() { system.f_bfree } else { system.f_bavail };
-    let read_only = system.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
-    match read_only || blocks.saturating_mul(system.f_frsize) >= ROOM {
-        true => Ok(()),
-        false => Err(Error::unavailable(format!("{}: the disk is full", directory.display()))),
+    if directory.join(shared).exists() {
+        return Ok(());
+    }
+    let unnamed = rustix::fs::open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR);
+    // Where no file can be made, SQLite finds that out; where it cannot be so, there is no telling.
+    let Ok(file) = unnamed else { return Ok(()) };
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
+        Err(Errno::NOSPC | Errno::DQUOT) => {
+            Err(Error::unavailable(format!("{}: the disk is full", directory.display())))
+        }
+        _ => Ok(()),
     }
 }
 
