@@ -101,12 +101,20 @@ impl Beneath {
         link.map_or_else(|| error.into(), a_link)
     }
 
-    /// Refuses `path`, above which there is no link, where it is one.
+    /// Refuses what is neither a file nor a directory.
     ///
     /// # Errors
     /// `InvalidInput`, naming it.
-    pub(crate) fn refuse_link(&self, path: &str) -> io::Result<()> {
-        if self.is_link(path) { Err(a_link(path)) } else { Ok(()) }
+    pub(crate) fn require_plain(&self, path: &str) -> io::Result<()> {
+        let found = rustix::fs::statat(&self.directory, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile | FileType::Directory => Ok(()),
+            FileType::Symlink => Err(a_link(path)),
+            _ => {
+                let message = format!("`{path}` is neither a file nor a directory: remove it");
+                Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+            }
+        }
     }
 
     fn is_link(&self, path: &str) -> bool {

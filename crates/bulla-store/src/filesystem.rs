@@ -79,19 +79,23 @@ impl FileSystem {
         })
     }
 
-    /// Refuses a directory that is a link, or that has one in it: for what libraries open by themselves, by path. No error
-    /// where there is no such directory.
+    /// Refuses a directory that is a link, or that has anything in it but files and directories: for what libraries open by
+    /// themselves, by path, following links and waiting for pipes. No error where there is no such directory.
     ///
     /// # Errors
-    /// `InvalidInput`, naming the link; else where the directory cannot be listed.
-    pub fn refuse_links(&self, directory: &str) -> io::Result<()> {
+    /// `InvalidInput`, naming it; else where the directory cannot be listed.
+    pub fn require_plain(&self, directory: &str) -> io::Result<()> {
         let items = match self.list(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             items => items?,
         };
         let held = self.shared.held()?;
         for item in items {
-            held.refuse_link(&join(directory, &item.name))?;
+            match held.require_plain(&join(directory, &item.name)) {
+                // Whoever has it open may remove it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                checked => checked?,
+            }
         }
         Ok(())
     }

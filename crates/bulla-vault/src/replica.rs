@@ -121,6 +121,9 @@ impl Replica {
         others: &[Replica],
     ) -> Result<Self, TransactionError> {
         place.store.list("").map_err(missing)?;
+        if let Some(files) = place.store.directory() {
+            files.require_plain(directory::NAME).map_err(|error| Error::io("its database", error))?;
+        }
         directory::make(&place.directory)?;
         let canonical = directory::canonical(&place.directory)?;
         if canonical.display().to_string() == original.database.name() {

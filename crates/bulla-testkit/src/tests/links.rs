@@ -87,10 +87,10 @@ fn no_link_below_the_root_is_followed() {
             ["inside"],
             "a link is no directory"
         );
-        refused("absolute", store.refuse_links("").err());
-        refused("inside/relative", store.refuse_links("inside").err());
-        refused("within", store.refuse_links("within").err());
-        store.refuse_links("missing").unwrap();
+        refused("absolute", store.require_plain("").err());
+        refused("inside/relative", store.require_plain("inside").err());
+        refused("within", store.require_plain("within").err());
+        store.require_plain("missing").unwrap();
         assert_eq!(everything(place.path()), before, "nothing was written, removed or made anywhere");
 
         // What has the name of a link is the link.

@@ -222,6 +222,29 @@ fn a_missing_directory_is_named() {
     pair.assert_same();
 }
 
+/// SQLite would follow the one, and wait at the other for ever.
+#[test]
+fn a_link_or_a_pipe_in_the_place_of_its_files_is_refused() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 10);
+    let vault = pair.replica.path().join("vault");
+    let pipe = vault.join("vault.db-journal");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (kind, message) = pair.refusal();
+    assert!(kind == ErrorKind::Unavailable && message.contains("vault.db-journal"), "{message}");
+    fs::remove_file(&pipe).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let away = elsewhere.path().join("vault");
+    fs::rename(&vault, &away).unwrap();
+    std::os::unix::fs::symlink(&away, &vault).unwrap();
+    let (kind, message) = pair.refusal();
+    assert!(kind == ErrorKind::Unavailable && message.contains("symbolic link"), "{message}");
+    fs::remove_file(&vault).unwrap();
+    fs::rename(&away, &vault).unwrap();
+    drop(pair.world.open());
+    pair.assert_same();
+}
+
 #[test]
 fn what_is_no_replica_of_this_vault_is_refused_and_left_alone() {
     let pair = Pair::new();

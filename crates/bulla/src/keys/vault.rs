@@ -60,6 +60,6 @@ pub(crate) fn create_vault(keys: &FileSystem, log: LogId, environment: &Environm
 fn database(keys: &FileSystem) -> Result<PathBuf> {
     let failed = |error| Error::io(format!("looking at {}", keys.describe(files::VAULT)), error);
     let directory = keys.held_path().and_then(|path| path.canonicalize()).map_err(failed)?;
-    keys.refuse_links(files::VAULT).map_err(failed)?;
+    keys.require_plain(files::VAULT).map_err(failed)?;
     Ok(directory.join(files::VAULT))
 }
