@@ -54,6 +54,8 @@ impl Engine {
                 "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
             ));
         }
+        // By what the log tells, whatever the file of holds says of how much of that it has.
+        *only = None;
         self.holds(&mut only)?.0.refuse(&numbers)?;
         let unknown = owned(&order.not_carried_out(&carried_out));
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };

@@ -218,6 +218,19 @@ fn a_host_that_deletes_the_file_of_holds_erases_nobody() {
     assert_eq!(log.hold_differences(), from_ref(&missing));
     assert_eq!(held(&world).differences, []);
     refused(&log);
+    // Not the file, but what is in it; so that it says to have all that the log tells.
+    let empty = || {
+        let path = world.keys().join("holds");
+        let mut file = serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(file["holds"].as_array_mut().map(std::mem::take).unwrap().len(), 1);
+        fs::write(path, file.to_string()).unwrap();
+    };
+    empty();
+    refused(&log);
+    log.close().unwrap();
+    empty();
+    let log = reopen(&world);
+    refused(&log);
     log.close().unwrap();
     // From a backup: whoever was released since then is released, whoever was held is held.
     fs::write(world.keys().join("holds"), older).unwrap();
