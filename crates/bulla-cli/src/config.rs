@@ -9,7 +9,7 @@ use bulla::config::LogConfig;
 use bulla::control::through_writer;
 use bulla::keys::files;
 use bulla::store::FileSystem;
-use bulla::{Configure, Configured, Options, Setting, SettingPlace, SettingSource};
+use bulla::{Configure, Configured, ErrorKind, Options, Setting, SettingPlace, SettingSource};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Config {
             let width = keys.iter().map(|key| key.name.len()).max().unwrap_or_default();
             print(&keys.iter().map(|key| key.to_text(width)).collect::<String>())?;
         }
-        Ok(Exit::Done)
+        self.compare()
     }
 
     fn get(&self, name: &str) -> Result<Exit, Failure> {
@@ -139,7 +139,7 @@ impl Config {
             return Err(Configure::unknown_key(name).into());
         };
         if self.json { print_json(&key.to_json()) } else { print(&(key.values.join(",") + "\n")) }?;
-        Ok(Exit::Done)
+        self.compare()
     }
 
     /// Of a field without a rule too: it is kept.
@@ -153,7 +153,15 @@ impl Config {
         } else {
             print(&(value + "\n"))
         }?;
-        Ok(Exit::Done)
+        self.compare()
+    }
+
+    /// What the file says is told whatever it is; and then, that its `[log]` is not the one of the log's last epoch.
+    fn compare(&self) -> Result<Exit, Failure> {
+        match bulla::info(self.place.directory()) {
+            Err(error) if error.kind() == ErrorKind::Tampered => Err(error.into()),
+            _ => Ok(Exit::Done),
+        }
     }
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {

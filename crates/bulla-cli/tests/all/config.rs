@@ -262,6 +262,20 @@ fn an_edit_behind_its_back_is_not_made_good_by_it() {
     let ran = config(&place, &["set", "log.recipients", RECIPIENT]).exits(exit::REFUSED);
     assert!(ran.err.contains("was edited"), "{ran:?}");
     assert_eq!(text(&place), edited);
+    place.run("config", &["get", "log.recipients"]).exits(exit::DONE);
+}
+
+/// What the file says is told, and that it is not what the log was written with.
+#[test]
+fn an_edit_of_a_log_that_has_entries_is_told() {
+    let place = Place::new();
+    place.append(&[], &lines(0..3)).exits(exit::DONE);
+    std::fs::write(place.audit().join("bulla.toml"), text(&place).replacen("[log]", "# mine\n[log]", 1))
+        .unwrap();
+    for arguments in [&[][..], &["--json"], &["get", "log.recipients"], &["get", "log.fields.client"]] {
+        let ran = config(&place, arguments).exits(exit::VIOLATION);
+        assert!(!ran.out.is_empty() && ran.err.contains("config-mismatch"), "{ran:?}");
+    }
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! The pseudonyms of a field, for whoever has the key: what name stands behind one, only a guess tells.
 
-use crate::format::config;
 use crate::keys::pseudonym::{FieldPseudonyms, Pseudonym, PseudonymKey};
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use std::fmt::{self, Debug};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a log's rule `pseudonymise` makes of the values of one field.
 ///
@@ -35,10 +37,11 @@ impl Pseudonyms {
     ///
     /// # Errors
     /// `Invalid` where there is no such field or its rule is not `pseudonymise`; `NoKey` where the vault, or the key of a
-    /// log that has none, is not there or not to be read; `Unavailable` and `Refused` as [`bulla_vault::Vault::open`].
+    /// log that has none, is not there or not to be read; `Tampered` where `[log]` is not that of the log's last epoch;
+    /// `Unavailable` and `Refused` as [`bulla_vault::Vault::open`].
     pub fn open(directory: impl AsRef<Path>, keys: impl AsRef<Path>, field: &str) -> Result<Self> {
-        let (log, keys) = (FileSystem::new(directory.as_ref()), FileSystem::new(keys.as_ref()));
-        Self::open_stores(&log, &keys, &Environment::default(), field)
+        let log = Arc::new(FileSystem::new(directory.as_ref()));
+        Self::open_stores(log, &FileSystem::new(keys.as_ref()), &Environment::default(), field)
     }
 
     /// The same in any stores and environment.
@@ -46,12 +49,12 @@ impl Pseudonyms {
     /// # Errors
     /// As [`Pseudonyms::open`].
     pub fn open_stores(
-        log: &dyn Store,
+        log: Arc<dyn Store>,
         keys: &dyn Store,
         environment: &Environment,
         field: &str,
     ) -> Result<Self> {
-        let (config, _) = config::load_of_log(log)?;
+        let config = Manifest::load_end(Snapshot::of(log)?)?.snapshot.config;
         let field = config.fields.pseudonymised(field)?;
         let key = PseudonymKey::load(&config, keys, environment).map_err(not_at_hand)?;
         Ok(Pseudonyms(key.of_field(field)?))

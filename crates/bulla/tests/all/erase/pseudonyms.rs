@@ -144,6 +144,26 @@ fn a_field_that_is_not_pseudonymised_has_none() {
     }
 }
 
+/// A rule that somebody else wrote into the log's file is not the log's.
+#[test]
+fn an_edited_configuration_has_no_pseudonyms() {
+    let world = made();
+    append(&world, "user_1");
+    open(&world, "actor").unwrap();
+    let file = world.directory.join("bulla.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let edited = text.replacen("actor = ", "client = \"pseudonymise\"\nactor = ", 1);
+    assert_ne!(edited, text);
+    std::fs::write(&file, edited).unwrap();
+    for field in ["client", "actor"] {
+        let error = open(&world, field).unwrap_err();
+        assert!(
+            error.kind() == ErrorKind::Tampered && error.to_string().contains("config-mismatch"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn a_log_without_a_vault_has_its_key_in_a_file() {
     let place = tempfile::tempdir().unwrap();
