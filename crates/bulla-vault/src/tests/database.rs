@@ -320,7 +320,9 @@ fn it_is_read_where_nothing_can_be_written() {
     closed(place.path(), 0o500);
     assert!(content(&frozen)[1].contains_key(&98), "it was written in between, into the log of changes");
     closed(place.path(), 0o700);
-    drop((writer, frozen));
+    // The last to close it removes the log of changes, if it may write.
+    drop(frozen);
+    drop(writer);
     std::fs::write(place.path().join(WAL), vec![1; 100]).unwrap();
     closed(place.path(), 0o500);
     let refused = Database::open(place.path()).err().unwrap().into_error("it").to_string();
