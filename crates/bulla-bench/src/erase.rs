@@ -13,16 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const WORKLOAD: Workload = Workload::WebSubjects;
+/// How many are erased, and how many entries are in the log before.
 const ERASURES: usize = 25;
-/// Entries that are in the log before anybody is erased.
 const BEFORE: u64 = 200_000;
+/// How many are erased where somebody says how many entries are to be there before: they try it.
+const FEW: usize = 5;
 
 pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
     let directory = place.join("audit");
     let created = knobs.init().erasure(true).create(&directory)?;
-    let before = match knobs.amount() {
-        Amount::Entries(entries) => entries,
-        Amount::Time(_) => BEFORE,
+    let (before, erasures) = match knobs.amount() {
+        Amount::Entries(entries) => (entries, FEW),
+        Amount::Time(_) => (BEFORE, ERASURES),
     };
     let source = Source::new(WORKLOAD, knobs);
     let log = Log::open(&directory, knobs.options())?;
@@ -38,7 +40,7 @@ pub(crate) fn run(knobs: &Knobs, place: &Path) -> Result<Outcome, Failure> {
             })
         });
         let appending = appending.collect::<Vec<_>>();
-        let times = erase(&log, &directory, &created, knobs.seed, || {
+        let times = erase(&log, &directory, &created, knobs.seed, erasures, || {
             log.acknowledged() < before && !stop.load(Ordering::Relaxed)
         });
         stop.store(true, Ordering::Relaxed);
@@ -72,6 +74,7 @@ fn erase(
     directory: &Path,
     created: &Created,
     seed: u64,
+    erasures: usize,
     too_early: impl Fn() -> bool,
 ) -> Result<Vec<Duration>, Failure> {
     let key = std::fs::read_to_string(default_keys(directory).join(files::ERASURE_KEY))?;
@@ -81,7 +84,7 @@ fn erase(
         std::thread::yield_now();
     }
     let mut times = Vec::new();
-    for _ in 0..ERASURES {
+    for _ in 0..erasures {
         let entry = subjects.next_entry();
         let subject =
             entry.subjects.as_deref().and_then(<[_]>::first).ok_or("an entry without data subject")?;

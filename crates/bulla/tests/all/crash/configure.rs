@@ -267,8 +267,9 @@ fn any_operation_of_a_change_may_fail() {
     let mut points = Vec::new();
     for (scenario, way) in scenarios().into_iter().flat_map(|scenario| WAYS.map(|way| (scenario, way))) {
         for (number, line) in operations(&scenario, way) {
-            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line));
-            for (index, fault) in faults.enumerate() {
+            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, &line)).collect::<Vec<_>>();
+            let faults = if faults.is_empty() { faults } else { in_turn(&faults, number) };
+            for (index, fault) in faults.into_iter().enumerate() {
                 let lasting = in_turn(&[false, true], number + index as u64).into_iter();
                 points.extend(lasting.map(|lasting| (scenario, way, number, fault, lasting)));
             }

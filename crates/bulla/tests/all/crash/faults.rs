@@ -96,19 +96,14 @@ fn every_fault(lasting: bool) {
     let mut points = Vec::new();
     for (scenario, trace) in scenarios() {
         for (number, line) in trace.iter().enumerate().skip(first_operation(&scenario)) {
-            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, line));
-            points.extend(faults.map(|fault| (scenario, number as u64, fault)));
+            let faults = Fault::ALL.into_iter().filter(|fault| strikes(*fault, line)).collect::<Vec<_>>();
+            let faults = if faults.is_empty() { faults } else { in_turn(&faults, number as u64) };
+            points.extend(faults.into_iter().map(|fault| (scenario, number as u64, fault)));
         }
     }
-    if lasting {
-        let mut index = 0;
-        points.retain(|_| {
-            index += 1;
-            index % 4 == 0
-        });
-    }
+    let points = points.into_iter().step_by(if lasting { 4 } else { 1 });
     let examined = Examined::default();
-    let points = points.into_iter().enumerate().collect::<Vec<_>>();
+    let points = points.enumerate().collect::<Vec<_>>();
     for_each(&points, |&(index, (scenario, number, fault))| {
         let harm = |machine: &Faults| match lasting {
             false => machine.fail_at(number, fault),

@@ -193,7 +193,7 @@ fn a_crash_inside_recovery_is_survived() {
         let scenario = Scenario { shape: Shape::Short, mode, seed: 3 };
         let operations = operations(&scenario);
         let cut = |stop: u64| [None, Some(1), Some(6), Some(7)][(stop / 11) as usize % 4];
-        let step = if in_full() { 11 } else { 33 };
+        let step = if in_full() { 11 } else { 66 };
         points.extend((30 + which as u64..operations).step_by(step).map(|stop| (scenario, stop, cut(stop))));
     }
     let examined = Examined::default();

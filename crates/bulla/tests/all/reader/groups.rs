@@ -24,7 +24,7 @@ pub(super) fn log(seed: u64, blocks: u64) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
     fn any_query_is_answered_as_by_looking_at_every_entry(seed in any::<u64>()) {
