@@ -38,7 +38,8 @@ impl World {
         let world = World { place, identity };
         let init = arguments!["init", world.place.audit(), "--recipient", recipient()];
         world.bulla("ok", &init, b"").exits(exit::DONE);
-        world.place.run("config", &["set", "plugin_timeout", "1 s", "retries", "0"]).exits(exit::DONE);
+        world.place.run("config", &["set", "plugin_timeout", "1 s"]).exits(exit::DONE);
+        world.place.run("config", &["set", "retries", "0"]).exits(exit::DONE);
         world
     }
 
