@@ -282,7 +282,8 @@ impl Log {
 
     /// Has `tell` called when something failed that may pass (a disk that is full, a plugin that does not answer), with what
     /// failed: before the first wait, once for each thing that is tried again, by the thread of the log that tries it, which
-    /// goes on when `tell` returns. Where the attempts end the log fails.
+    /// goes on when `tell` returns. Where the attempts end the log fails. It takes the place of what
+    /// [`Environment::trying_again`] names, which is told while the log is opened, too.
     pub fn when_trying_again(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         self.engine.back_off.when_trying_again(Arc::new(tell));
     }
