@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::directory::{self, Stamp};
 use super::table::TABLES;
 use super::transaction::{ReadTransaction, WriteTransaction};
-use super::transaction_error::{TransactionError, damaged};
+use super::transaction_error::{PATIENCE, TransactionError, damaged, explained};
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -61,8 +61,6 @@ const APPLICATION: i32 = 0x4275_6c6c;
 const VERSION: i32 = 1;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
-/// How long a connection waits for others that are opening, closing or making good what a crash left.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an erasure waits for those who read what was before it. They keep their state of the database meanwhile, so
 /// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
@@ -199,9 +197,11 @@ impl Database {
             None => connect_checked(&self.file(), Purpose::Write)?,
         };
         let done = Self::write_with(&connection, work);
-        // One that failed is opened again, so that nothing is left of what failed.
-        if !matches!(done, Err(TransactionError::Medium(_) | TransactionError::Damaged(_))) {
-            *writer = Some(connection);
+        // One that failed is opened again, so that nothing is left of what failed; nor of a lock that could not be let go of, which
+        // this process's connections share.
+        match done {
+            Err(TransactionError::Medium(_) | TransactionError::Damaged(_)) => self.idle().clear(),
+            _ => *writer = Some(connection),
         }
         done
     }
@@ -224,7 +224,7 @@ impl Database {
         let writing = |what: String| {
             TransactionError::Failed(Error::unavailable(format!("writing {}: {what}", path.display())))
         };
-        let sqlite = |error: Sqlite| writing(error.to_string());
+        let sqlite = |error: Sqlite| writing(explained(&error));
         let begun = directory::begin_file(path);
         begun.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
         let target = connect(path, Purpose::Write).map_err(sqlite)?;

@@ -282,6 +282,12 @@ fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
         assert_eq!(told["interrupted"], false, "{what}");
         let error = told["error"].as_str().unwrap();
         assert!(ran.err.starts_with(&format!("bulla: {error}\n")), "{what}: {ran:?}");
+        if what == "a full disk" {
+            // Which file, what was tried, and what to do.
+            for said in ["vault.db: ", " while ", "look at the medium"] {
+                assert!(error.contains(said), "{said}: {error}");
+            }
+        }
         drop(held);
     }
 }
