@@ -143,7 +143,7 @@ impl Config {
 
     /// Of a field without a rule too: it is kept.
     fn get_rule(&self, field: &str) -> Result<Exit, Failure> {
-        let (log, _) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         let rule = log.fields.rule(field)?;
         let value = rule.map_or_else(|| "keep".to_owned(), |rule| rule.to_string());
         let source = if rule.is_some() { "file" } else { "default" };

@@ -121,7 +121,7 @@ impl Engine {
         environment: Environment,
         vaults: Vaults,
     ) -> Result<Self> {
-        let (config, settings) = config::load(&*log)?;
+        let (config, settings) = config::load_of_log(&*log)?;
         keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
         let settings = settings.with_host(keys::settings::load(&*keys)?);
         let tuning = Tuning::try_from(options.or(settings))?;
