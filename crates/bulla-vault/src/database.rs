@@ -5,6 +5,8 @@
 //!   view or trigger is ever in it. What a row holds is authenticated by whoever reads it.
 //! - One connection writes; those that read are open for reading only, and change nothing but the shared memory beside the file.
 //! - Connections belong to the process that opened them: a forked child neither uses nor closes one.
+//! - Where the system failed, all of them that nobody uses are closed: they share locks, of which one may be left that could not be let
+//!   go of, and only with the last of them does it go.
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -167,6 +169,21 @@ impl Database {
         &self,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
+        let done = self.read_with(work);
+        if matches!(done, Err(TransactionError::Medium(_))) {
+            self.idle().clear();
+            // One that somebody writes with lets go of it where that fails.
+            if let Ok(mut writer) = self.writer.try_lock() {
+                writer.take();
+            }
+        }
+        done
+    }
+
+    fn read_with<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         let reader = self.reader()?;
         let transaction = reader.connection.unchecked_transaction()?;
         let done = work(&ReadTransaction::new(&transaction));
@@ -194,11 +211,10 @@ impl Database {
         let mut writer = self.writer();
         let connection = match writer.take() {
             Some(connection) => connection,
-            None => connect_checked(&self.file(), Purpose::Write)?,
+            None => connect_checked(&self.file(), Purpose::Write).inspect_err(|_| self.idle().clear())?,
         };
         let done = Self::write_with(&connection, work);
-        // One that failed is opened again, so that nothing is left of what failed; nor of a lock that could not be let go of, which
-        // this process's connections share.
+        // One that failed is opened again, so that nothing is left of what failed.
         match done {
             Err(TransactionError::Medium(_) | TransactionError::Damaged(_)) => self.idle().clear(),
             _ => *writer = Some(connection),

@@ -73,7 +73,9 @@ pub(super) fn explained(error: &Sqlite) -> String {
              the size of files, and at permissions, and then open the log again"
                 .to_owned()
         }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
+        Some(
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+        ) => format!(
             ": it was tried for up to {} s; another process has it, or the file system fails to lock or unlock files: see who has \
              it open (`fuser`), end that, and try again",
             PATIENCE.as_secs()
@@ -138,6 +140,7 @@ mod tests {
             (ffi::SQLITE_IOERR_SHMMAP, ["vault.db-shm", "look at the medium"]),
             (ffi::SQLITE_IOERR_UNLOCK, ["while locking or unlocking", "look at the medium"]),
             (ffi::SQLITE_FULL, ["full", "make room"]),
+            (ffi::SQLITE_PROTOCOL, ["tried for up to 10 s", "see who has it open"]),
             (ffi::SQLITE_BUSY, ["tried for up to 10 s", "see who has it open"]),
         ] {
             let error = TransactionError::from(Sqlite::SqliteFailure(ffi::Error::new(code), None));
