@@ -22,15 +22,14 @@ use std::sync::Arc;
     after_help = "\
 Settings count from the next time that the log is opened, and may be changed
 beside a writer; those that a promise rests on are kept in settings.toml of the
-keys, the others in bulla.toml, and `set` puts each where it belongs. Of the keys
-of [log] these can be changed: log.recipients,
-age recipients with commas between them, for whom all entries from then on are,
-log.heartbeat, and log.fields.FIELD, what becomes of a field of them (`bulla
-init --help`). That needs the log's keys, and is recorded in the log. A writer
+keys, all else in bulla.toml, and one command changes one of the two. Of the keys
+of [log] these can be changed: log.recipients, age recipients with commas between
+them, for whom all entries from then on are, log.heartbeat, and log.fields.FIELD,
+what becomes of a field of them (`bulla init --help`). That needs the log's keys, and is recorded in the log. A writer
 that runs changes recipients and heartbeat; for a field's rule, stop it first.
 
 Example:
-  bulla config audit set linger '20 ms' log.fields.client truncate-ip:24/48
+  bulla config audit set linger '20 ms'
   bulla config audit set log.recipients age1...,age1..."
 )]
 pub(crate) struct Config {
@@ -144,7 +143,7 @@ impl Config {
 
     /// Of a field without a rule too: it is kept.
     fn get_rule(&self, field: &str) -> Result<Exit, Failure> {
-        let (log, _) = bulla::config::load(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         let rule = log.fields.rule(field)?;
         let value = rule.map_or_else(|| "keep".to_owned(), |rule| rule.to_string());
         let source = if rule.is_some() { "file" } else { "default" };

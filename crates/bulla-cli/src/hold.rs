@@ -17,8 +17,9 @@ use bulla::{Hold as Held, Log};
     after_help = "\
 Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log
 itself tells only that a data subject was held, and released, by number. Where the two differ,
-the log counts: `list` then says so and ends with exit code 1, and whoever opens the log next,
-with any command that writes, brings the key directory in line.
+the log counts: `list` has what it says, says so and ends with exit code 1, and whoever opens
+the log next, with any command that writes, brings the key directory in line. So it finishes a
+hold or a release that was cut short: `list` says that it is under way, which is no difference.
 
 Example:
   bulla hold audit add --subject user_42 --by legal --reason 'case 4711'"
@@ -107,11 +108,16 @@ impl Hold {
         }
         let held = bulla::holds(self.place.directory(), self.place.keys())?;
         let differences = held.differences.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let under_way = held.under_way.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self.json {
-            true => print_json(&serde_json::json!({ "holds": held.holds, "differences": differences })),
+            true => print_json(&serde_json::json!({
+                "holds": held.holds,
+                "differences": differences,
+                "under_way": under_way,
+            })),
             false => print(&table(&held.holds)),
         }?;
-        differences.iter().for_each(|difference| note!("{difference}"));
+        differences.iter().chain(&under_way).for_each(|what| note!("{what}"));
         Ok(if differences.is_empty() { Exit::Done } else { Exit::Violation })
     }
 }

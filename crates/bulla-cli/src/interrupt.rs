@@ -1,7 +1,8 @@
 //! SIGINT, SIGTERM and SIGHUP.
 //!
-//! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input. A second
-//! signal ends it at once. What only reads has nothing to drain: [`exit_after`].
+//! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
+//! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
+//! first ([`exit_after`]).
 
 use crate::exit::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,29 +40,34 @@ impl Interrupt {
     /// From now on the first signal is noted here, and a second one ends the process.
     pub(crate) fn install() -> Result<Self, Failure> {
         let raised = Arc::new(AtomicBool::new(false));
+        Self::note_in(raised.clone(), &raised)
+    }
+
+    /// Notes signals in `raised`; each ends the process where `ends` is set.
+    fn note_in(raised: Arc<AtomicBool>, ends: &Arc<AtomicBool>) -> Result<Self, Failure> {
         for signal in signals() {
             // In this order: the flag that the first signal sets must not end the process at once.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                Exit::Interrupted as i32,
-                raised.clone(),
-            )
-            .and_then(|_| signal_hook::flag::register(signal, raised.clone()))
-            .map_err(|error| failed(&error))?;
+            signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, ends.clone())
+                .and_then(|_| signal_hook::flag::register(signal, raised.clone()))
+                .map_err(|error| failed(&error))?;
         }
         Ok(Interrupt { raised, woken: wake_up().map_err(|error| failed(&error))? })
     }
 
-    /// Has something done in a thread of its own when a signal comes.
-    pub(crate) fn when_raised(act: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    /// From now on the first signal is noted here, and `act` deals with each, in a thread of its own. Once that sets the flag
+    /// that it is given, a further signal ends the process.
+    pub(crate) fn on_each(mut act: impl FnMut(&AtomicBool) + Send + 'static) -> Result<Self, Failure> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let interrupt = Self::note_in(Arc::default(), &ends)?;
         let mut woken = wake_up().map_err(|error| failed(&error))?;
         let wait = move || {
-            if woken.read_exact(&mut [0]).is_ok() {
-                act();
+            while woken.read_exact(&mut [0]).is_ok() {
+                act(&ends);
             }
         };
         let thread = std::thread::Builder::new().name("bulla-signals".to_owned()).spawn(wait);
-        thread.map(drop).map_err(|error| failed(&error))
+        thread.map_err(|error| failed(&error))?;
+        Ok(interrupt)
     }
 
     pub(crate) fn is_raised(&self) -> bool {

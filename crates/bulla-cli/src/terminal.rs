@@ -4,7 +4,7 @@
 //! the terminal shows what is typed again whatever happens.
 
 use crate::exit::{Exit, Failure};
-use bulla::environment::Environment;
+use bulla::environment::{Environment, Tell};
 use bulla::keys::prompt::{Nobody, Prompt};
 use bulla::keys::recipients::Age;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
@@ -33,14 +33,26 @@ pub(crate) fn secret(question: &str) -> Result<Option<Zeroizing<String>>, Failur
     }
 }
 
-/// An environment that has plugins ask at the terminal.
+/// An environment that has plugins ask at the terminal, and tells what is tried again.
 pub(crate) fn environment() -> Environment {
-    Environment { key_wrap: Arc::new(Age::with_prompt(Arc::new(Terminal))), ..Environment::default() }
+    Environment {
+        key_wrap: Arc::new(Age::with_prompt(Arc::new(Terminal))),
+        trying_again: Some(Arc::new(tell_what_is_tried_again)),
+        ..Environment::default()
+    }
 }
 
 /// An environment that shows what plugins say, and refuses what they ask: for a writer, which may run where nobody is.
-pub(crate) fn telling_environment() -> Environment {
-    Environment { key_wrap: Arc::new(Age::with_prompt(Arc::new(Teller))), ..Environment::default() }
+pub(crate) fn telling_environment(trying_again: Tell) -> Environment {
+    Environment {
+        key_wrap: Arc::new(Age::with_prompt(Arc::new(Teller))),
+        trying_again: Some(trying_again),
+        ..Environment::default()
+    }
+}
+
+pub(crate) fn tell_what_is_tried_again(what: &str) {
+    note!("waiting, and trying again: {what}");
 }
 
 /// Answers plugins at the terminal.

@@ -79,7 +79,7 @@ impl Verify {
             };
             if let Some((path, text)) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
                 verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
-                level.seals = true;
+                level.seals = verify.checks_seals();
             }
             if let Some((path, bytes)) = self.place.seal_state().map_err(hint)? {
                 verify = verify.seal_state(&bytes).map_err(|error| error_in(&path, error))?;

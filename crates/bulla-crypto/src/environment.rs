@@ -26,7 +26,13 @@ pub struct Environment {
     pub key_wrap: Arc<dyn KeyWrap>,
     /// Where data subjects have their numbers and keys, in place of the vault in the key directory.
     pub subjects: Option<Arc<dyn Subjects>>,
+    /// Who is told what failed and is about to be tried again: once for each such thing, before the first wait, also while a log
+    /// is being opened.
+    pub trying_again: Option<Tell>,
 }
+
+/// Is told something, in words.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Default for Environment {
     fn default() -> Self {
@@ -36,6 +42,7 @@ impl Default for Environment {
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(recipients::Age::default()),
             subjects: None,
+            trying_again: None,
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -99,7 +99,7 @@ pub fn render_seal_key(log: LogId, state: &[u8; 32]) -> Zeroizing<String> {
 /// Reads a seal key file of `log`.
 ///
 /// # Errors
-/// `Invalid` where it is not one, or is another log's.
+/// `Invalid` where it is not one, `Refused` where it is another log's.
 pub fn parse_seal_key(text: &str, log: LogId) -> Result<SealChain> {
     let mut words = text.split_ascii_whitespace();
     let (Some("bulla-seal-key-v1"), Some(id), Some(state), None) =
@@ -108,7 +108,8 @@ pub fn parse_seal_key(text: &str, log: LogId) -> Result<SealChain> {
         return Err(Error::invalid("it is not a seal key (`bulla-seal-key-v1 LOG KEY`)"));
     };
     if LogId::parse(id) != Some(log) {
-        return Err(Error::invalid(format!("it is the seal key of another log, {id}")));
+        let message = format!("it is the seal key of another log, {id}");
+        return Err(Error::new(ErrorKind::Refused, message));
     }
     let state =
         Hash::from_base64(state).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;

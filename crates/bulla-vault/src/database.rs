@@ -5,6 +5,8 @@
 //!   view or trigger is ever in it. What a row holds is authenticated by whoever reads it.
 //! - One connection writes; those that read are open for reading only, and change nothing but the shared memory beside the file.
 //! - Connections belong to the process that opened them: a forked child neither uses nor closes one.
+//! - Where the system failed, all of them that nobody uses are closed: they share locks, of which one may be left that could not be let
+//!   go of, and only with the last of them does it go.
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use super::directory::{self, Stamp};
 use super::table::TABLES;
 use super::transaction::{ReadTransaction, WriteTransaction};
-use super::transaction_error::{TransactionError, damaged};
+use super::transaction_error::{PATIENCE, TransactionError, damaged, explained};
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -61,8 +63,6 @@ const APPLICATION: i32 = 0x4275_6c6c;
 const VERSION: i32 = 1;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
-/// How long a connection waits for others that are opening, closing or making good what a crash left.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long an erasure waits for those who read what was before it. They keep their state of the database meanwhile, so
 /// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
@@ -169,6 +169,21 @@ impl Database {
         &self,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
+        let done = self.read_with(work);
+        if matches!(done, Err(TransactionError::Medium(_))) {
+            self.idle().clear();
+            // One that somebody writes with lets go of it where that fails.
+            if let Ok(mut writer) = self.writer.try_lock() {
+                writer.take();
+            }
+        }
+        done
+    }
+
+    fn read_with<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
+    ) -> Result<T, TransactionError> {
         let reader = self.reader()?;
         let transaction = reader.connection.unchecked_transaction()?;
         let done = work(&ReadTransaction::new(&transaction));
@@ -196,12 +211,13 @@ impl Database {
         let mut writer = self.writer();
         let connection = match writer.take() {
             Some(connection) => connection,
-            None => connect_checked(&self.file(), Purpose::Write)?,
+            None => connect_checked(&self.file(), Purpose::Write).inspect_err(|_| self.idle().clear())?,
         };
         let done = Self::write_with(&connection, work);
         // One that failed is opened again, so that nothing is left of what failed.
-        if !matches!(done, Err(TransactionError::Medium(_) | TransactionError::Damaged(_))) {
-            *writer = Some(connection);
+        match done {
+            Err(TransactionError::Medium(_) | TransactionError::Damaged(_)) => self.idle().clear(),
+            _ => *writer = Some(connection),
         }
         done
     }
@@ -224,7 +240,7 @@ impl Database {
         let writing = |what: String| {
             TransactionError::Failed(Error::unavailable(format!("writing {}: {what}", path.display())))
         };
-        let sqlite = |error: Sqlite| writing(error.to_string());
+        let sqlite = |error: Sqlite| writing(explained(&error));
         let begun = directory::begin_file(path);
         begun.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
         let target = connect(path, Purpose::Write).map_err(sqlite)?;

@@ -1,8 +1,12 @@
 //! Why work inside a transaction ends early.
 
-use rusqlite::{Error as Sqlite, ErrorCode};
+use rusqlite::{Error as Sqlite, ErrorCode, ffi};
 
 use bulla_store::Error;
+use std::time::Duration;
+
+/// How long a connection waits for others that are opening, closing or making good what a crash left.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) enum TransactionError {
     /// The database is not what was written to it.
@@ -10,7 +14,7 @@ pub(super) enum TransactionError {
     /// The keys at hand do not belong to the snapshot. The work is done again with the keys that do; where there are no others,
     /// the database is damaged, in the way that this says.
     Stale(String),
-    /// The system failed, with this message of SQLite.
+    /// The system failed: in what, and what to do about it.
     Medium(String),
     Failed(Error),
 }
@@ -24,7 +28,7 @@ impl From<Error> for TransactionError {
 impl From<Sqlite> for TransactionError {
     fn from(error: Sqlite) -> Self {
         match is_of_the_medium(&error) {
-            true => TransactionError::Medium(error.to_string()),
+            true => TransactionError::Medium(explained(&error)),
             false => TransactionError::Damaged(error.to_string()),
         }
     }
@@ -55,6 +59,53 @@ fn is_of_the_medium(error: &Sqlite) -> bool {
     )
 }
 
+/// A failure of the system as SQLite tells it, at which operation on the files it was, and what to do about it.
+pub(super) fn explained(error: &Sqlite) -> String {
+    let doing = match error {
+        Sqlite::SqliteFailure(failure, _) => operation(failure.extended_code),
+        _ => None,
+    };
+    let doing = doing.map_or_else(String::new, |doing| format!(" while {doing}"));
+    let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => ": make room on its disk".to_owned(),
+        Some(ErrorCode::SystemIoFailure) => {
+            ": the operating system refused that; look at the medium (the kernel's log tells of one that fails), at limits on \
+             the size of files, and at permissions, and then open the log again"
+                .to_owned()
+        }
+        Some(
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+        ) => format!(
+            ": it was tried for up to {} s; another process has it, or the file system fails to lock or unlock files: see who has \
+             it open (`fuser`), end that, and try again",
+            PATIENCE.as_secs()
+        ),
+        _ => String::new(),
+    };
+    format!("{error}{doing}{advice}")
+}
+
+/// What SQLite was at, by its extended code.
+fn operation(code: i32) -> Option<&'static str> {
+    Some(match code {
+        ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ => "reading",
+        ffi::SQLITE_IOERR_WRITE => "writing",
+        ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => "syncing",
+        ffi::SQLITE_IOERR_TRUNCATE => "setting the length of a file",
+        ffi::SQLITE_IOERR_FSTAT | ffi::SQLITE_IOERR_ACCESS => "looking at a file",
+        ffi::SQLITE_IOERR_DELETE => "removing a file",
+        ffi::SQLITE_IOERR_LOCK
+        | ffi::SQLITE_IOERR_RDLOCK
+        | ffi::SQLITE_IOERR_UNLOCK
+        | ffi::SQLITE_IOERR_CHECKRESERVEDLOCK
+        | ffi::SQLITE_IOERR_SHMLOCK => "locking or unlocking",
+        ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMMAP => {
+            "making the memory that processes share, vault.db-shm"
+        }
+        _ => return None,
+    })
+}
+
 /// The database is not what was written to it.
 pub(super) fn damaged(what: impl Into<String>) -> TransactionError {
     TransactionError::Damaged(what.into())
@@ -71,6 +122,31 @@ impl TransactionError {
             )),
             TransactionError::Medium(what) => Error::unavailable(format!("{name}: {what}")),
             TransactionError::Failed(error) => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In words, with what to do; and never as damage.
+    #[test]
+    fn a_failure_of_the_system_says_at_what_it_was_and_what_to_do() {
+        for (code, told) in [
+            (ffi::SQLITE_IOERR_WRITE, ["while writing", "look at the medium"]),
+            (ffi::SQLITE_IOERR_READ, ["while reading", "look at the medium"]),
+            (ffi::SQLITE_IOERR_FSYNC, ["while syncing", "look at the medium"]),
+            (ffi::SQLITE_IOERR_SHMMAP, ["vault.db-shm", "look at the medium"]),
+            (ffi::SQLITE_IOERR_UNLOCK, ["while locking or unlocking", "look at the medium"]),
+            (ffi::SQLITE_FULL, ["full", "make room"]),
+            (ffi::SQLITE_PROTOCOL, ["tried for up to 10 s", "see who has it open"]),
+            (ffi::SQLITE_BUSY, ["tried for up to 10 s", "see who has it open"]),
+        ] {
+            let error = TransactionError::from(Sqlite::SqliteFailure(ffi::Error::new(code), None));
+            let error = error.into_error("keys/vault/vault.db").to_string();
+            let named = error.starts_with("keys/vault/vault.db: ");
+            assert!(named && told.iter().all(|told| error.contains(told)), "{code}: {error}");
         }
     }
 }

@@ -26,9 +26,17 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     }
 }
 
+/// The name of the first of them, as it stands before the number of a line.
+pub(super) fn first_name(paths: &[PathBuf]) -> String {
+    match paths.first() {
+        Some(path) if path.as_os_str() != "-" => path.display().to_string(),
+        _ => "stdin".to_owned(),
+    }
+}
+
 impl Input {
     fn standard() -> Self {
-        Input { name: "stdin".to_owned(), path: None, metadata: None }
+        Input { name: first_name(&[]), path: None, metadata: None }
     }
 
     fn find(path: &Path) -> Result<Self, Failure> {

@@ -111,6 +111,11 @@ impl<'a> UpTo<'a> {
         UpTo { input, number: place.input + 1, line: place.line }
     }
 
+    /// Before the first line of all.
+    pub(super) fn nothing(input: &'a str) -> Self {
+        Self::new(Place::default(), input)
+    }
+
     /// As a sentence without its end.
     pub(super) fn to_text(&self) -> String {
         let UpTo { input, number, line } = self;

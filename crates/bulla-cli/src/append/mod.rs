@@ -9,11 +9,11 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
-use crate::terminal::telling_environment;
-use bulla::environment::Environment;
+use crate::terminal::{tell_what_is_tried_again, telling_environment};
+use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
-use bulla::{ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry};
+use bulla::{Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry};
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
@@ -21,7 +21,8 @@ use refused::Refused;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// The same trouble is told again after so long.
@@ -90,24 +91,66 @@ enum SubjectFrom {
 
 impl Append {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let interrupt = Interrupt::install()?;
-        let inputs = input::find(&self.files)?;
-        let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
-        let log = open(&self.place, telling_environment())?;
-        if let Some(failure) = log.control_failure() {
-            note!("whatever needs the log has to wait until this ends: {failure}");
-        }
-
-        let closing = log.closing();
-        // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
-        Interrupt::when_raised(move || closing.announce())?;
-        tell_what_is_tried_again(&log)?;
+        let first = input::first_name(&self.files);
+        let (interrupt, open) = match self.open(&first) {
+            Ok(open) => open,
+            Err(failure) => return Err(self.took_nothing(failure, &first)),
+        };
+        let Open { inputs, refused, log, mut producer } = open;
         let meter = Meter::new(self.stats, &inputs);
         let lines = Lines::default();
         let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, lines };
-        let mut producer = log.producer()?;
         let read = run.read_all(&inputs, &log, &mut producer);
         run.end(log, producer, &inputs, read)
+    }
+
+    /// Opens everything. A signal ends the command until that is done: nothing was taken, so that there is nothing to drain. After
+    /// that the first signal has the log wait less, the second has it wait no more, and another one ends the command.
+    fn open(&self, first: &str) -> Result<(Interrupt, Open), Failure> {
+        let phase = Arc::new(Mutex::new(Phase::Opening));
+        let (of_signals, first, json) = (phase.clone(), first.to_owned(), self.json);
+        let interrupt = Interrupt::on_each(move |ends| {
+            // Whoever opens the log gets no further while this is held.
+            let mut phase = of_signals.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut *phase {
+                Phase::Opening => {
+                    ends.store(true, Ordering::Relaxed);
+                    let summary = Summary { interrupted: true, ..Summary::nothing(&first) };
+                    // It ends however that goes.
+                    let _ = summary.print(json);
+                    std::process::exit(Exit::Interrupted as i32);
+                }
+                // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
+                Phase::Open { closing, is_told: told @ false } => {
+                    *told = true;
+                    closing.announce();
+                }
+                Phase::Open { closing, .. } => {
+                    closing.give_up();
+                    ends.store(true, Ordering::Relaxed);
+                }
+            }
+        })?;
+        let inputs = input::find(&self.files)?;
+        let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
+        let log = open(&self.place, telling_environment(teller()?))?;
+        if let Some(failure) = log.control_failure() {
+            note!("whatever needs the log has to wait until this ends: {failure}");
+        }
+        let producer = log.producer()?;
+        *phase.lock().unwrap_or_else(PoisonError::into_inner) =
+            Phase::Open { closing: log.closing(), is_told: false };
+        Ok((interrupt, Open { inputs, refused, log, producer }))
+    }
+
+    /// Tells that it ended before the first line was looked at.
+    fn took_nothing(&self, failure: Failure, first: &str) -> Failure {
+        let summary = Summary { error: Some(&failure.message), ..Summary::nothing(first) };
+        let message = format!("{}\n{}", failure.message, summary.to_text_of_failure());
+        match self.json.then(|| print_json(&summary)) {
+            Some(Err(unprinted)) => unprinted,
+            _ => Failure { exit: failure.exit, message },
+        }
     }
 
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
@@ -184,23 +227,40 @@ pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<
     Ok(log)
 }
 
-/// Tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.
-fn tell_what_is_tried_again(log: &Log) -> Result<(), Failure> {
+/// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.
+fn teller() -> Result<Tell, Failure> {
     let (failed, told) = mpsc::sync_channel::<String>(1);
     let tell = move || {
         let mut before = None::<(String, Instant)>;
         for what in told {
             // Several threads may meet the same.
             if !before.is_some_and(|(before, at)| before == what && at.elapsed() < TOLD_AGAIN) {
-                note!("waiting, and trying again: {what}");
+                tell_what_is_tried_again(&what);
             }
             before = Some((what, Instant::now()));
         }
     };
     let thread = std::thread::Builder::new().name("bulla-told".to_owned()).spawn(tell);
     thread.map_err(|error| Failure::io("starting a thread", &error))?;
-    log.when_trying_again(move |what| drop(failed.try_send(what.to_owned())));
-    Ok(())
+    Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
+}
+
+/// What a signal is to end.
+enum Phase {
+    Opening,
+    Open {
+        closing: Closing,
+        /// Whether that was announced.
+        is_told: bool,
+    },
+}
+
+/// All that is needed to take the first line.
+struct Open {
+    inputs: Vec<Input>,
+    refused: Refused,
+    log: Log,
+    producer: Producer,
 }
 
 /// One run of the command, once everything is open.
@@ -309,6 +369,7 @@ impl Run<'_> {
             lost: telemetry.lost,
             up_to: UpTo::new(place, &inputs[place.input].name),
             interrupted,
+            error: None,
             stats: self.append.stats.then_some(telemetry),
         };
         if not_addresses > 0 {
@@ -325,13 +386,13 @@ impl Run<'_> {
             Ok(()) => read.err().or(kept.err()),
         };
         if let Some(Failure { exit, message }) = failed {
-            let message = format!("{message}\n{}", summary.to_text_of_failure());
+            let text = format!("{message}\n{}", summary.to_text_of_failure());
             if self.append.json {
-                print_json(&summary)?;
+                print_json(&Summary { error: Some(&message), ..summary })?;
             }
-            return Err(Failure { exit, message });
+            return Err(Failure { exit, message: text });
         }
-        if self.append.json { print_json(&summary) } else { print(&summary.to_text()) }?;
+        summary.print(self.append.json)?;
         Ok(match summary {
             Summary { interrupted: true, .. } => Exit::Interrupted,
             Summary { refused: 0, .. } => Exit::Done,
@@ -352,10 +413,31 @@ struct Summary<'a> {
     up_to: UpTo<'a>,
     interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Telemetry>,
 }
 
-impl Summary<'_> {
+impl<'a> Summary<'a> {
+    /// Of a run that took no line of its inputs, of which the first has this name.
+    fn nothing(first: &'a str) -> Self {
+        Summary {
+            accepted: 0,
+            refused: 0,
+            committed: 0,
+            durable_prefix: 0,
+            lost: 0,
+            up_to: UpTo::nothing(first),
+            interrupted: false,
+            error: None,
+            stats: None,
+        }
+    }
+
+    fn print(&self, json: bool) -> Result<(), Failure> {
+        if json { print_json(self) } else { print(&self.to_text()) }
+    }
+
     fn to_text(&self) -> String {
         let Summary { accepted, refused, committed, interrupted, up_to, .. } = self;
         let prefix = if *interrupted { "interrupted: " } else { "" };
@@ -369,9 +451,12 @@ impl Summary<'_> {
     /// What can be relied on where something failed.
     fn to_text_of_failure(&self) -> String {
         let Summary { accepted, committed, durable_prefix, lost, up_to, .. } = self;
-        let mut text = format!(
-            "{accepted} entries were accepted; at least {durable_prefix} of them, the first, are committed"
-        );
+        let mut text = match accepted {
+            0 => "no entry was accepted".to_owned(),
+            _ => format!(
+                "{accepted} entries were accepted; at least {durable_prefix} of them, the first, are committed"
+            ),
+        };
         if committed > durable_prefix {
             text += &format!(", and {} that come after one that is not", committed - durable_prefix);
         }

@@ -1,4 +1,5 @@
 use crate::support::{Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines};
+use bulla::{Log, Options};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -224,6 +225,70 @@ fn a_file_that_is_missing_is_found_before_anything_is_appended() {
         let ran = place.append(&[&good, bad], b"").exits(exit::ENVIRONMENT);
         assert!(ran.err.contains(bad) && ran.err.contains("nothing was appended"), "{ran:?}");
         assert_eq!(place.info("entries"), 0);
+    }
+}
+
+/// Whatever kept it from the first line: who goes on by what is told begins at the beginning.
+#[test]
+fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
+    type Spoil = fn(&Place) -> Option<Log>;
+    fn with(spoil: impl FnOnce()) -> Option<Log> {
+        spoil();
+        None
+    }
+    let ways: [(&str, i32, &str, &[&str], Spoil); 8] = [
+        ("another writer", exit::ENVIRONMENT, "stdin", &[], |place| {
+            Some(Log::open(place.audit(), Options::default()).unwrap())
+        }),
+        ("damage", exit::VIOLATION, "stdin", &[], |place| {
+            with(|| std::fs::write(place.segment(), b"").unwrap())
+        }),
+        ("no log", exit::ENVIRONMENT, "stdin", &[], |place| {
+            with(|| std::fs::remove_dir_all(place.audit()).unwrap())
+        }),
+        ("no key", exit::ENVIRONMENT, "stdin", &[], |place| {
+            with(|| std::fs::remove_file(place.keys("signing.key")).unwrap())
+        }),
+        ("another key", exit::REFUSED, "stdin", &[], |place| {
+            let other = Place::new();
+            with(|| assert!(std::fs::copy(other.keys("signing.key"), place.keys("signing.key")).is_ok()))
+        }),
+        ("no input", exit::ENVIRONMENT, "nofile", &["nofile", "-"], |_| None),
+        ("no rejects", exit::ENVIRONMENT, "stdin", &["--rejects", "/nowhere/rejects"], |_| None),
+        ("a full disk", exit::ENVIRONMENT, "stdin", &[], |place| {
+            with(|| drop(place.run("config", &["set", "retries", "0"]).exits(exit::DONE)))
+        }),
+    ];
+    for (what, code, input, more, spoil) in ways {
+        let place = Place::new();
+        place.append(&[], &lines(0..10)).exits(exit::DONE);
+        let held = spoil(&place);
+        let words: &[&str] = match what {
+            "a full disk" => &["prlimit", "--fsize=0:unlimited", "env", "--ignore-signal=XFSZ"],
+            _ => &["env"],
+        };
+        let run = |more: &[&str]| {
+            finish(command_under(words, &place.arguments("append", more)).spawn().unwrap()).exits(code)
+        };
+        let ran = run(more);
+        assert!(ran.err.ends_with("\nno entry was accepted\nno line is durable\n"), "{what}: {ran:?}");
+        assert_eq!(ran.out, "", "{what}");
+        let ran = run(&[&["--json"], more].concat());
+        let told = ran.json();
+        for count in ["accepted", "refused", "committed", "durable_prefix", "lost"] {
+            assert_eq!(told[count], 0, "{what}: {told}");
+        }
+        assert_eq!(told["up_to"], json!({ "input": input, "number": 1, "line": 0 }), "{what}");
+        assert_eq!(told["interrupted"], false, "{what}");
+        let error = told["error"].as_str().unwrap();
+        assert!(ran.err.starts_with(&format!("bulla: {error}\n")), "{what}: {ran:?}");
+        if what == "a full disk" {
+            // Which file, what was tried, and what to do.
+            for said in ["vault.db: ", " while ", "look at the medium"] {
+                assert!(error.contains(said), "{said}: {error}");
+            }
+        }
+        drop(held);
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::support::{Mount, Place, arguments, bulla, exit, lines, may_mount};
-use bulla::{Log, Options};
+use bulla::{Configure, Log, Options};
 
 const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
 
@@ -19,7 +19,8 @@ fn text(place: &Place) -> String {
 #[test]
 fn it_shows_every_key_its_value_and_where_that_comes_from() {
     let place = Place::new();
-    config(&place, &["set", "linger", "20 ms", "writers", "2"]).exits(exit::DONE);
+    config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    config(&place, &["set", "writers", "2"]).exits(exit::DONE);
     let shown = config(&place, &[]).exits(exit::DONE).out;
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let line = |key: &str| words(shown.lines().find(|line| words(line)[0] == key).unwrap());
@@ -43,12 +44,35 @@ fn it_shows_every_key_its_value_and_where_that_comes_from() {
 }
 
 #[test]
+fn settings_of_two_files_are_refused_in_one_command_which_says_what_is_kept_where() {
+    let place = Place::new();
+    let before = text(&place);
+    let mixed = [
+        &["set", "linger", "20 ms", "writers", "2"][..],
+        &["set", "log.fields.client", "drop", "durability", "os"],
+        &["set", "log.heartbeat", "1m", "linger", "20 ms"],
+        &["set", "log.recipients", RECIPIENT, "linger", "20 ms"],
+        &["unset", "retries", "memory"],
+    ];
+    for words in mixed {
+        let ran = config(&place, words).exits(exit::USAGE);
+        let named = words[1..].iter().filter(|word| Configure::default().unset(word).is_ok());
+        let named = named.map(|name| format!("`{name}`"));
+        for told in named.chain(["settings.toml", "bulla.toml", "Nothing was changed"].map(str::to_owned)) {
+            assert!(ran.err.contains(&told), "{told}: {ran:?}");
+        }
+        assert!(text(&place) == before && !place.keys("settings.toml").exists(), "{words:?}");
+    }
+}
+
+#[test]
 fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
     let place = Place::new();
     let before = text(&place);
-    let all = ["set", "memory", "128MiB", "durability", "interval 100 ms", "retries", "4"];
-    let set = config(&place, &all).exits(exit::DONE);
-    assert!(set.out.contains("next time") && set.err.is_empty(), "{set:?}");
+    for all in [&["set", "memory", "128MiB", "durability", "interval 100 ms"][..], &["set", "retries", "4"]] {
+        let set = config(&place, all).exits(exit::DONE);
+        assert!(set.out.contains("next time") && set.err.is_empty(), "{set:?}");
+    }
     assert_eq!(text(&place), format!("{before}retries = 4\n"));
     let host = || std::fs::read_to_string(place.keys("settings.toml")).unwrap();
     assert!(
@@ -59,8 +83,9 @@ fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
     assert_eq!((get(&place, "memory"), get(&place, "retries")), ("128 MiB".to_owned(), "4".to_owned()));
     let again = config(&place, &["set", "memory", "128MiB", "--json"]).exits(exit::DONE).json();
     assert_eq!(again, serde_json::json!({ "changed": false, "recorded": false, "live": false }));
-    let unset = ["unset", "memory", "durability", "retries", "--json"];
-    assert_eq!(config(&place, &unset).exits(exit::DONE).json()["changed"], true);
+    for unset in [&["unset", "memory", "durability", "--json"][..], &["unset", "retries", "--json"]] {
+        assert_eq!(config(&place, unset).exits(exit::DONE).json()["changed"], true);
+    }
     assert_eq!(text(&place), before);
     assert!(host().ends_with("[settings]\n"), "{}", host());
     place.append(&[], &lines(0..10)).exits(exit::DONE);
@@ -79,7 +104,7 @@ fn what_is_no_key_or_no_value_is_told_and_changes_nothing() {
         (&["unset", "memroy"], exit::USAGE, "did you mean `memory`?"),
         (&["set", "writers", "four"], exit::USAGE, "not a whole number"),
         (&["set", "writers", "0"], exit::USAGE, "it may be from 1 to 256"),
-        (&["set", "memory", "64 MiB", "writers", "100"], exit::USAGE, "too little for 100 writers"),
+        (&["set", "block_size", "16 MiB", "writers", "100"], exit::USAGE, "too little for 100 writers"),
         (&["set", "linger", "5"], exit::USAGE, "a duration such as"),
         (&["set", "linger"], exit::USAGE, "takes a value"),
         (&["set"], exit::USAGE, "a key and a value"),

@@ -1,8 +1,8 @@
 //! What the environment does to the command: each failure has its own message, and the exit code 4.
 
 use crate::support::{
-    Mount, Place, arguments, bulla, bulla_with, command, exit, finish, incompressible, lines, may_mount,
-    parse_lines,
+    Mount, Place, arguments, bulla, bulla_with, command, command_under, exit, finish, incompressible, lines,
+    may_mount, parse_lines,
 };
 use bulla::{Log, Options};
 
@@ -173,6 +173,34 @@ fn a_full_disk_under_a_replica_of_the_vault() {
     assert!(ran.err.contains("Read-only file system"), "{ran:?}");
     place.run("config", &["unset", "vault_replicas"]).exits(exit::DONE);
     place.append(&[], &lines(10..20)).exits(exit::DONE);
+}
+
+/// A lock that could not be taken, or let go of, once: it is opened anew, and nothing that was accepted is given up for it.
+#[test]
+fn a_lock_of_the_vault_that_fails_once_costs_no_more_than_a_wait() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let mut taken = 10;
+    for (file, when) in
+        ["vault.db-shm", "vault.db"].iter().flat_map(|file| (1..=4).map(move |when| (file, when)))
+    {
+        let path = place.keys("vault").join(file);
+        let fails = format!("inject=fcntl:error=EIO:when={when}");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails, "-P", path.to_str().unwrap()];
+        let input = place.write("input", &lines(taken..taken + 10));
+        let child = command_under(&strace, &place.arguments("append", &[&input])).spawn();
+        let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+        match ran.code {
+            exit::DONE => taken += 10,
+            _ => {
+                let ran = ran.exits(exit::ENVIRONMENT);
+                assert!(ran.err.contains("no entry was accepted"), "{file} {when}: {ran:?}");
+                assert!(ran.err.contains("while locking or unlocking: "), "{file} {when}: {ran:?}");
+            }
+        }
+    }
+    assert_eq!(place.entries().len(), usize::try_from(taken).unwrap());
+    place.run("verify", &[]).exits(exit::DONE);
 }
 
 /// Whatever has struck the vault: exit 4, with the file's name and what to do, and a replica in its place has everybody.

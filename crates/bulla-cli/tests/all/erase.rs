@@ -261,8 +261,10 @@ fn holds_that_differ_from_what_the_log_tells_are_named() {
     let json = place.run("hold", &["list", "--json"]).exits(exit::VIOLATION).json();
     assert_eq!(
         (json["holds"].as_array().unwrap().len(), json["differences"].as_array().unwrap().len()),
-        (0, 1)
+        (1, 1),
+        "the log's word counts"
     );
+    assert_eq!(json["under_way"], serde_json::json!([]));
     let opened = place.append(&[], b"").exits(exit::DONE);
     assert!(opened.err.contains("the log's word counts"), "{opened:?}");
     let listed = place.run("hold", &["list"]).exits(exit::DONE);

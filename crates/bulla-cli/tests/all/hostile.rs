@@ -1,6 +1,6 @@
 //! What a hostile storage can put before a reader.
 
-use crate::support::{Place, arguments, bulla, bulla_with, exit, lines};
+use crate::support::{Place, arguments, bulla, bulla_with, copy, exit, lines};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -70,13 +70,107 @@ fn a_name_that_is_not_text_keeps_nobody_from_the_log() {
 #[test]
 fn what_is_no_file_of_the_tree_is_damage_and_the_rest_reads() {
     let place = filled();
-    let tile = place.audit().join("tile/0/000.p/2");
+    // How many blocks a hundred lines make is a matter of time.
+    let tile = place.audit().join(format!("tile/0/000.p/{}", place.info("tree_size")));
     fs::remove_file(&tile).unwrap();
     fs::create_dir(&tile).unwrap();
     let ran = place.run("verify", &[]).exits(exit::VIOLATION);
     assert!(ran.out.contains("tile-damaged"), "{ran:?}");
     let ran = place.run("export", &["--salvage"]).exits(exit::VIOLATION);
     assert_eq!(ran.out.lines().count(), 100, "{ran:?}");
+}
+
+/// Whoever asks a script of theirs takes a damaged log for one, not for a slip in what they wrote.
+#[test]
+fn what_is_damaged_in_a_log_is_a_violation_to_every_command_and_never_usage() {
+    type Damage = fn(&Place);
+    fn edit(place: &Place, change: impl FnOnce(String) -> String) {
+        let path = place.audit().join("bulla.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        let changed = change(text.clone());
+        assert_ne!(changed, text);
+        fs::write(path, changed).unwrap();
+    }
+    fn value(text: &str, key: &str) -> String {
+        let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    }
+    let of_config: [(&str, Damage); 8] = [
+        ("no TOML", |place| edit(place, |text| format!("[[[\n{text}"))),
+        ("cut off", |place| edit(place, |text| text[..text.len() / 2].to_owned())),
+        ("empty", |place| edit(place, |_| String::new())),
+        ("no UTF-8", |place| fs::write(place.audit().join("bulla.toml"), b"\xff\xfe").unwrap()),
+        ("too long", |place| edit(place, |text| text + &"#".repeat(3 << 20))),
+        ("an unknown key", |place| edit(place, |text| text.replace("[log]\n", "[log]\ncolour = 1\n"))),
+        ("another origin", |place| edit(place, |text| text.replace("origin = \"", "origin = \"x"))),
+        ("another vkey", |place| {
+            let other = fs::read_to_string(Place::new().audit().join("bulla.toml")).unwrap();
+            edit(place, |text| text.replace(&value(&text, "vkey"), &value(&other, "vkey")));
+        }),
+    ];
+    let of_checkpoint: [(&str, Damage); 3] = [
+        ("a checkpoint that is too long", |place| {
+            fs::write(place.audit().join("checkpoint"), vec![b'x'; 3 << 20]).unwrap();
+        }),
+        ("a checkpoint that is none", |place| fs::write(place.audit().join("checkpoint"), "x\n").unwrap()),
+        ("no checkpoint", |place| fs::remove_file(place.audit().join("checkpoint")).unwrap()),
+    ];
+    let reading: [&[&str]; 11] = [
+        &["append"],
+        &["append", "--json"],
+        &["verify"],
+        &["verify", "--public"],
+        &["export"],
+        &["info"],
+        &["config", "set", "log.heartbeat", "1m"],
+        &["keys", "list"],
+        &["keys", "rotate"],
+        &["hold", "list"],
+        &["prove", "--entry", "1"],
+    ];
+    let of_config_alone: [&[&str]; 3] =
+        [&["config"], &["config", "get", "linger"], &["config", "set", "writers", "2"]];
+    for (damages, commands) in
+        [(&of_config[..], [&reading[..], &of_config_alone].concat()), (&of_checkpoint, reading.to_vec())]
+    {
+        for (what, damage) in damages {
+            let place = filled();
+            damage(&place);
+            for words in &commands {
+                let ran = place.run(words[0], &words[1..]);
+                assert_eq!(ran.code, exit::VIOLATION, "{what}, {words:?}: {ran:?}");
+            }
+        }
+    }
+    // What somebody wrote stays usage.
+    let place = filled();
+    let none = place.write("none", b"no seal key");
+    for words in [&["append", "--colour"][..], &["verify", "--key", "x"], &["verify", "--seal-key", &none]] {
+        place.run(words[0], &words[1..]).exits(exit::USAGE);
+    }
+}
+
+/// Its keys know the log that was there.
+#[test]
+fn another_log_in_the_place_of_one_is_told_by_its_keys() {
+    let (place, other) = (filled(), filled());
+    let key = place.verifier_key();
+    fs::rename(place.audit(), place.path("away")).unwrap();
+    copy(&other.audit(), &place.audit());
+    for more in [&["--json"][..], &["--json", "--key", &key]] {
+        let report = place.run("verify", more).exits(exit::VIOLATION).json();
+        let told = report["findings"].as_array().unwrap().iter();
+        let told = told.filter(|finding| finding["kind"] == "key-mismatch");
+        let told = told.map(|finding| finding["detail"].as_str().unwrap()).collect::<Vec<_>>();
+        for what in ["the seal key of another log", "that of another log"] {
+            assert!(told.iter().any(|told| told.contains(what)), "{what}: {report}");
+        }
+    }
+    let ran = place.run("verify", &[]).exits(exit::VIOLATION);
+    assert!(ran.out.contains("no seals") || ran.out.contains("public data alone"), "{ran:?}");
+    // With public data alone nobody can tell, unless they have the log's key.
+    place.run("verify", &["--public"]).exits(exit::DONE);
+    place.run("verify", &["--public", "--key", &key]).exits(exit::VIOLATION);
 }
 
 #[test]

@@ -2,7 +2,8 @@ use crate::support::{
     Mount, Place, command, command_under, eventually, exit, finish, incompressible, lines, may_mount, signal,
 };
 use rustix::process::Signal;
-use std::io::Write;
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
 /// A command that has committed a thousand entries and waits for more, on a pipe that stays open.
@@ -99,8 +100,77 @@ fn a_signal_does_not_wait_for_a_full_disk() {
     drop(mount);
 }
 
+/// Files that cannot grow stand for a disk that is full, without a mount.
+const FULL: &[&str] = &["prlimit", "--fsize=0:unlimited", "env", "--ignore-signal=XFSZ"];
+
+/// Reads what a command tells until it says that it waits.
+fn until_it_waits(told: &mut impl BufRead) -> String {
+    let mut all = String::new();
+    while !all.contains("waiting, and trying again: ") {
+        assert!(told.read_line(&mut all).unwrap() > 0, "it ended without a word: {all}");
+    }
+    all
+}
+
+/// A thousand attempts would be waited for, a quarter of an hour.
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_signal_while_the_log_is_opened_ends_it_and_says_that_nothing_was_taken() {
+    let place = Place::empty();
+    // A vault that cannot be written is not waited for while it is opened.
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.run("config", &["set", "retries", "1000"]).exits(exit::DONE);
+    for json in [false, true] {
+        let more = if json { &["--json"][..] } else { &[] };
+        let mut child = command_under(FULL, &place.arguments("append", more)).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let said = until_it_waits(&mut told);
+        assert!(said.contains("File too large"), "{said}");
+        signal(&child, Signal::TERM);
+        let ran = finish(child).exits(exit::INTERRUPTED);
+        if json {
+            let told = ran.json();
+            assert_eq!((&told["interrupted"], &told["accepted"]), (&json!(true), &json!(0)), "{told}");
+            assert_eq!(told["up_to"], json!({ "input": "stdin", "number": 1, "line": 0 }));
+        } else {
+            assert_eq!(ran.out, "interrupted: 0 accepted, 0 refused, 0 committed\n");
+        }
+    }
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    assert_eq!(place.entries().len(), 10);
+}
+
+#[test]
+fn a_second_signal_ends_the_waiting_and_what_was_committed_is_told() {
+    let place = Place::new();
+    place.run("config", &["set", "retries", "1000"]).exits(exit::DONE);
+    let (mut child, mut stdin) =
+        waiting_under(&["env", "--ignore-signal=XFSZ"], &place, &["--json"], Stdio::piped());
+    let process = child.id().to_string();
+    let full =
+        std::process::Command::new("prlimit").args(["--pid", &process, "--fsize=0:unlimited"]).status();
+    assert!(full.unwrap().success());
+    stdin.write_all(&lines(1000..1100)).unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let said = until_it_waits(&mut told);
+    // Two of one kind could come as one.
+    signal(&child, Signal::INT);
+    signal(&child, Signal::TERM);
+    let rest = std::io::read_to_string(told).unwrap();
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    let (prefix, up_to) =
+        ("at least 1000 of them, the first, are committed", "every line up to stdin:1000 is");
+    assert!(rest.contains(prefix) && rest.contains(up_to), "{said}{rest}");
+    let told = ran.json();
+    assert_eq!((&told["committed"], &told["up_to"]["line"]), (&json!(1000), &json!(1000)), "{told}");
+    assert_eq!(told["interrupted"], true);
+    assert!(rest.contains(told["error"].as_str().unwrap()), "{told}: {rest}");
+    drop(stdin);
+    place.append(&[], b"").exits(exit::DONE);
+    assert!(place.entries().len() >= 1000);
+}
+
+#[test]
+fn a_third_signal_ends_it_at_once() {
     let place = Place::new();
     // Standard output is a pipe that is full: after draining, the command hangs telling what it did.
     let (reader, mut writer) = std::io::pipe().unwrap();
@@ -111,7 +181,11 @@ fn a_second_signal_ends_it_at_once() {
     signal(&child, Signal::INT);
     eventually("the log is closed", || place.info("locked") == false);
     assert!(child.try_wait().unwrap().is_none());
-    signal(&child, Signal::INT);
+    // Two that come at once may be taken for one.
+    eventually("it ends", || {
+        signal(&child, Signal::INT);
+        child.try_wait().unwrap().is_some()
+    });
     assert_eq!(child.wait().unwrap().code(), Some(exit::INTERRUPTED));
     drop((reader, stdin));
     assert_eq!(place.entries().len(), 1000);

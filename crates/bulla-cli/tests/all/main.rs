@@ -25,5 +25,6 @@ mod prove;
 mod pseudonym;
 mod support;
 mod tail;
+mod unsynced;
 mod verify;
 mod walkthrough;

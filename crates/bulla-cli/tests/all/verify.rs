@@ -101,6 +101,10 @@ fn another_logs_key_or_checkpoint_is_a_violation() {
     let (place, other) = (filled(), Place::new());
     let ran = place.run("verify", &["--key", &other.verifier_key(), "--json"]).exits(exit::VIOLATION).json();
     assert_eq!((&ran["anchored"], &ran["findings"][0]["kind"]), (&false.into(), &"key-mismatch".into()));
+    // Seal keys bind as that key does.
+    let another = other.keys("seal.key").into_os_string().into_string().unwrap();
+    let ran = place.run("verify", &["--seal-key", &another, "--json"]).exits(exit::VIOLATION).json();
+    assert_eq!(ran["findings"][0]["kind"], "key-mismatch", "{ran}");
     std::fs::copy(other.audit().join("checkpoint"), place.audit().join("checkpoint")).unwrap();
     place.run("verify", &["--public"]).exits(exit::VIOLATION);
 }
@@ -132,8 +136,6 @@ fn keys_that_are_none_are_told() {
     let another = other.keys("identity.age").into_os_string().into_string().unwrap();
     // It is an identity; what it does not open is the log.
     told(&["--identity", &another], exit::REFUSED, "not a recipient");
-    let another = other.keys("seal.key").into_os_string().into_string().unwrap();
-    told(&["--seal-key", &another], exit::USAGE, &another);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Changing a log's configuration: settings, and `[log]`, of which the log itself tells.
 //!
 //! A setting is in `[settings]` of `bulla.toml` or in `settings.toml` of the key directory ([`SettingPlace`]). Setting one puts it
-//! where it belongs, and takes it out of the other file.
+//! where it belongs, and takes it out of the other file. What is changed together is kept in one of the two: nothing replaces two
+//! files at once, and half of what was asked for is nothing that anybody asked for.
 //!
 //! Invariants of a change of `[log]`:
 //! - the event that allows it is under a published checkpoint, and in the seal state, before the file changes: so
@@ -11,6 +12,8 @@
 //! - the next epoch begins only after that: it says which of the two it was.
 //!
 //! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
+
+mod names;
 
 use crate::erase::HoldDifference;
 use crate::format::config::{self, FieldRules, LogConfig, edit};
@@ -26,6 +29,7 @@ use bulla_crypto::recipients::check_recipient;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Lock, Store};
+use names::{FIELDS, HEARTBEAT, RECIPIENTS, check_key, unknown_key};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -80,22 +84,6 @@ pub struct Configured {
     /// How the file of holds differed then from what the log tells; it was brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
 }
-
-/// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 8] = [
-    ("log.version", Some("it is the format that the log is written in")),
-    ("log.id", Some("it is in every frame of the log")),
-    ("log.origin", Some("it is the name by which the log's checkpoints are known")),
-    ("log.vkey", Some("it is the key by which others know the log")),
-    ("log.hash", Some("the roots of its blocks are made with it")),
-    ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
-    ("log.recipients", None),
-    ("log.heartbeat", None),
-];
-const RECIPIENTS: &str = "log.recipients";
-const HEARTBEAT: &str = "log.heartbeat";
-/// Before the name of a field, the key of its rule.
-const FIELDS: &str = "log.fields.";
 
 impl Configure {
     /// Gives a setting a value, `log.recipients` a list of age recipients with commas between them, `log.heartbeat` a
@@ -218,12 +206,13 @@ impl Configure {
     ///
     /// Settings can be changed beside a writer, which then keeps those that it has. A change of `[log]` needs the
     /// log for itself, and opens it: what a crash left is recovered first. Who has the log open calls
-    /// [`crate::Log::configure`]. Of settings, those in the key directory are changed first.
+    /// [`crate::Log::configure`].
     ///
     /// # Errors
-    /// `Invalid` where the settings do not fit together, `Locked` where somebody else is changing the
+    /// `Invalid` where the settings do not fit together, or some of the changes are kept in the key directory and others in
+    /// `bulla.toml`: each file is changed by itself. `Locked` where somebody else is changing the
     /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has
-    /// the old configuration or the new one, and the key directory the old settings or the new ones.
+    /// the old configuration or the new one, in whole.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
         self.apply_with_keys(directory.as_ref(), default_keys(directory.as_ref()))
     }
@@ -251,14 +240,13 @@ impl Configure {
         config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
-        plan.change_host_settings(&*keys)?;
         match plan.configured.log {
             Some(_) => {
                 let (recovery, differences) = change_log(log, keys, environment, &plan)?;
                 (plan.configured.recovery, plan.configured.hold_differences) = (recovery, differences);
             }
             None => {
-                plan.change_settings(&*log)?;
+                plan.change_settings(&*log, &*keys)?;
                 plan.configured.live = is_live(&*log)?;
             }
         }
@@ -273,16 +261,19 @@ impl Configure {
         let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
         plan.check_live(engine)?;
-        plan.change_host_settings(&*engine.keys)?;
         match plan.configured.log {
-            Some(_) => plan.change_live(engine)?,
-            None => plan.change_settings(log)?,
+            Some(_) => {
+                plan.change_live(engine)?;
+                plan.change_host_settings(&*engine.keys)?;
+            }
+            None => plan.change_settings(log, &*engine.keys)?,
         }
         Ok(plan.configured)
     }
 
     /// What the changes come to. The caller holds the lock on the file.
     fn plan(&self, log: &dyn Store, keys: &dyn Store) -> Result<Plan> {
+        let place = self.place(log, keys)?;
         let old = config::read(log)?;
         let old_host = host_settings::read(keys)?;
         let (new, new_host) = self.edit(&old, &old_host)?;
@@ -301,7 +292,31 @@ impl Configure {
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
         };
-        Ok(Plan { old, new, host, before, after, tuning, configured })
+        Ok(Plan { place, old, new, host, before, after, tuning, configured })
+    }
+
+    /// Where all of what is changed is kept.
+    fn place(&self, log: &dyn Store, keys: &dyn Store) -> Result<SettingPlace> {
+        let is_host = |name: &str| settings::place_of(name) == Some(SettingPlace::Keys);
+        let settings = self.settings.iter().map(|(name, _)| name.clone());
+        let (of_keys, mut of_log) = settings.partition::<Vec<_>, _>(|name| is_host(name));
+        of_log.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
+        of_log.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
+        of_log.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
+        if of_keys.is_empty() || of_log.is_empty() {
+            return Ok(if of_keys.is_empty() { SettingPlace::Log } else { SettingPlace::Keys });
+        }
+        let quoted = |names: Vec<String>| {
+            names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        Err(Error::invalid(format!(
+            "{} is kept in {}, and {} in {}: no step changes both files, and a crash between the two would leave half of \
+             the change. Nothing was changed; change what is in one of them first, and then what is in the other",
+            quoted(of_keys),
+            keys.describe(files::SETTINGS),
+            quoted(of_log),
+            log.describe(config::FILE),
+        )))
     }
 
     /// Rules that are the same already leave the text as it is.
@@ -393,6 +408,8 @@ fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Ve
 
 /// What changes come to, before anything is done.
 struct Plan {
+    /// Where what is changed is kept. The other file changes only where it has, against the rule, what is kept here.
+    place: SettingPlace,
     old: Vec<u8>,
     new: String,
     /// The text of the key directory's settings, where that changes.
@@ -404,14 +421,28 @@ struct Plan {
 }
 
 impl Plan {
-    /// Changes the settings in the key directory. That comes first: a file of the log that has them is refused until then.
+    /// Changes settings. A setting has its value where it belongs before it goes from where it does not: until then the log is refused
+    /// to writers, as it was before, and the same command finishes the change.
+    fn change_settings(&self, log: &dyn Store, keys: &dyn Store) -> Result<()> {
+        match self.place {
+            SettingPlace::Log => {
+                self.change_log_settings(log)?;
+                self.change_host_settings(keys)
+            }
+            SettingPlace::Keys => {
+                self.change_host_settings(keys)?;
+                self.change_log_settings(log)
+            }
+        }
+    }
+
     fn change_host_settings(&self, keys: &dyn Store) -> Result<()> {
         let Some(text) = &self.host else { return Ok(()) };
         let written = bulla_store::replace(keys, files::SETTINGS, text.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error))
     }
 
-    fn change_settings(&self, log: &dyn Store) -> Result<()> {
+    fn change_log_settings(&self, log: &dyn Store) -> Result<()> {
         match self.new.as_bytes() != self.old {
             true => self.replace(log).map_err(Unreplaced::into_error),
             false => Ok(()),
@@ -546,84 +577,4 @@ fn no_recipients() -> Error {
 
 fn given_twice(key: &str) -> Error {
     Error::invalid(format!("`{key}` is given twice"))
-}
-
-/// Whether there is such a key, and it may be changed.
-fn check_key(key: &str) -> Result<()> {
-    if settings::names().any(|name| name == key) {
-        return Ok(());
-    }
-    match LOG_KEYS.iter().find(|(name, _)| *name == key) {
-        Some((_, None)) => Ok(()),
-        Some((_, Some(reason))) => {
-            Err(Error::new(ErrorKind::Refused, format!("`{key}` never changes: {reason}")))
-        }
-        None => Err(unknown_key(key)),
-    }
-}
-
-fn unknown_key(key: &str) -> Error {
-    if key == FIELDS.trim_end_matches('.') {
-        return Error::invalid(format!("`{key}` is a table: say which field, such as `{FIELDS}client`"));
-    }
-    let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
-    let spelled = key.replace('-', "_").to_ascii_lowercase();
-    let distance = |name: &str| {
-        let short = name.strip_prefix("log.").unwrap_or(name);
-        distance(&spelled, name).min(distance(&spelled, short))
-    };
-    match known.map(|name| (distance(name), name)).min() {
-        Some((far, name)) if far <= 1 + key.len() / 4 => {
-            Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?"))
-        }
-        _ => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
-    }
-}
-
-/// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other = other.chars().collect::<Vec<_>>();
-    let mut row = (0..=other.len()).collect::<Vec<_>>();
-    for (index, c) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (at, d) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != *d);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_is_nearly_one_is_understood() {
-        for (key, meant) in [
-            ("linge", "`linger`"),
-            ("append-timeout", "`append_timeout`"),
-            ("Memory", "`memory`"),
-            ("recipients", "`log.recipients`"),
-            ("segmentsize", "`segment_size`"),
-            ("retry_dela", "`retry_delay`"),
-        ] {
-            let error = Configure::default().set(key, "1").unwrap_err();
-            assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(meant), "{error}");
-        }
-        let error = Configure::default().set("colour", "1").unwrap_err().to_string();
-        assert!(!error.contains("did you mean"), "{error}");
-    }
-
-    #[test]
-    fn what_the_log_is_known_by_never_changes() {
-        for key in ["log.id", "log.origin", "log.vkey", "log.version", "log.hash"] {
-            let refused = [Configure::default().set(key, "1"), Configure::default().unset(key)];
-            assert!(
-                refused.iter().all(|it| it.as_ref().is_err_and(|e| e.kind() == ErrorKind::Refused)),
-                "{key}"
-            );
-        }
-    }
 }

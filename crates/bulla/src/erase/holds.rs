@@ -89,6 +89,51 @@ impl fmt::Display for HoldDifference {
     }
 }
 
+/// A hold or a release that is begun and not finished: a writer is at it, or was cut short. Opening the log finishes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum HoldUnderWay {
+    /// The data subject is held, and the log does not tell of it yet.
+    Hold {
+        /// The number of the data subject.
+        number: u64,
+        /// Who holds.
+        by: String,
+    },
+    /// It was asked for, and the log does not tell of it yet: until then the data subject is held.
+    Release {
+        /// The number of the data subject.
+        number: u64,
+        /// Who holds until then.
+        by: String,
+    },
+    /// The log tells of it, so that the data subject is held no more by this one, and the file in the key directory still has it.
+    Released {
+        /// The number of the data subject.
+        number: u64,
+        /// Who held.
+        by: String,
+    },
+}
+
+impl fmt::Display for HoldUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hold { number, by } => {
+                write!(f, "under way: {by} holds data subject {number}, and the log is yet to tell of it")
+            }
+            Self::Release { number, by } => write!(
+                f,
+                "under way: {by} releases data subject {number}, who is held until the log tells of it"
+            ),
+            Self::Released { number, by } => write!(
+                f,
+                "under way: {by} has released data subject {number}, as the log tells, and the file of holds is yet to follow"
+            ),
+        }
+    }
+}
+
 /// What the log's events tell of holds, in the order of their frames.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ToldHolds {
@@ -216,6 +261,30 @@ impl Holds {
         }
         self.told = told.frames;
         differences
+    }
+
+    /// The same, and what is under way besides.
+    pub(crate) fn compare(&mut self, told: &ToldHolds) -> (Vec<HoldDifference>, Vec<HoldUnderWay>) {
+        let before = self.holds.clone();
+        let differences = self.follow(told);
+        let whom = |hold: &Hold| (hold.number, hold.by.clone());
+        let mut under_way = Vec::new();
+        for hold in &before {
+            let (number, by) = whom(hold);
+            let is_told = hold.frame.is_some_and(|frame| told.released.get(&frame) == Some(&number));
+            if hold.releasing && is_told {
+                under_way.push(HoldUnderWay::Released { number, by });
+            }
+        }
+        for hold in &self.holds {
+            let (number, by) = whom(hold);
+            match hold {
+                Hold { frame: None, .. } => under_way.push(HoldUnderWay::Hold { number, by }),
+                Hold { releasing: true, .. } => under_way.push(HoldUnderWay::Release { number, by }),
+                _ => {}
+            }
+        }
+        (differences, under_way)
     }
 
     /// Adds a hold, of which the log has to be told then. False where it is there already; with another reason it gets that one.

@@ -9,7 +9,7 @@ pub(crate) mod pending;
 
 use serde::{Deserialize, Serialize};
 
-pub use holds::{Hold, HoldDifference};
+pub use holds::{Hold, HoldDifference, HoldUnderWay};
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.

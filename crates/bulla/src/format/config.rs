@@ -118,7 +118,7 @@ pub fn load(store: &dyn Store) -> Result<(LogConfig, Options)> {
     parse(&text).map_err(|error| Error::new(error.kind(), format!("{}: {error}", store.describe(FILE))))
 }
 
-/// As [`load`], for somebody who reads a log. Where there is a checkpoint or a segment beside the file, a file that cannot be
+/// As [`load`], for somebody who reads or writes a log. Where there is a checkpoint or a segment beside the file, a file that cannot be
 /// parsed means that the log was tampered with. Without either it may be somebody else's file of the same name.
 ///
 /// # Errors

@@ -15,6 +15,12 @@ impl Closing {
     pub fn announce(&self) {
         self.0.announce_close();
     }
+
+    /// Whoever is going to close the log does not want anything tried again: the wait that is under way ends, and the log fails
+    /// at what fails from now on. What it says then of entries is true as ever: those are counted that are durable.
+    pub fn give_up(&self) {
+        self.0.give_up();
+    }
 }
 
 impl Debug for Closing {

@@ -16,6 +16,7 @@ use crate::admin::configure::{Configure, Configured};
 use crate::control;
 use crate::erase::{Erasure, ErasureOrder, HoldDifference};
 use crate::fields::{CompiledRules, Replacements};
+use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
 use crate::keys::default_keys;
@@ -123,11 +124,11 @@ impl Log {
         options: Options,
         environment: Environment,
     ) -> Result<Self> {
-        crate::format::config::load(&*log)?;
+        load_of_log(&*log)?;
         let directories = Directories::lock(&*log, &*keys)?;
         crate::admin::configure::remove_leftover(&*log);
         // This comes before anything is written, because it finds out whether a key is missing.
-        let (config, _) = crate::format::config::load(&*log)?;
+        let (config, _) = load_of_log(&*log)?;
         let minimise = CompiledRules::load(&config, &*keys, &environment)?.map(Arc::new);
         let engine = Arc::new(Engine::open((log, keys), &directories, options, environment)?);
         if engine.config().digest != config.digest {
@@ -282,7 +283,8 @@ impl Log {
 
     /// Has `tell` called when something failed that may pass (a disk that is full, a plugin that does not answer), with what
     /// failed: before the first wait, once for each thing that is tried again, by the thread of the log that tries it, which
-    /// goes on when `tell` returns. Where the attempts end the log fails.
+    /// goes on when `tell` returns. Where the attempts end the log fails. It takes the place of what
+    /// [`Environment::trying_again`] names, which is told while the log is opened, too.
     pub fn when_trying_again(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         self.engine.back_off.when_trying_again(Arc::new(tell));
     }

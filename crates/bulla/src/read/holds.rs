@@ -1,7 +1,7 @@
 //! Who is held, as the key directory says, beside what the log's signed events tell.
 
 use crate::erase::holds::Holds;
-use crate::erase::{Hold, HoldDifference};
+use crate::erase::{Hold, HoldDifference, HoldUnderWay};
 use crate::scan::events::told_holds;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -13,10 +13,12 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeldSubjects {
-    /// As the file in the key directory has them.
+    /// As the file in the key directory has them, in line with what the log tells.
     pub holds: Vec<Hold>,
-    /// How that differs from what the log tells. Opening the log brings the file in line with it.
+    /// How the file differs from what the log tells. Opening the log brings it in line with that.
     pub differences: Vec<HoldDifference>,
+    /// What was begun and is not finished, which is no difference.
+    pub under_way: Vec<HoldUnderWay>,
 }
 
 /// The holds of the log in `directory`, whose keys are in `keys`.
@@ -34,8 +36,8 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
         let told = told_holds(&Manifest::load(Snapshot::of(log.clone())?)?)?;
         let before = std::mem::replace(&mut file, Holds::load(&keys)?);
         if before == file {
-            let differences = file.clone().follow(&told);
-            return Ok(HeldSubjects { holds: file.into_list(), differences });
+            let (differences, under_way) = file.compare(&told);
+            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way });
         }
     }
     Err(Error::unavailable("holds change all the time: try again"))

@@ -50,6 +50,8 @@ pub struct Verify {
     config: Result<LogConfig>,
     chain: Option<SealChain>,
     state: Option<SealState>,
+    /// What was given and is another log's.
+    foreign: Vec<String>,
     strict: bool,
     newer_than: Option<Duration>,
     clock: Arc<dyn Clock>,
@@ -111,21 +113,33 @@ impl Verify {
             config,
             chain: None,
             state: None,
+            foreign: Vec::new(),
             strict: false,
             newer_than: None,
             clock: Environment::default().clock,
         })
     }
 
-    /// Checks the seals too, from the text of a seal key file.
+    /// Checks the seals too, from the text of a seal key file. That it is another log's is a violation, as it is of
+    /// [`Verify::key`]: the log may have been put in the place of the one that it is of.
     ///
     /// # Errors
-    /// `Invalid` where it is none, or another log's.
+    /// `Invalid` where it is none.
     pub fn seal_key(mut self, text: &str) -> Result<Self> {
         if let Ok(config) = &self.config {
-            self.chain = Some(parse_seal_key(text, config.id)?);
+            match parse_seal_key(text, config.id) {
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    self.foreign.push(format!("a seal key was given, and {error}"));
+                }
+                parsed => self.chain = Some(parsed?),
+            }
         }
         Ok(self)
+    }
+
+    /// Whether it has a seal key of this log.
+    pub fn checks_seals(&self) -> bool {
+        self.chain.is_some()
     }
 
     /// Binds the log to what its writing host knows of it, from the bytes of `seal.state` in the key directory: so many
@@ -133,14 +147,16 @@ impl Verify {
     /// writer, or a crash, leaves. To be read before this verification runs, where a writer may be at work.
     ///
     /// # Errors
-    /// `Tampered` where it is damaged, `Invalid` where it is another log's.
+    /// `Tampered` where it is damaged. That it is another log's is a violation.
     pub fn seal_state(mut self, bytes: &[u8]) -> Result<Self> {
         let state = SealState::parse(bytes)?;
-        if let Ok(config) = &self.config {
-            if state.log != config.id {
-                return Err(Error::invalid(format!("it is the seal state of another log, {}", state.log)));
+        match &self.config {
+            Ok(config) if state.log != config.id => {
+                let foreign = format!("a seal state was given, and it is that of another log, {}", state.log);
+                self.foreign.push(foreign);
             }
-            self.state = Some(state);
+            Ok(_) => self.state = Some(state),
+            Err(_) => {}
         }
         Ok(self)
     }
@@ -181,7 +197,7 @@ impl Verify {
 
     /// Verifies, and gives what it was verified against and what was seen, where there is a checkpoint.
     pub(crate) fn examine(self) -> Result<(Report, Option<Examined>)> {
-        let Verify { given, config, chain, state, strict, newer_than, clock } = self;
+        let Verify { given, config, chain, state, foreign, strict, newer_than, clock } = self;
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -190,6 +206,7 @@ impl Verify {
             }
         };
         let mut findings = Findings::default();
+        foreign.into_iter().for_each(|what| findings.add(Finding::new(FindingKind::KeyMismatch, what)));
         let snapshot = Snapshot::examine(given.store.clone(), config, given.key.as_ref(), &mut findings)?;
         let Some(snapshot) = snapshot else {
             return Ok((Report::of(findings.finish()), None));

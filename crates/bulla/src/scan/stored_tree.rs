@@ -97,7 +97,10 @@ pub(crate) fn read_bundle(store: &dyn Store, index: u64, width: u16) -> Result<O
 }
 
 /// Reads a file of the tree; `None` where it is missing, no file at all, or too large to be one of the tree's.
-fn read(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// `Unavailable` where the system fails to read it, which says nothing of what is in it.
+pub(crate) fn read(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>> {
     match bulla_store::read_small(store, path, LIMIT) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match error.io_error().map(io::Error::kind) {

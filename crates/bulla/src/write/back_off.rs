@@ -4,9 +4,10 @@
 //! - no wait is longer than [`LONGEST`], however often something failed before;
 //! - whoever closes the log does not sit out waits: a wait that is under way ends when closing is announced, later ones
 //!   are short, and together they take no more than [`CLOSING_IN_ALL`]. Every attempt is made all the same, so closing
-//!   gives nothing up that would not have been given up anyway.
+//!   gives nothing up that would not have been given up anyway;
+//! - whoever says so has even that end: once attempts are given up, there is no wait and no further attempt at anything.
 
-use bulla_crypto::environment::{Clock, Interrupt};
+use bulla_crypto::environment::{Clock, Interrupt, Tell};
 use bulla_store::Result;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,30 +20,28 @@ pub(crate) const CLOSING_LONGEST: Duration = Duration::from_millis(100);
 /// All waits together, of all threads, once closing is announced.
 pub(crate) const CLOSING_IN_ALL: Duration = Duration::from_secs(1);
 
-/// Is told what failed and is about to be tried again.
-type Teller = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// How a log tries again.
 pub(crate) struct BackOff {
     clock: Arc<dyn Clock>,
     retries: u32,
     first_delay: Duration,
     closing: Interrupt,
+    given_up: Interrupt,
     /// What waits may still take once closing is announced.
     closing_left: Mutex<Duration>,
-    teller: Mutex<Option<Teller>>,
+    teller: Mutex<Option<Tell>>,
 }
 
 impl BackOff {
     /// Up to `retries` further attempts, after waits of `first_delay`, twice that, and so on.
     pub(crate) fn new(clock: Arc<dyn Clock>, retries: u32, first_delay: Duration) -> Self {
         let closing_left = Mutex::new(CLOSING_IN_ALL);
-        let (closing, teller) = (Interrupt::default(), Mutex::new(None));
-        BackOff { clock, retries, first_delay, closing, closing_left, teller }
+        let (closing, given_up) = (Interrupt::default(), Interrupt::default());
+        BackOff { clock, retries, first_delay, closing, given_up, closing_left, teller: Mutex::new(None) }
     }
 
     /// Has `tell` told, from now on, what failed, once for each thing that is about to be tried again.
-    pub(crate) fn when_trying_again(&self, tell: Teller) {
+    pub(crate) fn when_trying_again(&self, tell: Tell) {
         *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
     }
 
@@ -55,6 +54,12 @@ impl BackOff {
 
     /// Ends the wait that is under way, and keeps later ones short.
     pub(crate) fn announce_close(&self) {
+        self.closing.raise();
+    }
+
+    /// Ends the wait that is under way, and has nothing tried again: what fails from now on has failed.
+    pub(crate) fn give_up(&self) {
+        self.given_up.raise();
         self.closing.raise();
     }
 
@@ -90,7 +95,7 @@ impl BackOff {
         *left -= time;
         drop(left);
         if !time.is_zero() {
-            self.clock.wait(time, &Interrupt::default());
+            self.clock.wait(time, &self.given_up);
         }
     }
 }
@@ -107,6 +112,9 @@ pub(crate) struct Attempts<'a> {
 impl Attempts<'_> {
     /// After an attempt that failed, which `why` says: waits, longer each time. False where it was the last one.
     pub(crate) fn wait_for_next(&mut self, why: &dyn Display) -> bool {
+        if self.back_off.given_up.is_raised() {
+            return false;
+        }
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
         if !std::mem::replace(&mut self.told, true) {
@@ -115,7 +123,7 @@ impl Attempts<'_> {
         let delay = self.delay.min(LONGEST);
         self.delay = delay.saturating_mul(2);
         self.back_off.wait(delay);
-        true
+        !self.back_off.given_up.is_raised()
     }
 }
 
@@ -178,6 +186,28 @@ mod tests {
         let waits = clock.waits.lock().unwrap();
         assert!(waits.iter().all(|&wait| wait <= CLOSING_LONGEST), "{waits:?}");
         assert_eq!(waits.iter().sum::<Duration>(), CLOSING_IN_ALL);
+    }
+
+    #[test]
+    fn nothing_is_tried_again_once_that_is_given_up() {
+        let clock = Arc::new(bulla_crypto::environment::SystemClock);
+        let back_off = BackOff::new(clock, u32::MAX, LONGEST);
+        let (told, tried) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let failing = scope.spawn(|| {
+                let attempt = || {
+                    told.send(()).unwrap();
+                    Err::<(), _>("it fails")
+                };
+                back_off.retry(|_| true, attempt)
+            });
+            tried.recv().unwrap();
+            back_off.announce_close();
+            tried.recv().unwrap();
+            back_off.give_up();
+            assert_eq!(failing.join().unwrap(), Err("it fails"));
+        });
+        assert_eq!(fail_always(&back_off), 1);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::keys::seal_state::SealState;
+use crate::scan::stored_tree;
 use crate::write::commit::Durable;
 use bulla_crypto::group::Subjects;
 use bulla_crypto::seal_chain::SealChain;
@@ -201,13 +202,14 @@ pub(crate) fn signed_note(origin: &str, size: u64, root: Hash, key: &SigningKey)
 /// The partial tiles and the bundle at a tree's right edge, from the log's files, checked against `checkpoint`.
 ///
 /// # Errors
-/// `Tampered` where a file is missing or does not hash to the checkpoint's root.
+/// `Tampered` where a file is missing or does not hash to the checkpoint's root, `Unavailable` where one cannot be read.
 pub(crate) fn load_edge(log: &dyn Store, checkpoint: &Checkpoint) -> Result<(TileBuilder, Vec<u8>)> {
     let size = checkpoint.size;
     let read = |path: String| -> Result<Vec<u8>> {
+        let name = log.describe(&path);
         let missing =
-            |error| Error::tampered(format!("{}: {error}; run `bulla verify`", log.describe(&path)));
-        bulla_store::read_small(log, &path, 1 << 20).map_err(missing)
+            || Error::tampered(format!("{name} is missing, or no file of the tree; run `bulla verify`"));
+        stored_tree::read(log, &path)?.ok_or_else(missing)
     };
     let damaged =
         |what: &str| Error::tampered(format!("{what} does not belong to the checkpoint; run `bulla verify`"));

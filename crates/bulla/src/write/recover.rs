@@ -251,7 +251,9 @@ fn read_checkpoint(log: &dyn Store, config: &LogConfig) -> Result<Checkpoint> {
     let bytes = bulla_store::read_small(log, files::CHECKPOINT, 1 << 20).map_err(|error| {
         match error.io_error().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => Error::tampered(format!("{name} is missing")),
-            _ => error,
+            // Larger than any checkpoint.
+            None => Error::tampered(error.to_string()),
+            Some(_) => error,
         }
     })?;
     open_checkpoint(&bytes, &config.verifier_key).map_err(|error| Error::tampered(format!("{name}: {error}")))

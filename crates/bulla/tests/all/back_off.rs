@@ -131,6 +131,45 @@ fn closing_ends_the_waits_between_attempts() {
     }
 }
 
+/// Announced first, and then given up, by another thread: what was acknowledged is there, and so is the count of it.
+#[test]
+fn nothing_is_tried_again_once_whoever_closes_gives_up() {
+    let (workshop, full) = (Workshop::new(), Full::never());
+    let options = Options::default().retries(1000).retry_delay(Duration::from_secs(1));
+    let log = open(&workshop, &full, options, Environment::default());
+    let mut producer = log.producer().unwrap();
+    append(&mut producer, 0).durable().unwrap();
+    full.fill_for(u32::MAX);
+    let receipt = append(&mut producer, 1);
+    full.wait_until_refused();
+    log.closing().give_up();
+    assert_eq!(receipt.durable().unwrap_err().kind(), ErrorKind::Unavailable);
+    drop(producer);
+    let (telemetry, closed) = log.close_with_telemetry();
+    assert_eq!(closed.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!((telemetry.entries, telemetry.durable_prefix), (1, 1));
+    assert!(full.refused() < 1000, "{full:?}");
+    full.fill_for(0);
+    assert_eq!(reopened(&workshop), ["0"]);
+}
+
+/// Before the first wait, once for each thing.
+#[test]
+fn what_is_tried_again_while_a_log_is_opened_is_told() {
+    let (workshop, full) = (Workshop::new(), Full::never());
+    full.fill_for(3);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = {
+        let told = told.clone();
+        move |what: &str| told.lock().unwrap().push(what.to_owned())
+    };
+    let environment = Environment { trying_again: Some(Arc::new(tell)), ..Environment::default() };
+    open(&workshop, &full, Options::default(), environment).close().unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.len() == 1 && told[0].starts_with("writing: "), "{told:?}");
+    assert_eq!(full.refused(), 3);
+}
+
 /// On a disk on which there is room again: what was staged is committed, and closing succeeds.
 #[test]
 fn what_can_be_written_while_the_log_is_closed_is_committed() {

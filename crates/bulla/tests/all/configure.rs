@@ -509,22 +509,28 @@ fn settings_change_beside_a_writer_and_nothing_else_does() {
     made.write(&text);
     made.machine.overwrite("audit.keys/settings.toml", host.as_bytes());
     let of_host = || String::from_utf8(made.machine.read("audit.keys/settings.toml").unwrap()).unwrap();
-    let configure = Configure::default().set("linger", "20 ms").unwrap().set("writers", "3").unwrap();
-    let configure = configure.set("memory", "128 MiB").unwrap().set("retries", "4").unwrap();
+    let set = |one: [&str; 2], other: [&str; 2]| {
+        Configure::default().set(one[0], one[1]).unwrap().set(other[0], other[1]).unwrap()
+    };
+    let both = [set(["linger", "20 ms"], ["memory", "128 MiB"]), set(["writers", "3"], ["retries", "4"])];
     let log = made.open().unwrap();
-    let done = made.apply(&configure).unwrap();
-    assert!(done.changed && done.live && done.log.is_none());
+    for configure in &both {
+        let done = made.apply(configure).unwrap();
+        assert!(done.changed && done.live && done.log.is_none());
+    }
     assert_eq!(made.text(), text.replace("= 2 # why", "= 3 # why") + "retries = 4\n");
     assert_eq!(of_host(), host.replace("\"7 ms\"", "\"20 ms\"") + "memory = \"128 MiB\"\n");
     let error = made.change(&[&person()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked, "[log] is the writer's");
     log.close().unwrap();
 
-    let done = made.apply(&configure).unwrap();
-    assert!(!done.changed && !done.live);
-    let unset = ["linger", "writers", "memory", "retries"];
-    let unset = unset.iter().try_fold(Configure::default(), |all, name| all.unset(name)).unwrap();
-    made.apply(&unset).unwrap();
+    for configure in &both {
+        let done = made.apply(configure).unwrap();
+        assert!(!done.changed && !done.live);
+    }
+    for [one, other] in [["linger", "memory"], ["writers", "retries"]] {
+        made.apply(&Configure::default().unset(one).unwrap().unset(other).unwrap()).unwrap();
+    }
     assert_eq!(
         (made.text(), of_host()),
         (text.replace("writers = 2 # why\n", ""), "[settings]\n".to_owned())
@@ -549,7 +555,7 @@ fn settings_that_a_log_could_not_be_opened_with_are_refused() {
     let text = made.text();
     for settings in [
         &[("memory", "1 MiB")][..],
-        &[("memory", "64 MiB"), ("writers", "8"), ("block_size", "16 MiB")],
+        &[("writers", "8"), ("block_size", "16 MiB")],
         &[("durability", "interval 61 min")],
         &[("compression", "20")],
     ] {

@@ -21,6 +21,7 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
         .durability(Durability::Group);
     let log = Log::open(&directory, options).unwrap();
     let done = AtomicBool::new(false);
+    let mut entries = 0;
     std::thread::scope(|scope| {
         let mut producer = log.producer().unwrap();
         let done = &done;
@@ -63,8 +64,12 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
         done.store(true, Ordering::Relaxed);
         let appended = writer.join().unwrap();
         log.flush().unwrap();
+        // The next epoch may be pending: it comes by itself, when a segment is full.
         let report = Verify::open(&directory).unwrap().run().unwrap();
-        assert_eq!((report.ok, report.entries, report.pending), (true, appended, 0));
+        assert_eq!((report.ok, report.entries), (true, appended));
+        entries = appended;
     });
     log.close().unwrap();
+    let report = Verify::open(&directory).unwrap().run().unwrap();
+    assert_eq!((report.findings, report.entries, report.pending), (Vec::new(), entries, 0));
 }

@@ -32,6 +32,7 @@ mod register;
 mod second_reader;
 mod staging_model;
 mod telemetry;
+mod unreadable;
 mod unsigned;
 mod unwritable_vault;
 mod vectors;

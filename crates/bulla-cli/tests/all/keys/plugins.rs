@@ -7,7 +7,6 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const NAME: &str = "age-plugin-bullatest";
 
@@ -19,6 +18,14 @@ fn recipient() -> String {
 fn identity() -> String {
     let hrp = bech32::Hrp::parse("age-plugin-bullatest-").unwrap();
     bech32::encode::<bech32::Bech32>(hrp, b"whoever").unwrap().to_uppercase()
+}
+
+/// How long the plugin may take: what hangs is not waited for, and what does not has whatever time it takes.
+fn limit(mode: &str) -> &'static str {
+    match mode {
+        "hang" | "offspring" => "1 s",
+        _ => "1 h",
+    }
 }
 
 /// A place with the plugin in it, and a log whose only recipient is the plugin's.
@@ -38,7 +45,7 @@ impl World {
         let world = World { place, identity };
         let init = arguments!["init", world.place.audit(), "--recipient", recipient()];
         world.bulla("ok", &init, b"").exits(exit::DONE);
-        world.place.run("config", &["set", "plugin_timeout", "1 s", "retries", "0"]).exits(exit::DONE);
+        world.place.run("config", &["set", "retries", "0"]).exits(exit::DONE);
         world
     }
 
@@ -52,7 +59,7 @@ impl World {
         let mut command = command(arguments);
         let path = format!("{}:{}", self.place.path("bin").display(), std::env::var("PATH").unwrap());
         command.env("PATH", path).env("BULLATEST_MODE", mode).env("BULLATEST_NOTES", self.place.path(""));
-        command.env("BULLA_PLUGIN_TIMEOUT", "1 s").stdin(Stdio::piped());
+        command.env("BULLA_PLUGIN_TIMEOUT", limit(mode)).stdin(Stdio::piped());
         command
     }
 
@@ -66,6 +73,7 @@ impl World {
     }
 
     fn append(&self, mode: &str, input: &[u8]) -> Ran {
+        self.place.run("config", &["set", "plugin_timeout", limit(mode)]).exits(exit::DONE);
         self.bulla(mode, &self.place.arguments("append", &[]), input)
     }
 
@@ -150,7 +158,6 @@ const FAILURES: [(&str, &str); 9] = [
 fn whatever_it_does_the_error_names_it_and_the_log_stays() {
     let world = World::with_entries();
     for (mode, said) in FAILURES {
-        let begin = Instant::now();
         for (what, ran) in [("append", world.append(mode, &lines(0..5))), ("export", world.export(mode))] {
             if mode == "silent" && what == "export" {
                 // It opens nothing, and says so: as an identity that is no recipient.
@@ -162,8 +169,6 @@ fn whatever_it_does_the_error_names_it_and_the_log_stays() {
             assert!(said.split('|').any(|said| ran.err.contains(said)), "{mode} {what}: {ran:?}");
             assert!(!ran.err.contains('\u{1b}') && !ran.err.contains("WHOEVER"), "{mode} {what}: {ran:?}");
         }
-        // Twice, and the time that processes take: far from a plugin's thousand seconds.
-        assert!(begin.elapsed() < Duration::from_secs(30), "{mode}");
     }
     let ran = world.append("die", b"").exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("it said: Traceback  [31mboom"), "{ran:?}");

@@ -121,7 +121,7 @@ impl Engine {
         environment: Environment,
         vaults: Vaults,
     ) -> Result<Self> {
-        let (config, settings) = config::load(&*log)?;
+        let (config, settings) = config::load_of_log(&*log)?;
         keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
         let settings = settings.with_host(keys::settings::load(&*keys)?);
         let tuning = Tuning::try_from(options.or(settings))?;
@@ -146,6 +146,9 @@ impl Engine {
         };
         let clock = environment.clock.clone();
         let back_off = Arc::new(BackOff::new(clock.clone(), tuning.retries, tuning.retry_delay));
+        if let Some(tell) = &environment.trying_again {
+            back_off.when_trying_again(tell.clone());
+        }
         let meter = Arc::new(Meter::default());
         let waiting = (clock, back_off.clone(), meter.clone());
         let (after, start) = ((recovered.chain, recovered.terms, recovered.holds), recovered.start);

@@ -113,7 +113,7 @@ fn settings_change_beside_it_and_count_later() {
     let place = Place::new(plain());
     let log = place.open();
     let (_, recipient) = generate();
-    let both = Configure::default().set("linger", "20 ms").unwrap().add_recipients([recipient]).unwrap();
+    let both = Configure::default().set("retries", "9").unwrap().add_recipients([recipient]).unwrap();
     let done = place.client().configure(&both).unwrap();
     assert!(done.changed && done.settings && done.live && done.log.is_some(), "{done:?}");
     let done = place.client().configure(&Configure::default().set("linger", "30 ms").unwrap()).unwrap();

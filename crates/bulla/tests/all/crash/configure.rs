@@ -18,7 +18,7 @@ const OTHER: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxp
 const STEPS: u64 = 12;
 
 /// A log that was written to, on a machine of its own.
-fn log(scenario: &Scenario) -> (Faults, History) {
+pub(super) fn log(scenario: &Scenario) -> (Faults, History) {
     static MADE: Mutex<Vec<(String, Faults, History)>> = Mutex::new(Vec::new());
     let mut made = MADE.lock().expect("nothing panics here");
     let name = format!("{scenario:?}");

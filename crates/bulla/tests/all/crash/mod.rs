@@ -10,6 +10,7 @@ mod faults;
 mod kill;
 mod points;
 mod scenario;
+mod settings;
 mod tamper;
 mod world;
 

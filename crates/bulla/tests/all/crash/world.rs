@@ -109,6 +109,7 @@ pub(super) fn environment(seed: u64, recorder: &Recorder) -> Environment {
         cipher: Arc::new(recorder.clone()),
         key_wrap: Arc::new(OpenWrap),
         subjects: Some(Arc::new(ByName)),
+        trying_again: None,
     }
 }
 

@@ -210,11 +210,13 @@ pub(crate) fn expect(made: &Made, layout: &Layout, altered: &[u8], level: Level)
             "error Unavailable: bulla.toml: the log is of format version {version}; this program knows version 1: \
              use a newer one"
         )],
-        Fate::Other { id } if id != *own && level >= Level::SealKey => {
-            vec![format!("error Invalid: it is the seal key of another log, {own}")]
+        Fate::Other { id } => {
+            let foreign = (id != *own && level >= Level::SealKey).then(|| {
+                format!("key-mismatch: a seal key was given, and it is the seal key of another log, {own}")
+            });
+            // The first epoch frame is the first of the frames to tell.
+            foreign.into_iter().chain(baseline).chain([layout.frame(0).finding("config-mismatch")]).collect()
         }
-        // The first epoch frame is the first to tell.
-        Fate::Other { .. } => baseline.chain([layout.frame(0).finding("config-mismatch")]).collect(),
     }
 }
 

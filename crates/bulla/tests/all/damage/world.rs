@@ -106,6 +106,7 @@ pub(crate) fn environment(seed: u64, cipher: Arc<dyn Cipher>) -> Environment {
         cipher,
         key_wrap: Arc::new(Mask),
         subjects: None,
+        trying_again: None,
     }
 }
 

@@ -5,7 +5,7 @@ use super::world::World;
 use crate::helpers::in_full;
 use crate::second_reader::reference_reader;
 use bulla::event::Event;
-use bulla::{ErrorKind, FindingKind, HoldDifference, Log, Options};
+use bulla::{ErrorKind, FindingKind, HoldDifference, HoldUnderWay, Log, Options};
 use std::fs;
 use std::slice::from_ref;
 use std::sync::atomic::Ordering;
@@ -125,6 +125,13 @@ fn a_hold_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let done = log.hold("user_7", "legal", "case 4711");
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
+        let (list, is_told) = (held(&world), !told(&world).is_empty());
+        assert!(!is_told || !list.holds.is_empty(), "{operations}: the log tells of it, the list does not");
+        let begun = list.holds.iter().map(|hold| (hold.number, hold.by.clone(), hold.frame.is_some()));
+        let begun = begun.filter(|(.., is_told)| !is_told);
+        let begun = begun.map(|(number, by, _)| HoldUnderWay::Hold { number, by });
+        assert_eq!((list.under_way, list.differences), (begun.collect(), Vec::new()), "{operations}");
+        assert!(is_told || list.holds.iter().all(|hold| hold.frame.is_none()), "{operations}");
         // The opening that makes it good may stop, too.
         drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
 
@@ -158,7 +165,10 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
     log.hold("user_7", "legal", "case 4711").unwrap();
     log.close().unwrap();
     let (mut finished, mut never) = (0, 0);
-    for operations in operations() {
+    // Asked for and not told of; told of, and still in the file.
+    let mut seen = [0; 2];
+    // Each, since few of them lie between the checkpoint over the event and the file that follows.
+    for operations in 0.. {
         let world = made.copied();
         let stop = Stop::after(i64::MAX);
         let log = stops::open(&world, &stop).unwrap();
@@ -167,6 +177,21 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let done = log.release("user_7", "legal");
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
+        let (list, is_told) = (held(&world), told(&world).len() == 2);
+        assert_eq!(list.holds.is_empty(), is_told, "{operations}: {list:?}");
+        assert_eq!(list.differences, [], "{operations}");
+        let by = "legal".to_owned();
+        match &list.holds[..] {
+            [hold] if hold.releasing => {
+                assert_eq!(list.under_way, [HoldUnderWay::Release { number: hold.number, by }]);
+                seen[0] += 1;
+            }
+            [] if !list.under_way.is_empty() => {
+                assert!(matches!(list.under_way[..], [HoldUnderWay::Released { .. }]), "{list:?}");
+                seen[1] += 1;
+            }
+            _ => assert_eq!(list.under_way, [], "{operations}"),
+        }
         drop(stops::open(&world, &Stop::after(operations * 7 % 23)));
 
         let log = reopen(&world);
@@ -186,6 +211,7 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         }
     }
     assert!(finished > 2 && never > 0, "{finished} {never}");
+    assert!(seen.iter().all(|&times| times > 0), "{seen:?}");
 }
 
 /// The log remembers whom it was told of, whoever takes the file away.

@@ -140,6 +140,7 @@ fn what_is_written_from_the_same_secrets_is_the_same() {
             cipher: Arc::new(AesGcm),
             key_wrap: Arc::new(Mask),
             subjects: None,
+            trying_again: None,
         };
         let (store, keys) = (Arc::new(Memory::new()), Arc::new(Memory::new()));
         let init = Init::default().erasure(false).origin(text(&log, "origin")).recipient(RECIPIENT);

@@ -19,6 +19,11 @@ pub(crate) enum Operation {
 /// Is told, in the thread that does it, before it is done.
 pub(crate) trait Watch: Debug + Send + Sync {
     fn before(&self, operation: Operation, path: &str) -> Result<()>;
+
+    /// Before a part of a file is read.
+    fn before_read(&self, _path: &str) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -40,7 +45,7 @@ impl Store for Watched {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn StoreFile>> {
-        self.store.open(path)
+        Ok(self.file(path, self.store.open(path)?))
     }
 
     fn open_write(&self, path: &str) -> Result<Box<dyn StoreFile>> {
@@ -103,6 +108,7 @@ impl StoreFile for File {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.watch.before_read(&self.path)?;
         self.file.read_at(buffer, offset)
     }
 

@@ -1,0 +1,101 @@
+//! The keys that a change of the configuration names, and the one that was meant where there is none of a name.
+
+use crate::format::options::settings;
+use bulla_store::{Error, ErrorKind, Result};
+
+/// The keys of `[log]`, and why those that never change do not.
+const LOG_KEYS: [(&str, Option<&str>); 8] = [
+    ("log.version", Some("it is the format that the log is written in")),
+    ("log.id", Some("it is in every frame of the log")),
+    ("log.origin", Some("it is the name by which the log's checkpoints are known")),
+    ("log.vkey", Some("it is the key by which others know the log")),
+    ("log.hash", Some("the roots of its blocks are made with it")),
+    ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
+    ("log.recipients", None),
+    ("log.heartbeat", None),
+];
+pub(super) const RECIPIENTS: &str = "log.recipients";
+pub(super) const HEARTBEAT: &str = "log.heartbeat";
+/// Before the name of a field, the key of its rule.
+pub(super) const FIELDS: &str = "log.fields.";
+
+/// Whether there is such a key, and it may be changed.
+pub(super) fn check_key(key: &str) -> Result<()> {
+    if settings::names().any(|name| name == key) {
+        return Ok(());
+    }
+    match LOG_KEYS.iter().find(|(name, _)| *name == key) {
+        Some((_, None)) => Ok(()),
+        Some((_, Some(reason))) => {
+            Err(Error::new(ErrorKind::Refused, format!("`{key}` never changes: {reason}")))
+        }
+        None => Err(unknown_key(key)),
+    }
+}
+
+pub(super) fn unknown_key(key: &str) -> Error {
+    if key == FIELDS.trim_end_matches('.') {
+        return Error::invalid(format!("`{key}` is a table: say which field, such as `{FIELDS}client`"));
+    }
+    let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
+    let spelled = key.replace('-', "_").to_ascii_lowercase();
+    let distance = |name: &str| {
+        let short = name.strip_prefix("log.").unwrap_or(name);
+        distance(&spelled, name).min(distance(&spelled, short))
+    };
+    match known.map(|name| (distance(name), name)).min() {
+        Some((far, name)) if far <= 1 + key.len() / 4 => {
+            Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?"))
+        }
+        _ => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
+    }
+}
+
+/// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.chars().collect::<Vec<_>>();
+    let mut row = (0..=other.len()).collect::<Vec<_>>();
+    for (index, c) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (at, d) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != *d);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Configure;
+    use bulla_store::ErrorKind;
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_understood() {
+        for (key, meant) in [
+            ("linge", "`linger`"),
+            ("append-timeout", "`append_timeout`"),
+            ("Memory", "`memory`"),
+            ("recipients", "`log.recipients`"),
+            ("segmentsize", "`segment_size`"),
+            ("retry_dela", "`retry_delay`"),
+        ] {
+            let error = Configure::default().set(key, "1").unwrap_err();
+            assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(meant), "{error}");
+        }
+        let error = Configure::default().set("colour", "1").unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn what_the_log_is_known_by_never_changes() {
+        for key in ["log.id", "log.origin", "log.vkey", "log.version", "log.hash"] {
+            let refused = [Configure::default().set(key, "1"), Configure::default().unset(key)];
+            assert!(
+                refused.iter().all(|it| it.as_ref().is_err_and(|e| e.kind() == ErrorKind::Refused)),
+                "{key}"
+            );
+        }
+    }
+}
