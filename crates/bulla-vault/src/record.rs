@@ -328,6 +328,11 @@ impl Skipped {
         Ok(())
     }
 
+    /// Where the numbers end that were skipped with this one, if it was.
+    pub(super) fn end_of(&self, number: u64) -> Option<u64> {
+        self.0.iter().find(|(first, end)| (*first..*end).contains(&number)).map(|(_, end)| *end)
+    }
+
     /// Whether all numbers from `first` to before `end` were skipped.
     pub(super) fn covers(&self, first: u64, end: u64) -> bool {
         let mut from = first;

@@ -16,11 +16,12 @@ use crate::format::frame::Head;
 use crate::format::segment;
 use crate::read::given::Given;
 use crate::read::reader::Reader;
-use crate::read::reading::{Delivery, Reading, epoch_body};
-use crate::read::select::{Asked, Matches, Memory};
+use crate::read::reading::{Delivery, ReadReport, Reading, epoch_body};
+use crate::read::select::{Asked, Matches, Memory, Selection};
 use crate::scan::checkpoint::trusted_checkpoint;
 use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
+use crate::scan::keyless::Keyless;
 use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
 use crate::scan::query::Query;
@@ -88,6 +89,9 @@ pub struct Follow<'a> {
     signed_only: bool,
     clock: Arc<dyn Clock>,
     erasures: Erasures<'a>,
+    keyless: Keyless,
+    /// Of this look.
+    undecided: u64,
     memory: Memory,
 }
 
@@ -137,6 +141,10 @@ pub struct Polled {
     /// The first entry that was shown as pending and then taken by a crash. What was shown from it on does not count;
     /// what the log has in its place has been given out since.
     pub lost_from: Option<u64>,
+    /// Entries that were passed by in this look, though they may have met the query: see [`ReadReport::undecided`].
+    ///
+    /// [`ReadReport::undecided`]: crate::ReadReport::undecided
+    pub undecided: u64,
     /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
     /// see [`Follow`].
     pub ended: bool,
@@ -159,7 +167,7 @@ impl Reader {
         let reading = self.reading()?;
         let leaves = reading.manifest.leaves()?;
         let tip = Tip::after(&reading)?;
-        let erasures = reading.erasures()?;
+        let (erasures, keyless) = (reading.erasures()?, reading.keyless(query)?);
         Ok(Follow {
             reader: self,
             query: query.clone(),
@@ -170,6 +178,8 @@ impl Reader {
             signed_only: false,
             clock: Environment::default().clock,
             erasures,
+            keyless,
+            undecided: 0,
             memory: Memory::default(),
         })
     }
@@ -210,8 +220,9 @@ impl Follow<'_> {
     /// some by.
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
+        self.undecided = 0;
         if let Some(reading) = self.history.take() {
-            give_out(&reading, &self.query, &mut each)?;
+            self.undecided += give_out(&reading, &self.query, &mut each)?.undecided;
         }
         let Given { store, key, .. } = &self.reader.given;
         let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
@@ -246,7 +257,7 @@ impl Follow<'_> {
         }
         let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
         let ended = last_covered || over && self.is_settled()?;
-        Ok(Polled { covered, lost_from, ended })
+        Ok(Polled { covered, lost_from, undecided: self.undecided, ended })
     }
 
     /// Whether the query's time has been over for long enough.
@@ -295,9 +306,10 @@ impl Follow<'_> {
         let agree = pending.take_while(|(pending, leaf)| pending.leaf == **leaf).count();
         let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
-        give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        let read = give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        self.undecided += read.undecided;
         self.tip = Tip::after(&reading)?;
-        self.erasures = reading.erasures()?;
+        (self.erasures, self.keyless) = (reading.erasures()?, reading.keyless(&self.query)?);
         self.tree = tree_of(leaves);
         self.pending.clear();
         Ok((agree < shown).then_some(first))
@@ -324,11 +336,11 @@ impl Follow<'_> {
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
-        let asked = Asked::new(&self.query, self.reader.given.group_keys.as_deref(), &self.erasures)?;
-        match self.memory.select(&frame, &asked, &own)? {
-            Some(selected) => show_rows(&selected.piece, pending, each),
-            None => Ok(()),
-        }
+        let keys = self.reader.given.group_keys.as_deref();
+        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless)?;
+        let Selection { selected, undecided } = self.memory.select(&frame, &asked, &own)?;
+        self.undecided += undecided;
+        selected.map_or(Ok(()), |selected| show_rows(&selected.piece, pending, each))
     }
 }
 
@@ -450,6 +462,6 @@ fn give_out(
     reading: &Reading<'_>,
     query: &Query,
     each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
-) -> Result<()> {
-    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
+) -> Result<ReadReport> {
+    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each))
 }

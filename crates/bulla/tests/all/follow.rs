@@ -80,7 +80,7 @@ fn entries_come_once_marked_until_a_checkpoint_covers_them() {
     let reader = reader(&store);
     let mut follow = reader.follow(&Query::new()).unwrap();
     let none = Vec::<u64>::new();
-    let polled = |covered| Polled { covered, lost_from: None, ended: false };
+    let polled = |covered| Polled { covered, lost_from: None, undecided: 0, ended: false };
     assert_eq!(poll(&mut follow), (numbers(0..3), numbers(3..5), polled(3)));
     assert_eq!(poll(&mut follow), (none.clone(), none.clone(), polled(3)));
     world.block(&log, 1);
@@ -182,7 +182,7 @@ fn what_a_crash_took_is_told_and_what_came_in_its_place_is_shown() {
     world.block(&log, 4);
     log.flush().unwrap();
     let (signed, pending, polled) = poll(&mut follow);
-    assert_eq!(polled, Polled { covered: 7, lost_from: Some(3), ended: false });
+    assert_eq!(polled, Polled { covered: 7, lost_from: Some(3), undecided: 0, ended: false });
     assert_eq!((signed, pending), (numbers(3..7), numbers(0..0)));
     world.block(&log, 1);
     assert_eq!(poll(&mut follow).1, numbers(7..8));
