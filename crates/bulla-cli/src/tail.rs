@@ -72,7 +72,7 @@ impl Tail {
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
-        let (mut told, mut done) = (false, Exit::Done);
+        let (mut told, mut doubted, mut done) = (false, None, Exit::Done);
         while !interrupt.is_raised() {
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
@@ -93,6 +93,13 @@ impl Tail {
                     "a crash took entries from {number} on, shown as pending; what is shown now is in their place"
                 );
             }
+            if let Some(frame) = polled.doubted_from.filter(|_| polled.doubted_from != doubted) {
+                note!(
+                    "what follows the checkpoint, from frame {frame} on, is not signed and no writer's: whoever holds the \
+                     storage can put it there; waiting for what is signed in its place"
+                );
+            }
+            doubted = polled.doubted_from;
             if undecided::tell(polled.undecided) != Exit::Done {
                 done = Exit::Violation;
             }
