@@ -137,6 +137,17 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
     Meta { log: keys.log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn, keys)
 }
 
+/// That those records are there, and vouched for, which a transaction does not read unless it needs them. Whoever took one away could
+/// otherwise wait until somebody does.
+///
+/// # Errors
+/// Where one is missing or damaged.
+pub(super) fn require_others(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+    Follows::read(txn, keys)?;
+    Changes::read(txn, keys)?;
+    Skipped::read(txn, keys).map(|_| ())
+}
+
 impl Meta {
     /// Reads it without keys; `None` in a vault whose making was cut short.
     pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Option<Peeked<Self>>, TransactionError> {
