@@ -17,7 +17,7 @@ def read_commitment(data):
     require(version == 1 and reserved == bytes(3), "a commitment is of another version")
     require(kind in KINDS and hash_id in HASHES, "a commitment has an unknown kind or hash")
     require(codec == int(block) and (log2 <= 25 if block else log2 == 0), "a commitment's codec or content size is wrong")
-    counts = {1: 1 <= entries <= (1 << log2) // 16, 2: entries == 0, 3: entries == 0, 4: entries >= 1}
+    counts = {1: 1 <= entries <= (1 << log2) // 16, 2: entries == 0, 3: entries == 0, 4: 1 <= entries <= 1 << 21}
     require(counts[kind] and first + entries < 2**64, "a commitment has a wrong number of entries")
     require(earliest <= latest and frame < 2**64 - 1, "a commitment's times or number are wrong")
     require(epoch == frame if kind == 2 else epoch < frame, "a commitment's epoch is wrong")

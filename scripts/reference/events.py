@@ -28,6 +28,16 @@ def texts(value):
     return isinstance(value, list) and all(map(text, value))
 
 
+def digest(value):
+    return text(value) and re.fullmatch(r"[0-9a-f]{64}", value, re.ASCII)
+
+
+def keys(value):
+    """Names of keys of [log] that can change, one at least, each once."""
+    key = re.compile(r"recipients|heartbeat|fields\.[a-z]+", re.ASCII)
+    return texts(value) and value and len(set(value)) == len(value) and all(map(key.fullmatch, value))
+
+
 def remains(value):
     return texts(value) and set(value) <= REMAINS
 
@@ -35,11 +45,12 @@ def remains(value):
 FIELDS = {
     "recovered": dict(segment=text, next_frame=number, offset=number, length=number, sha256=text, adopted=number),
     "abandoned": dict(segment=text, next_frame=number, offset=number, reason=text),
-    "configured": dict(before=text, after=text, changed=texts),
+    "configured": dict(before=digest, after=digest, changed=keys),
     "erased": dict(numbers=ascending, carried_out=ascending, order=text, remains=remains),
     "held": dict(number=number),
     "released": dict(number=number, held=number),
     "exported": dict(entries=number, filters=texts, format=text),
+    "heartbeat": {},
 }
 
 
@@ -59,6 +70,8 @@ def read_event(body, log):
         require(fits(event[name]), f"`{name}` of the event is not what it has to be")
     if event["event"] == "erased":
         check_erasure(event, log)
+    if event["event"] == "configured":
+        require(event["before"] != event["after"], "the event tells of a change to what was there")
     return event
 
 

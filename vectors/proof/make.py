@@ -64,7 +64,7 @@ def accepted_commitments():
         commitment("the limits", "block", content_log2=25, entries=2**21, units=2**21, body_length=2**29,
                    frame=top - 1, epoch=top - 2, first_entry=top - 2**21, latest=2**63 - 1),
         commitment("the smallest block", "block", content_log2=4, entries=1, units=1),
-        commitment("a gap up to the last entry number", "gap", first_entry=0, entries=top),
+        commitment("the largest gap, up to the last entry number", "gap", first_entry=top - 2**21, entries=2**21),
     ]:
         encoding = encode(c)
         leaf = hashlib.sha256(b"\0" + encoding).hexdigest()
@@ -107,8 +107,10 @@ def refused_commitments():
         ("epoch", "an epoch with entries", "Entries(1)", dict(entries=1)),
         ("event", "an event with entries", "Entries(1)", dict(entries=1)),
         ("gap", "a gap of nothing", "Entries(0)", dict(entries=0)),
+        ("gap", "a gap of more than a block holds", f"Entries({2**21 + 1})", dict(entries=2**21 + 1)),
+        ("gap", "a gap of all entry numbers", f"Entries({top})", dict(first_entry=0, entries=top)),
         ("block", "entries past the last number", "EntryOverflow", dict(first_entry=top - 299)),
-        ("gap", "a gap past the last number", "EntryOverflow", dict(first_entry=1, entries=top)),
+        ("gap", "a gap past the last number", "EntryOverflow", dict(first_entry=top - 40)),
         ("block", "times in the wrong order", "Times", dict(earliest=1, latest=0)),
         ("event", "signed times in the wrong order", "Times", dict(earliest=0, latest=-1)),
         ("block", "a block as its own epoch", "Epoch", dict(epoch=7)),

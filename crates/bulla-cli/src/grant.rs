@@ -8,6 +8,7 @@ use crate::identity::Identities;
 use crate::keys::recipients_in;
 use crate::log_paths::LogPaths;
 use crate::terminal::Terminal;
+use crate::undecided;
 use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::Age;
@@ -82,7 +83,7 @@ impl Grant {
         let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
-        Ok(Exit::Done)
+        Ok(undecided::tell(granted.read.undecided))
     }
 }
 

@@ -26,6 +26,7 @@ mod pseudonym;
 mod restore;
 mod tail;
 mod terminal;
+mod undecided;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -6,6 +6,7 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
+use crate::undecided;
 use crate::verify::parse_key;
 use bulla::{Proven, Reader};
 use std::io::{self, Read};
@@ -58,12 +59,14 @@ impl Prove {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let (text, told) = match (&self.consistency, self.event) {
-            (_, Some(frame)) => (reader.prove_event(frame)?.render(), format!("the event in frame {frame}")),
+        let (text, told, undecided) = match (&self.consistency, self.event) {
+            (_, Some(frame)) => {
+                (reader.prove_event(frame)?.render(), format!("the event in frame {frame}"), 0)
+            }
             (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
-                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned())
+                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned(), 0)
             }
             (None, None) => {
                 let query = self.filter.query();
@@ -79,7 +82,7 @@ impl Prove {
                 let Proven { units, entries, withheld, read, .. } = &proven;
                 let blocks = (read.blocks_read, read.blocks);
                 let told = told(*units, (*entries, read.entries), *withheld, blocks);
-                (proven.text, told)
+                (proven.text, told, proven.read.undecided)
             }
         };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
@@ -89,7 +92,7 @@ impl Prove {
             written => written.map_err(|error| Failure::io("writing the proof", &error))?,
         }
         note!("proves {told}");
-        Ok(Exit::Done)
+        Ok(undecided::tell(undecided))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
+use crate::undecided;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, Redaction};
@@ -26,7 +27,7 @@ seconds after T on, as soon as a checkpoint covers every committed entry from be
 committed later with such a time is not waited for.
 
 Ends with exit 5 where it would have to read an epoch that the identity does not open, after
-everything before that.
+everything before that; with exit 1, at its end, where keys of entries that may match are lost.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
@@ -71,7 +72,7 @@ impl Tail {
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
-        let mut told = false;
+        let (mut told, mut doubted, mut done) = (false, None, Exit::Done);
         while !interrupt.is_raised() {
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
@@ -92,8 +93,18 @@ impl Tail {
                     "a crash took entries from {number} on, shown as pending; what is shown now is in their place"
                 );
             }
+            if let Some(frame) = polled.doubted_from.filter(|_| polled.doubted_from != doubted) {
+                note!(
+                    "what follows the checkpoint, from frame {frame} on, is not signed and no writer's: whoever holds the \
+                     storage can put it there; waiting for what is signed in its place"
+                );
+            }
+            doubted = polled.doubted_from;
+            if undecided::tell(polled.undecided) != Exit::Done {
+                done = Exit::Violation;
+            }
             if polled.ended {
-                return Ok(Exit::Done);
+                return Ok(done);
             }
             if !std::mem::replace(&mut told, true) && !follow.opens_current_epoch()? {
                 note!(

@@ -11,6 +11,7 @@ pub use bulla_proof::group::GroupSecret;
 use bulla_store::{Error, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
+use std::ops::Range;
 use zeroize::Zeroizing;
 
 /// The block that a group is in.
@@ -88,6 +89,30 @@ pub trait GroupKeys: Send + Sync {
     /// # Errors
     /// Where that cannot be looked up.
     fn erased_up_to(&self) -> Result<u64>;
+
+    /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for what is personal
+    /// looks for these groups, since any of them may be what it asks for. Asked where the keys are
+    /// [complete](GroupKeys::is_complete); unless it is said here, it is every number, so that a query looks into every group.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn missing(&self, from: u64) -> Result<Missing> {
+        let _ = from;
+        Ok(Missing { numbers: Vec::new(), more: None, given: 0, frames: 0 })
+    }
+}
+
+/// Numbers that have no key, those of people who were erased among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Below `given`, ascending.
+    pub numbers: Vec<Range<u64>>,
+    /// The number to ask on from, where this is not all of them.
+    pub more: Option<u64>,
+    /// As many numbers were given here. None from this one on has a key.
+    pub given: u64,
+    /// The log's frames before this one have no other numbers than these.
+    pub frames: u64,
 }
 
 /// Has no key of any data subject: all personal fields are withheld.

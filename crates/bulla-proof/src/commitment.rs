@@ -13,7 +13,7 @@
 //! | 8 | 16 | log id |
 //! | 24 | 8 | frame number |
 //! | 32 | 8 | number of the first entry |
-//! | 40 | 8 | entries; at least 1 in a block or a gap, else none |
+//! | 40 | 8 | entries; at least 1 in a block or a gap, and at most 2^21, else none |
 //! | 48 | 8 | earliest time, signed, in whole seconds since the Unix epoch |
 //! | 56 | 8 | latest time, likewise |
 //! | 64 | 8 | epoch: the frame number of the epoch frame whose key seals this; its own for an epoch frame |
@@ -40,6 +40,8 @@ pub const MAX_BODY: u64 = 1 << 29;
 /// The least that an entry takes of a block's decoded content, in bytes: the shortest row (presence, time and an
 /// operation of one byte) and 4 bytes of overhead.
 pub const MIN_ENTRY_CONTENT: u64 = 16;
+/// The most entries that a frame has. A gap stands for a block that could not be sealed, so it has no more than one.
+pub const MAX_ENTRIES: u64 = (1 << MAX_CONTENT_LOG2) / MIN_ENTRY_CONTENT;
 /// The codec of a body that is stored as it is: epochs, events, gaps.
 pub const CODEC_PLAIN: u8 = 0;
 /// The codec of a block's columns, version 1.
@@ -270,7 +272,7 @@ impl Commitment {
                 let content = 1_u64.checked_shl(self.content_log2.into()).unwrap_or(0);
                 (1..=content / MIN_ENTRY_CONTENT).contains(&self.entries)
             }
-            FrameKind::Gap => self.entries >= 1,
+            FrameKind::Gap => (1..=MAX_ENTRIES).contains(&self.entries),
             FrameKind::Epoch | FrameKind::Event => self.entries == 0,
         }
     }

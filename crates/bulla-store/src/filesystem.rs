@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::{Beneath, Resolution, SEARCH};
@@ -298,6 +298,18 @@ impl StoreFile for SystemFile {
 
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        // Nothing is read or written where the descriptor stands, so it may be moved.
+        match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(found) => Ok(found),
+            // There is nothing but zeros from there on.
+            Err(Errno::NXIO) => Ok(self.length()?.max(offset)),
+            // The file system keeps no account.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(offset),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -89,6 +89,12 @@ pub trait StoreFile: Debug + Send + Sync {
     /// Cuts or extends the file.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
+    /// The first place from `offset` on that may hold anything but zeros, or the end of the file: what nobody ever wrote to
+    /// need not be read. A medium that keeps no account of that says `offset`.
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        Ok(offset)
+    }
+
     /// Fills `buffer` from `offset`; `UnexpectedEof` where the file ends before.
     fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {

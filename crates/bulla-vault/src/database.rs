@@ -11,11 +11,12 @@
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error as Sqlite, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::directory::{self, Stamp};
+use super::directory::{self, FileId, Stamp};
 use super::table::TABLES;
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{PATIENCE, TransactionError, damaged, explained};
@@ -29,6 +30,8 @@ pub(super) struct Database {
     file_name: String,
     idle: Mutex<Vec<Reader>>,
     writer: Mutex<Option<Connection>>,
+    /// Which file was opened first.
+    opened: OnceLock<FileId>,
     owner: u32,
 }
 
@@ -125,8 +128,10 @@ impl Database {
             Ok(_) => {}
             Err(error) => return Err(refuse_earlier(directory).err().unwrap_or(error).into()),
         }
+        let opened = FileId::of(&file)?;
         let reader = database.reader()?;
         database.keep(reader);
+        database.opened.get_or_init(|| opened);
         Ok(database)
     }
 
@@ -142,6 +147,7 @@ impl Database {
             name: name.display().to_string(),
             idle: Mutex::default(),
             writer: Mutex::default(),
+            opened: OnceLock::new(),
             owner: process::id(),
         })
     }
@@ -149,6 +155,28 @@ impl Database {
     /// Whether this process opened it.
     pub(super) fn is_ours(&self) -> bool {
         self.owner == process::id()
+    }
+
+    /// That the file is still the one that was opened. What is written to another, or to one that has no name any more, is in no
+    /// vault that anybody will open.
+    ///
+    /// # Errors
+    /// `Unavailable` where it is not, or where that cannot be told.
+    pub(super) fn require_in_place(&self) -> Result<()> {
+        match (self.opened.get(), FileId::of(&self.file())) {
+            (Some(opened), Ok(found)) if *opened == found => Ok(()),
+            (None, _) => Ok(()),
+            (_, Err(error))
+                if error.io_error().is_none_or(|error| error.kind() != io::ErrorKind::NotFound) =>
+            {
+                Err(error)
+            }
+            _ => Err(Error::unavailable(format!(
+                "{} was replaced, moved or removed while it was open: nobody new gets a key until the one that was opened is \
+                 back in its place. Without that, stop the writer, and look which vault is the newest",
+                self.file_name
+            ))),
+        }
     }
 
     /// How the directory is called, for messages.

@@ -83,6 +83,22 @@ impl Stamp {
     }
 }
 
+/// Which file it is, whatever is in it. It is of no other file for as long as somebody has this one open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId([u64; 2]);
+
+impl FileId {
+    /// That of what is at `path`; a link is another file than the one that it leads to.
+    ///
+    /// # Errors
+    /// Where there is nothing.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let found = fs::symlink_metadata(path);
+        let found = found.map_err(|error| Error::io(path.display().to_string(), error))?;
+        Ok(FileId([found.dev(), found.ino()]))
+    }
+}
+
 /// Whether a directory takes no files of this process: it may not write there, or nobody may.
 pub(super) fn takes_nothing(directory: &Path) -> bool {
     let may = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);

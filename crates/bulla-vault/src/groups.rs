@@ -2,7 +2,7 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects};
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Subjects for Vault {
@@ -76,5 +76,9 @@ impl GroupKeys for Vault {
 
     fn erased_up_to(&self) -> Result<u64> {
         self.follows()
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        Vault::missing(self, from)
     }
 }

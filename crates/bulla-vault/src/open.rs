@@ -139,6 +139,7 @@ impl Vault {
             return Err(Error::new(ErrorKind::Locked, message));
         }
         let vault = Vault { shared, access };
+        vault.shared.snapshot(|snapshot| record::require_others(snapshot.txn, snapshot.keys))?;
         if access == Access::Write {
             vault.shared.attach(&settings.replicas)?;
             vault.shared.tidy()?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Access, Settings, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
 use bulla_proof::commitment::LogId;
 use bulla_store::Result;
 
@@ -42,5 +42,9 @@ impl GroupKeys for VaultReader {
 
     fn erased_up_to(&self) -> Result<u64> {
         self.0.erased_up_to()
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        self.0.missing(from)
     }
 }

@@ -137,6 +137,17 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
     Meta { log: keys.log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn, keys)
 }
 
+/// That those records are there, and vouched for, which a transaction does not read unless it needs them. Whoever took one away could
+/// otherwise wait until somebody does.
+///
+/// # Errors
+/// Where one is missing or damaged.
+pub(super) fn require_others(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
+    Follows::read(txn, keys)?;
+    Changes::read(txn, keys)?;
+    Skipped::read(txn, keys).map(|_| ())
+}
+
 impl Meta {
     /// Reads it without keys; `None` in a vault whose making was cut short.
     pub(super) fn peek(txn: &ReadTransaction<'_>) -> Result<Option<Peeked<Self>>, TransactionError> {
@@ -326,6 +337,11 @@ impl Skipped {
             _ => self.0.push((first, end)),
         }
         Ok(())
+    }
+
+    /// Where the numbers end that were skipped with this one, if it was.
+    pub(super) fn end_of(&self, number: u64) -> Option<u64> {
+        self.0.iter().find(|(first, end)| (*first..*end).contains(&number)).map(|(_, end)| *end)
     }
 
     /// Whether all numbers from `first` to before `end` were skipped.

@@ -1,15 +1,17 @@
 //! From a subject to number and key, from a number to the key.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::cache::Tag;
 use super::index::{self, Entry};
 use super::pseudonym::Pseudonym;
-use super::record::Changes;
+use super::record::{Changes, Follows, Skipped};
 use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
 use super::transaction_error::{TransactionError, damaged};
 use super::{Access, Shared, Vault};
+use bulla_crypto::group::Missing;
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -85,7 +87,54 @@ impl Vault {
     }
 }
 
+/// The most rows that are looked at before it is told who is missing: a message of the control socket has room for as many
+/// ranges as can be in them, and in what was left out.
+const LOOKED_AT: u64 = if cfg!(test) { 2 } else { 1 << 11 };
+
+impl Vault {
+    /// The numbers from `from` on that nobody has, as [`GroupKeys::missing`]: who was erased had one, and those that were left out
+    /// may be a person's whose key was lost. One whose erasure the log may not tell of yet is not among them.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    ///
+    /// [`GroupKeys::missing`]: bulla_crypto::group::GroupKeys::missing
+    pub fn missing(&self, from: u64) -> Result<Missing> {
+        self.check_owner()?;
+        self.shared.snapshot(|snapshot| snapshot.missing(from))
+    }
+}
+
 impl Snapshot<'_> {
+    fn missing(&self, from: u64) -> Result<Missing, TransactionError> {
+        let given = self.meta.next_number;
+        let frames = Follows::read(self.txn, self.keys)?.0;
+        let skipped = Skipped::read(self.txn, self.keys)?;
+        let erasing = self.erasing.as_ref().map_or(&[][..], |erasing| &erasing.numbers);
+        let mut numbers = Vec::<Range<u64>>::new();
+        let mut add = |first: u64, end: u64| match numbers.last_mut().filter(|last| last.end == first) {
+            Some(last) => last.end = end,
+            None => numbers.push(first..end),
+        };
+        let (mut next, mut room) = (from, LOOKED_AT);
+        while next < given && room > 0 {
+            // There are no rows where numbers were left out, however many they are.
+            if let Some(end) = skipped.end_of(next) {
+                let end = end.min(given);
+                add(next, end);
+                next = end;
+                continue;
+            }
+            let end = rows::end_of(next).min(given);
+            let there = rows::there(self.txn, self.keys, &self.meta, next)?;
+            for number in (next..end).filter(|number| !there(*number) && !erasing.contains(number)) {
+                add(number, number + 1);
+            }
+            (next, room) = (end, room - 1);
+        }
+        Ok(Missing { numbers, more: (next < given).then_some(next), given, frames })
+    }
+
     /// Who has a number that is not being erased.
     fn person(&self, number: u64) -> Result<Option<Person>, TransactionError> {
         if self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number)) {

@@ -38,6 +38,23 @@ impl Roots {
         made.map_err(|error| Error::io(format!("making {}", self.store.describe(DIRECTORY)), error))
     }
 
+    /// That there are files for `generation`: without them nothing that is written can be read again.
+    ///
+    /// # Errors
+    /// `Unavailable` where one is missing.
+    pub(super) fn require_in_place(&self, generation: u64) -> Result<()> {
+        for path in [root_path(generation), keys_path(generation)] {
+            self.store.open(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Error::unavailable(format!(
+                    "{} was removed while the vault was open: nobody new gets a key until it is back",
+                    self.store.describe(&path)
+                )),
+                _ => Error::io(format!("opening {}", self.store.describe(&path)), error),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Reads the root and the keys of `generation`.
     ///
     /// # Errors

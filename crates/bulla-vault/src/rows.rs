@@ -184,6 +184,25 @@ fn read(
     }
 }
 
+/// The end of the row that a number is in.
+pub(super) fn end_of(number: u64) -> u64 {
+    first_of(row_of(number).saturating_add(1))
+}
+
+/// Who is there of the row that `number` is in.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn there(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    number: u64,
+) -> Result<impl Fn(u64) -> bool, TransactionError> {
+    let present = read(txn, keys, meta, row_of(number))?.map_or(0, |row| row.present());
+    Ok(move |number| present >> place_of(number) & 1 == 1)
+}
+
 /// Whether some number of the rows from `first` to before `end` was given once.
 pub(super) fn are_due(
     txn: &ReadTransaction<'_>,

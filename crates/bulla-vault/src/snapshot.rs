@@ -65,6 +65,8 @@ impl Shared {
     ) -> Result<T> {
         let replicas = self.replicas();
         let _turn = replicas.turn();
+        self.database.require_in_place()?;
+        self.roots.require_in_place(self.keys().generation)?;
         let (done, changes, journal) = self.with_keys(|_| {
             self.database.write(|txn| {
                 if !replicas.is_empty() {

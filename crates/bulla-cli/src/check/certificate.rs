@@ -85,8 +85,9 @@ impl<'a> Certificate<'a> {
             let checked = ordered.check_erasure(commitment.log_id, numbers, carried_out);
             checked.map_err(|error| violation(format!("the erasure: {error}")))?;
         }
-        if let Some((order, ordered)) = order.as_ref().zip(ordered.as_ref()) {
-            order.check_names(ordered).map_err(|error| violation(error.to_string()))?;
+        if let (Some(path), Some(order), Some(ordered)) = (&arguments.order, &order, &ordered) {
+            let checked = is_order_of(order, ordered, key.as_ref());
+            checked.map_err(|error| violation(format!("{}: {error}", path.display())))?;
         }
         let named = |(place, subject): (u32, &str)| Named {
             subject: subject.to_owned(),
@@ -160,4 +161,14 @@ fn read_order(note: &str, key: Option<&VerifierKey>) -> Result<Order, String> {
             .and_then(|note| Order::parse(note.text)),
     };
     order.map_err(|error| format!("the order: {error}"))
+}
+
+/// Checks that a file is that of the order that an erasure tells of: its own note as well, which `key` signed where there is
+/// one, and the names beside it.
+fn is_order_of(file: &ErasureOrder, ordered: &Order, key: Option<&VerifierKey>) -> Result<(), String> {
+    let own = read_order(file.note(), key)?;
+    if own != *ordered {
+        return Err("it is another order than the one that the certificate tells of".to_owned());
+    }
+    file.check_names(&own).map_err(|error| error.to_string())
 }

@@ -26,6 +26,7 @@ pub(super) fn of(log: &Path, query: &Query, exported: &Exported) -> Vec<(&'stati
             about.push(("bulla.no_key", outcome::unopened(exported).to_string()));
         }
     }
+    about.push(("bulla.undecided", exported.undecided.to_string()));
     about.push(("bulla.query", to_json(query).to_string()));
     about
 }

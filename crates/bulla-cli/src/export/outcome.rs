@@ -1,6 +1,7 @@
 //! What an export says of itself in the end: what it found, what it left out and why, and the exit code for that.
 
 use crate::exit::Exit;
+use crate::undecided::{self, LOST};
 use bulla::{Exported, Query, Redaction, Severity, Unopened};
 
 /// Tells of it; `salvaged` is what a salvage was asked for.
@@ -14,12 +15,14 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for why in Redaction::ALL {
         tell_withheld(exported.withheld.of(why), why);
     }
+    undecided::tell(exported.undecided);
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if let Some(query) = salvaged {
         note!("left out: {}", left_out(exported, damaged, query));
     }
-    match (damaged || exported.withheld.key_lost > 0, unopened(exported)) {
+    let lost = exported.withheld.key_lost + exported.undecided > 0;
+    match (damaged || lost, unopened(exported)) {
         (true, _) => Exit::Violation,
         (false, 0) => Exit::Done,
         (false, _) => Exit::Refused,
@@ -36,10 +39,7 @@ fn tell_withheld(count: u64, why: Redaction) {
     match why {
         Redaction::Erased => note!("{what}: erased"),
         Redaction::NotGiven => note!("{what}: their keys were not given"),
-        Redaction::KeyLost => note!(
-            "{what}: keys are lost that the log does not say were erased; everything else is as it was logged. \
-             Restore the vault from a backup"
-        ),
+        Redaction::KeyLost => note!("{what}: {LOST}"),
     }
 }
 
@@ -62,25 +62,27 @@ fn no_key(Unopened { epochs, entries }: &Unopened) -> String {
 }
 
 fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
-    let entries = |count| entries(count, query);
     // Anyone can encrypt to a recipient: without the signature nothing tells an entry from a forged one.
     let doubt = match exported.signed {
         true => "",
         false => "; and no signature vouches for what was written: any of it may be forged",
     };
-    match (damaged, exported.left_out, unopened(exported)) {
-        (false, _, 0) => "nothing; the log is not damaged".to_owned(),
-        (false, _, locked) => format!("{}, for lack of a key; the log is not damaged", entries(locked)),
-        (true, 0, 0) => format!("no entry; but the log is damaged, as said above{doubt}"),
-        (true, lost, 0) => format!("{}, because of the damage said above{doubt}", entries(lost)),
-        (true, 0, locked) => {
-            let locked = entries(locked);
-            format!("{locked}, for lack of a key; and the log is damaged, as said above{doubt}")
+    let left_out = [
+        (exported.left_out, "because of the damage said above"),
+        (unopened(exported), "for lack of a key"),
+        (exported.undecided, "whose keys are lost"),
+    ];
+    let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
+    let left_out = left_out.map(|(count, why)| format!("{}, {why}", entries(count, query)));
+    let left_out = left_out.collect::<Vec<_>>().join("; ");
+    match (damaged, left_out.is_empty()) {
+        (false, true) => "nothing; the log is not damaged".to_owned(),
+        (false, false) => format!("{left_out}; the log is not damaged"),
+        (true, true) => format!("no entry; but the log is damaged, as said above{doubt}"),
+        (true, false) if exported.left_out == 0 => {
+            format!("{left_out}; and the log is damaged, as said above{doubt}")
         }
-        (true, lost, locked) => {
-            let (lost, locked) = (entries(lost), entries(locked));
-            format!("{lost}, because of the damage said above; {locked}, for lack of a key{doubt}")
-        }
+        (true, false) => format!("{left_out}{doubt}"),
     }
 }
 

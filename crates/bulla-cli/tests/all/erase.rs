@@ -2,6 +2,7 @@
 
 use crate::interrupt::waiting;
 use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, parse_lines};
+use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -171,6 +172,50 @@ fn who_orders_need_not_be_on_the_host() {
     let refused = place.run("erase", &["--authority", signing.to_str().unwrap(), "--subject", "s8"]);
     refused.exits(exit::REFUSED);
     assert_eq!(withheld(&place), 10);
+}
+
+/// Somebody has changed a name, what the order's own note says, or who signed that.
+#[test]
+fn an_order_s_file_that_was_tampered_with_is_refused_by_name() {
+    let (place, key) = filled();
+    let erasure_key = place.run("info", &["--json"]).json()["erasure_key"].as_str().unwrap().to_owned();
+    let id = place.run("info", &["--json"]).json()["id"].as_str().unwrap().to_owned();
+    let (order, certificate) = (path(&place, "order.json"), path(&place, "erased.cert"));
+    let authority = place.keys("erasure.key");
+    let given =
+        ["order", "--log", &id, "--authority", authority.to_str().unwrap(), "--subject", "s7", "-o", &order];
+    bulla(given).exits(exit::DONE);
+    place.run("erase", &["--authority", &order, "-o", &certificate]).exits(exit::DONE);
+    let file = fs::read_to_string(&order).unwrap();
+    let json = serde_json::from_str::<Value>(&file).unwrap();
+    let note = json["order"].as_str().unwrap();
+    let with_note = |note: &str| {
+        let mut json = json.clone();
+        json["order"] = note.into();
+        json.to_string()
+    };
+    let tampered = |text: String, more: &[&str], why: &str| {
+        fs::write(&order, text).unwrap();
+        let ran = check(&certificate, &[&["--key", &key, "--order", &order], more].concat());
+        let ran = ran.exits(exit::VIOLATION);
+        assert!(ran.err.contains(&order) && ran.err.contains(why) && ran.out.is_empty(), "{ran:?}");
+    };
+    let signed_by = ["--erasure-key", &erasure_key];
+    let signature = note.rfind(' ').unwrap() + 12;
+    let forged = [
+        &note[..signature],
+        if &note[signature..=signature] == "A" { "B" } else { "A" },
+        &note[signature + 1..],
+    ];
+    for more in [&[][..], &signed_by] {
+        tampered(file.replace("\"s7\"", "\"s6\""), more, "signed for others than those whom it names");
+        let why = if more.is_empty() { "another order" } else { "the order: " };
+        tampered(with_note(&note.replace("\ntime 1", "\ntime 2")), more, why);
+        tampered(with_note("nothing"), more, "the order: ");
+    }
+    tampered(with_note(&forged.concat()), &signed_by, "the order: ");
+    fs::write(&order, &file).unwrap();
+    check(&certificate, &[&["--key", &key, "--order", &order], &signed_by[..]].concat()).exits(exit::DONE);
 }
 
 /// A writer takes it in one message, and names are in the order's file twice over: as they are, and as commitments.

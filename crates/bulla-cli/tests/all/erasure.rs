@@ -1,6 +1,6 @@
 //! Logs with erasure: what is personal, with the vault, without it, and of whom was erased.
 
-use crate::support::{Place, Ran, arguments, bulla, exit, lines, parse_lines};
+use crate::support::{Place, Ran, arguments, bulla, copy, exit, lines, parse_lines};
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
@@ -128,12 +128,15 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
     };
     let (_, ran) = all(exit::VIOLATION, "key-lost");
     assert!(ran.err.contains("10 entries came without their personal fields: keys are lost"), "{ran:?}");
+    let ran = place.run("export", &["--subject", "s3"]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("10 entries may match and cannot be opened: keys are lost"), "{ran:?}");
     let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
     assert_eq!((&report["findings"][0]["kind"], &report["erased"]), (&"key-lost".into(), &0.into()));
     assert_eq!(report["findings"][0]["entries"], serde_json::json!([3, 93]));
 
     record(&place, &[number]);
     let (entries, ran) = all(exit::DONE, "erased");
+    assert!(!place.run("export", &["--subject", "s3"]).exits(exit::DONE).err.contains("may match"));
     assert_eq!(ran.err, "10 entries came without their personal fields: erased\n");
     let others = entries.iter().filter(|entry| entry["entry"].as_u64().unwrap() % 10 != 3);
     assert!(others.clone().all(|entry| entry["withheld"].is_null() && entry["location"].is_string()));
@@ -153,6 +156,58 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
     // What comes of the same person now is another subject's.
     place.append(&[], &lines(3..4)).exits(exit::DONE);
     assert_eq!(parse_lines(&place.run("export", &["--subject", "s3"]).exits(exit::DONE).out).len(), 1);
+}
+
+/// The vault as it was before some data subjects were seen first.
+#[test]
+fn an_older_vault_never_makes_entries_look_like_none() {
+    let place = filled();
+    let older = place.path("older");
+    fs::create_dir(&older).unwrap();
+    for name in ["vault", "roots"] {
+        copy(&place.keys(name), &older.join(name));
+    }
+    let line =
+        |number: usize| format!("{{\"operation\":\"read\",\"location\":\"{number}\",\"subject\":\"bob\"}}\n");
+    place.append(&[], (0..7).map(line).collect::<String>().as_bytes()).exits(exit::DONE);
+    place.run("export", &["--subject", "nobody"]).exits(exit::DONE);
+    for name in ["vault", "roots"] {
+        fs::remove_dir_all(place.keys(name)).unwrap();
+        copy(&older.join(name), &place.keys(name));
+    }
+    let told = |ran: &Ran| {
+        assert!(ran.err.contains("7 entries may match and cannot be opened: keys are lost"), "{ran:?}");
+        assert!(ran.err.contains("Restore the vault from a backup"), "{ran:?}");
+    };
+    for (subject, found) in [("bob", 0), ("nobody", 0), ("s3", 10)] {
+        for command in [
+            &["export"][..],
+            &["export", "--salvage"],
+            &["export", "--format", "csv"],
+            &["tail", "--entries", "0..106"],
+        ] {
+            let ran = place.run(command[0], &[&command[1..], &["--subject", subject]].concat());
+            let ran = ran.exits(exit::VIOLATION);
+            told(&ran);
+            let header = usize::from(command.contains(&"csv"));
+            assert_eq!(ran.out.lines().count(), found + header, "{subject}, {command:?}: {ran:?}");
+        }
+        let file = place.path("a.proof");
+        let ran = place.run("prove", &["--subject", subject, "-o", file.to_str().unwrap()]);
+        assert_eq!(file.exists(), found > 0);
+        match found {
+            0 => {
+                assert!(ran.exits(exit::VIOLATION).err.contains("7 of its entries may, and cannot be opened"))
+            }
+            _ => told(&ran.exits(exit::VIOLATION)),
+        }
+    }
+    let ran = place.run("export", &["--subject", "bob", "--salvage"]).exits(exit::VIOLATION);
+    let last = ran.err.lines().last().unwrap();
+    assert_eq!(last, "left out: up to 7 entries that may match, whose keys are lost; the log is not damaged");
+    // What asks for nothing personal finds them, as ever.
+    let ran = place.run("export", &["--entries", "100..106"]).exits(exit::VIOLATION);
+    assert_eq!(withheld(&parse_lines(&ran.out), "key-lost"), 7);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use crate::vectors::{bytes, hash, hash_id, items, number, read, small, text, unhex};
-use bulla_proof::commitment::{MAX_BODY, MAX_CONTENT_LOG2, MIN_ENTRY_CONTENT};
+use bulla_proof::commitment::{MAX_BODY, MAX_CONTENT_LOG2, MAX_ENTRIES, MIN_ENTRY_CONTENT};
 use bulla_proof::{Commitment, CommitmentError, Entry, FrameKind, Hash, HashId, LogId, sha256};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -138,7 +138,7 @@ fn any_commitment() -> impl Strategy<Value = Commitment> {
             (kind, hash, times, length),
         )| {
             let block = kind == FrameKind::Block;
-            let most = if block { (1 << log2) / MIN_ENTRY_CONTENT } else { u64::MAX };
+            let most = if block { (1 << log2) / MIN_ENTRY_CONTENT } else { MAX_ENTRIES };
             let entries = match kind {
                 FrameKind::Block | FrameKind::Gap => 1 + entries % most,
                 FrameKind::Epoch | FrameKind::Event => 0,

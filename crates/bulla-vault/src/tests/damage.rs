@@ -323,6 +323,24 @@ fn every_byte_of_a_record_counts() {
     assert_eq!(vault.next_number().unwrap(), 1000);
 }
 
+/// Also one that nothing asks for: a vault without replicas and without numbers that were left out.
+#[test]
+fn a_record_that_is_taken_away_is_named_by_whoever_opens_the_vault() {
+    let records = [(2, "Erasing"), (3, "Follows"), (4, "Changes"), (5, "Skipped")];
+    for (id, name) in records {
+        let world = World::new();
+        let vault = world.open();
+        fill(&vault, "s", 10);
+        let removed = vault.shared.database.write(|txn| txn.delete_range(Table::Records, id..=id));
+        removed.map_err(|error| error.into_error("test")).unwrap();
+        drop(vault);
+        for access in [Access::Read, Access::Write] {
+            let error = Vault::open(world.path(), LOG, access, &world.settings).err();
+            assert_names_the_file(&world, &error.unwrap(), &format!("record {name}"));
+        }
+    }
+}
+
 #[test]
 fn records_are_read_back() {
     let world = World::new();

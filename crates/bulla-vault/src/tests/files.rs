@@ -214,3 +214,45 @@ fn only_the_owner_may_look() {
     drop(vault);
     assert!(!world.file(files[1]).exists() && !world.file(files[2]).exists());
 }
+
+/// What is written to a file that has no name any more nobody reads again.
+#[test]
+fn nobody_new_gets_a_number_of_a_vault_whose_files_were_replaced_or_removed_meanwhile() {
+    type Attack = fn(&World);
+    let attacks: [(&str, Attack, &str); 4] = [
+        ("vault.db", |world| fs::remove_file(world.file("vault/vault.db")).unwrap(), ""),
+        ("vault.db", |world| fs::rename(world.file("vault"), world.file("away")).unwrap(), "vault"),
+        (
+            "vault.db",
+            |world| {
+                // The same bytes in another file, as a backup's are.
+                fs::copy(world.file("vault/vault.db"), world.file("copy")).unwrap();
+                fs::rename(world.file("copy"), world.file("vault/vault.db")).unwrap();
+            },
+            "",
+        ),
+        (
+            "roots/0.root",
+            |world| fs::rename(world.file("roots/0.root"), world.file("away")).unwrap(),
+            "roots/0.root",
+        ),
+    ];
+    for (named, attack, back) in attacks {
+        let world = World::new();
+        let vault = world.open();
+        let known = number(&vault, "known");
+        attack(&world);
+        for _ in 0..2 {
+            let error = vault.resolve(&["new"]).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.to_string().contains(named) && error.to_string().contains("nobody new"), "{error}");
+            assert!(vault.follow(7).is_err(), "no checkpoint is signed over it");
+        }
+        assert_eq!(number(&vault, "known"), known, "whoever has a key in memory");
+        if !back.is_empty() {
+            fs::rename(world.file("away"), world.file(back)).unwrap();
+            assert_eq!(number(&vault, "new"), known + 1);
+            vault.follow(7).unwrap();
+        }
+    }
+}

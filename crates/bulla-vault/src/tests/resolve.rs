@@ -2,6 +2,7 @@
 
 use super::pseudonym::Pseudonym;
 use super::*;
+use bulla_crypto::group::Missing;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Barrier;
 
@@ -243,4 +244,39 @@ fn new_subjects_of_several_threads_take_one_transaction() {
         );
     }
     assert_eq!(vault.next_number().unwrap(), 3 + 2 * THREADS as u64);
+}
+
+#[test]
+fn who_has_no_key_is_told_in_parts_and_without_whose_erasure_is_at_work() {
+    let world = World::new();
+    let vault = world.open();
+    let all = |vault: &Vault| {
+        let (mut found, mut from, mut parts) = (Vec::new(), Some(0), 0);
+        while let Some(next) = from {
+            let Missing { numbers, more, given, frames } = vault.missing(next).unwrap();
+            assert_eq!((given, frames), (vault.next_number().unwrap(), vault.follows().unwrap()));
+            assert!(more.is_none_or(|more| more > next), "{more:?}");
+            found.extend(numbers.into_iter().flatten());
+            (from, parts) = (more, parts + 1);
+        }
+        (found, parts)
+    };
+    assert_eq!(all(&vault), (vec![], 1));
+    fill(&vault, "a", 100);
+    let (found, parts) = all(&vault);
+    assert!(found.is_empty() && parts > 1, "{parts}");
+    let numbers = [3, 15, 16, 17, 99];
+    let erasure = vault.begin_erasure_of(&numbers).unwrap().unwrap();
+    assert_eq!(all(&vault).0, [0; 0], "nobody is gone yet");
+    let erased = erasure.commit().unwrap().destroy().unwrap();
+    assert_eq!(all(&vault).0, [0; 0], "the log may not tell of them yet");
+    vault.confirm(erased.numbers()).unwrap();
+    assert_eq!(all(&vault).0, numbers);
+    vault.skip_to(5000).unwrap();
+    fill(&vault, "b", 10);
+    vault.skip_to(5020).unwrap();
+    let expected = || numbers.into_iter().chain(100..5000).chain(5010..5020);
+    assert!(all(&vault).0.into_iter().eq(expected()));
+    let reader = Vault::open(world.path(), LOG, Access::Read, &world.settings).unwrap();
+    assert!(all(&reader).0.into_iter().eq(expected()));
 }

@@ -5,7 +5,7 @@ use crate::format::config;
 use crate::keys::files;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, FileSystem, Result, read_secret};
@@ -83,6 +83,10 @@ impl GroupKeys for SubjectKeys {
 
     fn erased_up_to(&self) -> Result<u64> {
         self.ask(|source| source.erased_up_to())
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        self.ask(|source| source.missing(from))
     }
 }
 

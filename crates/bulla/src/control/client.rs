@@ -11,7 +11,7 @@ use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
 use crate::format::event::ExportRecord;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -194,6 +194,13 @@ impl GroupKeys for Client {
     fn erased_up_to(&self) -> Result<u64> {
         match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
             Answer::ErasedUpTo(frames) => Ok(frames),
+            _ => Err(strange()),
+        }
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        match self.ask(&Request::Missing { from }, Answered::Soon)? {
+            Answer::Missing(missing) => Ok(missing.into()),
             _ => Err(strange()),
         }
     }

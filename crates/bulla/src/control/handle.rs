@@ -18,6 +18,7 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
             secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }
         Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
+        Request::Missing { from } => Ok(Answer::Missing(engine.vault()?.missing(from)?.into())),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
         Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
         Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),

@@ -6,7 +6,7 @@ use crate::format::event::{ExportRecord, parse_digest};
 use crate::write::recover::Recovery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulla_crypto::group::GroupSecret;
+use bulla_crypto::group::{GroupSecret, Missing};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
@@ -40,6 +40,8 @@ pub(super) enum Request {
     },
     /// [`bulla_crypto::group::GroupKeys::erased_up_to`].
     ErasedUpTo,
+    /// [`bulla_crypto::group::GroupKeys::missing`].
+    Missing { from: u64 },
     /// [`crate::Log::configure`].
     Configure(Configure),
     /// [`crate::Log::rotate`].
@@ -74,6 +76,7 @@ pub(super) enum Answer {
     Number(Option<u64>),
     Secrets(Vec<Option<Secret>>),
     ErasedUpTo(u64),
+    Missing(Absent),
     Configured(Changed),
     Epoch(u64),
     Recorded,
@@ -98,6 +101,29 @@ pub struct Status {
     /// The replicas of the vault.
     #[serde(default)]
     pub vault_replicas: Vec<ReplicaState>,
+}
+
+/// [`Missing`], with the first of each range and the first after it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Absent {
+    numbers: Vec<(u64, u64)>,
+    more: Option<u64>,
+    given: u64,
+    frames: u64,
+}
+
+impl From<Missing> for Absent {
+    fn from(Missing { numbers, more, given, frames }: Missing) -> Self {
+        let numbers = numbers.into_iter().map(|range| (range.start, range.end)).collect();
+        Absent { numbers, more, given, frames }
+    }
+}
+
+impl From<Absent> for Missing {
+    fn from(Absent { numbers, more, given, frames }: Absent) -> Self {
+        let numbers = numbers.into_iter().map(|(start, end)| start..end).collect();
+        Missing { numbers, more, given, frames }
+    }
 }
 
 /// [`Configured`] by a log at work.

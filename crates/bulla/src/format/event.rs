@@ -4,6 +4,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::order::is_ascending;
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 
 /// The longest event that is read, in bytes.
@@ -47,9 +48,9 @@ pub enum Event {
     Configured {
         /// The digest of the `[log]` of the epoch before, in hexadecimal.
         before: String,
-        /// The digest of the new one.
+        /// The digest of the new one, which is another.
         after: String,
-        /// The names of the keys that differ.
+        /// The names of the keys that differ: one at least, each once.
         changed: Vec<String>,
     },
     /// The keys of data subjects were destroyed: what is personal in their groups is erased.
@@ -161,17 +162,28 @@ impl Event {
     /// Reads the body of an event frame.
     ///
     /// # Errors
-    /// `Invalid` where it is not an event of this version, or its numbers are none or do not ascend.
+    /// `Invalid` where it is not an event of this version, its numbers are none or do not ascend, or a change of `[log]` is
+    /// none.
     pub fn decode(body: &[u8]) -> Result<Self> {
         let event = serde_json::from_slice(body);
         let event = event.map_err(|error| Error::invalid(format!("the event is not one: {error}")))?;
-        match &event {
-            Event::Erased { numbers, carried_out, .. }
-                if !is_ascending(numbers) || !is_ascending(carried_out) =>
-            {
-                Err(Error::invalid("the event is not one: its numbers are none, or do not ascend"))
+        let wrong = match &event {
+            Event::Erased { numbers, carried_out, .. } => {
+                let ascend = is_ascending(numbers) && is_ascending(carried_out);
+                (!ascend).then_some("its numbers are none, or do not ascend")
             }
-            _ => Ok(event),
+            Event::Configured { changed, .. } => match event.configures() {
+                None => Some("what it calls a digest of [log] is none"),
+                Some((before, after)) if before == after => Some("it tells of a change to what was there"),
+                Some(_) => {
+                    (!are_keys(changed)).then_some("it names no keys of [log] that can change, each once")
+                }
+            },
+            _ => None,
+        };
+        match wrong {
+            Some(wrong) => Err(Error::invalid(format!("the event is not one: {wrong}"))),
+            None => Ok(event),
         }
     }
 
@@ -212,6 +224,17 @@ impl Event {
     }
 }
 
+/// Whether these are names of keys of `[log]` that can change: one at least, each once.
+fn are_keys(names: &[String]) -> bool {
+    let is_field = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_key = |name: &String| {
+        ["recipients", "heartbeat"].contains(&name.as_str())
+            || name.strip_prefix("fields.").is_some_and(is_field)
+    };
+    let distinct = names.iter().collect::<HashSet<_>>().len() == names.len();
+    !names.is_empty() && distinct && names.iter().all(is_key)
+}
+
 /// Reads a hash as [`Hash`] displays it, and in no other spelling.
 pub(crate) fn parse_digest(text: &str) -> Option<Hash> {
     let mut digest = [0; Hash::LENGTH];
@@ -222,4 +245,41 @@ pub(crate) fn parse_digest(text: &str) -> Option<Hash> {
         *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
     }
     Some(Hash(digest)).filter(|digest| digest.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_two_digests_and_the_names_of_what_changed() {
+        let (one, other) = ("0a".repeat(32), "b0".repeat(32));
+        let configured = |before: &str, after: &str, changed: &[&str]| {
+            let changed = changed.iter().map(|name| (*name).to_owned()).collect();
+            let event = Event::Configured { before: before.to_owned(), after: after.to_owned(), changed };
+            Event::decode(&event.encode())
+        };
+        for changed in [&["recipients"][..], &["recipients", "heartbeat", "fields.client"]] {
+            assert!(configured(&one, &other, changed).is_ok(), "{changed:?}");
+        }
+        for wrong in ["zz", "", &"zz".repeat(32), &"0A".repeat(32), &"0a".repeat(33)] {
+            for (before, after) in [(wrong, &other[..]), (&one, wrong)] {
+                let error = configured(before, after, &["recipients"]).unwrap_err();
+                assert!(error.to_string().contains("a digest of [log]"), "{error}");
+            }
+        }
+        assert!(configured(&one, &one, &["recipients"]).is_err(), "nothing changed");
+        for changed in [
+            &[][..],
+            &["recipients", "recipients"],
+            &["origin"],
+            &[""],
+            &["fields."],
+            &["fields.Client"],
+            &["fields.a b"],
+        ] {
+            let error = configured(&one, &other, changed).unwrap_err();
+            assert!(error.to_string().contains("names no keys"), "{changed:?}: {error}");
+        }
+    }
 }

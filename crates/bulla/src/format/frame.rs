@@ -201,7 +201,8 @@ pub(crate) fn digest(file: &dyn StoreFile, mut offset: u64, mut length: u64) -> 
     Ok(hasher.finish())
 }
 
-/// The first place from `offset` on at which there is a sound head that `wanted` accepts.
+/// The first place from `offset` on at which there is a sound head that `wanted` accepts. Where nobody ever wrote there is none,
+/// and nothing is read.
 pub(crate) fn find(
     file: &dyn StoreFile,
     mut offset: u64,
@@ -211,7 +212,12 @@ pub(crate) fn find(
     // It is near in most cases, so the pieces that are read begin small and grow.
     let mut size = 4 << 10;
     let mut piece = Vec::new();
-    while offset < length {
+    loop {
+        // No head begins with a zero.
+        offset = file.next_data(offset)?.max(offset);
+        if offset >= length {
+            return Ok(None);
+        }
         piece.resize(size + HEAD, 0);
         let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
         file.read_exact_at(&mut piece[..take], offset)?;
@@ -223,5 +229,81 @@ pub(crate) fn find(
         offset += take.min(size) as u64;
         size = (size * 2).min(1 << 20);
     }
-    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_proof::hash::HashId;
+    use std::io::IoSlice;
+
+    /// A head, and nothing else that anybody wrote.
+    #[derive(Debug)]
+    struct Sparse {
+        at: u64,
+        head: [u8; HEAD],
+    }
+
+    impl StoreFile for Sparse {
+        fn length(&self) -> io::Result<u64> {
+            Ok(1 << 50)
+        }
+
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            let near = self.at.saturating_sub(4096)..self.at + (8 << 10);
+            assert!(near.contains(&offset), "{offset} is read, where nobody wrote");
+            for (at, byte) in (offset..).zip(buffer.iter_mut()) {
+                let place = at.checked_sub(self.at).and_then(|place| usize::try_from(place).ok());
+                *byte = place.and_then(|place| self.head.get(place)).copied().unwrap_or(0);
+            }
+            Ok(buffer.len())
+        }
+
+        fn write_at(&self, _: &mut [IoSlice<'_>], _: u64) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn set_length(&self, _: u64) -> io::Result<()> {
+            unreachable!("nothing is written")
+        }
+
+        fn next_data(&self, offset: u64) -> io::Result<u64> {
+            // By pages, as file systems do.
+            let pages = self.at / 4096 * 4096..(self.at + HEAD as u64).next_multiple_of(4096);
+            Ok(if offset < pages.end { offset.max(pages.start) } else { 1 << 50 })
+        }
+    }
+
+    #[test]
+    fn a_head_is_found_behind_zeros_that_nobody_wrote_and_they_are_not_read() {
+        let commitment = Commitment {
+            kind: FrameKind::Gap,
+            codec: 0,
+            hash: HashId::Sha256,
+            content_log2: 0,
+            log_id: LogId([7; 16]),
+            frame: 9,
+            first_entry: 0,
+            entries: 1,
+            earliest: 0,
+            latest: 0,
+            epoch: 5,
+            units: 0,
+            root: Hash::ZERO,
+            body_length: 0,
+            body_digest: Hash::ZERO,
+        };
+        for at in [0, 1 << 40, (1 << 40) + 4000, (1 << 50) - 4096] {
+            let file = Sparse { at, head: encode_head(&commitment.encode(), 0, 9) };
+            for from in [0, at / 2, at] {
+                assert_eq!(find(&file, from, 1 << 50, |_| true).unwrap(), Some(at), "{at} from {from}");
+            }
+            assert_eq!(find(&file, at + 1, 1 << 50, |_| true).unwrap(), None, "{at}");
+            assert_eq!(find(&file, 0, 1 << 50, |head| head.group == 8).unwrap(), None, "{at}");
+        }
+    }
 }

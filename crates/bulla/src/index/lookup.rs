@@ -3,6 +3,7 @@
 use super::file::Parts;
 use super::part::Part;
 use super::{GROUP, GROUPED, Searched, token};
+use crate::scan::keyless::Keyless;
 use crate::scan::query::Query;
 use crate::scan::stored_tree::Encoded;
 use bulla_crypto::environment::AesGcm;
@@ -14,10 +15,18 @@ use bulla_store::Store;
 pub(crate) struct Lookup<'a> {
     store: &'a dyn Store,
     /// Of each the values that a block can have, one at least, to hold what is wanted.
-    wanted: Vec<Vec<(Searched, Vec<u8>)>>,
+    wanted: Vec<Vec<Value>>,
     /// The parts of the epoch that was looked at last.
     epoch: Option<(u64, Parts)>,
     group: Option<Group>,
+}
+
+/// A value that tells of something wanted.
+struct Value {
+    field: Searched,
+    value: Vec<u8>,
+    /// In blocks from this frame on.
+    from: u64,
 }
 
 /// What the parts of one group say.
@@ -52,23 +61,32 @@ pub(crate) enum Indexed {
 }
 
 impl<'a> Lookup<'a> {
-    /// Looks up what `query` asks for; of a data subject it is `named` which groups can be theirs.
-    pub(crate) fn new(store: &'a dyn Store, query: &Query, named: Named) -> Self {
-        let value = |field, value: &str| (field, value.as_bytes().to_vec());
+    /// Looks up what `query` asks for; of a data subject it is `named` which groups can be theirs. So can be groups of `keyless`.
+    pub(crate) fn new(store: &'a dyn Store, query: &Query, named: Named, keyless: &Keyless) -> Self {
+        let value = |field, value: &[u8]| Value { field, value: value.to_vec(), from: 0 };
+        let number = |number: u64| value(Searched::Number, &number.to_le_bytes());
+        let grouped = |from| Value { from, ..value(Searched::Grouped, GROUPED) };
         let mut wanted = Vec::new();
         if let Some(subject) = &query.subject {
-            let group = match named {
-                Named::Number(number) => Some((Searched::Number, number.to_le_bytes().to_vec())),
-                Named::Nobody => None,
-                Named::Unknown => Some((Searched::Grouped, GROUPED.to_vec())),
-            };
-            wanted.push([value(Searched::Subject, subject)].into_iter().chain(group).collect());
+            let mut values =
+                vec![value(Searched::Subject, subject.as_bytes()), grouped(keyless.first_frame())];
+            match named {
+                Named::Number(named) => values.push(number(named)),
+                Named::Nobody => {}
+                Named::Unknown => values.push(grouped(0)),
+            }
+            match keyless.listed() {
+                Some(numbers) => values.extend(numbers.map(number)),
+                None => values.push(grouped(0)),
+            }
+            wanted.push(values);
         }
         if let Some(stream) = &query.stream {
-            wanted.push(vec![value(Searched::Stream, stream), (Searched::Grouped, GROUPED.to_vec())]);
+            wanted.push(vec![value(Searched::Stream, stream.as_bytes()), grouped(0)]);
         }
-        wanted.extend(query.operation.iter().map(|operation| vec![value(Searched::Operation, operation)]));
-        wanted.extend(query.processor.iter().map(|processor| vec![value(Searched::Processor, processor)]));
+        let one = |field, text: &String| vec![value(field, text.as_bytes())];
+        wanted.extend(query.operation.iter().map(|operation| one(Searched::Operation, operation)));
+        wanted.extend(query.processor.iter().map(|processor| one(Searched::Processor, processor)));
         Lookup { store, wanted, epoch: None, group: None }
     }
 
@@ -117,12 +135,24 @@ impl<'a> Lookup<'a> {
             let part =
                 parts.read(head, *offset).ok().and_then(|text| Part::open(head, text, keys, &AesGcm).ok());
             let Some(part) = part else { continue };
-            let having = |values: &Vec<(Searched, Vec<u8>)>| {
-                values.iter().fold(0, |any, (field, value)| any | part.having(token(keys, *field, value)))
+            let having = |values: &Vec<Value>| {
+                values.iter().fold(0, |any, value| any | value.blocks(&part, keys, number))
             };
             group.covered |= head.covered;
             group.hits |= self.wanted.iter().map(having).fold(head.covered, |hits, having| hits & having);
         }
         group
+    }
+}
+
+impl Value {
+    /// The blocks of a part, of the group with this number, that have it and count.
+    fn blocks(&self, part: &Part, keys: &EpochKeys, group: u64) -> u64 {
+        match u32::try_from(self.from.saturating_sub(group * GROUP)) {
+            Ok(before) if before < u64::BITS => {
+                part.having(token(keys, self.field, &self.value)) & u64::MAX << before
+            }
+            _ => 0,
+        }
     }
 }

@@ -41,6 +41,8 @@ pub struct Exported {
     pub entries: u64,
     /// Of those, the ones without their personal fields.
     pub withheld: RedactedEntries,
+    /// Entries that were not written, though they may have met the query: see [`ReadReport::undecided`].
+    pub undecided: u64,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
     /// many they were.
@@ -197,6 +199,7 @@ impl Exported {
         Exported {
             entries: read.entries,
             withheld: read.withheld,
+            undecided: read.undecided,
             left_out: 0,
             unopened: Vec::new(),
             findings,

@@ -6,6 +6,8 @@
 //! - what a checkpoint covers later is compared with what was shown before it did. Where a crash took something that
 //!   was shown as pending, that is told, and what came in its place is shown;
 //! - a log that was cut or rewritten below a checkpoint that was seen is `Tampered`;
+//! - nothing that no checkpoint covers is: anybody can have put it there. What is no frame is waited at until a checkpoint
+//!   tells what stands in its place;
 //! - an epoch is opened once a block of it is needed, and not before: who does not read it is refused there, after
 //!   everything that comes earlier;
 //! - what is bounded by time ends at a look that began after the time was over and found nothing left to wait for: the
@@ -16,11 +18,12 @@ use crate::format::frame::Head;
 use crate::format::segment;
 use crate::read::given::Given;
 use crate::read::reader::Reader;
-use crate::read::reading::{Delivery, Reading, epoch_body};
-use crate::read::select::{Asked, Matches, Memory};
+use crate::read::reading::{Delivery, ReadReport, Reading, epoch_body};
+use crate::read::select::{Asked, Matches, Memory, Selection};
 use crate::scan::checkpoint::trusted_checkpoint;
 use crate::scan::cursor::Cursor;
 use crate::scan::erasures::Erasures;
+use crate::scan::keyless::Keyless;
 use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
 use crate::scan::query::Query;
@@ -88,6 +91,9 @@ pub struct Follow<'a> {
     signed_only: bool,
     clock: Arc<dyn Clock>,
     erasures: Erasures<'a>,
+    keyless: Keyless,
+    /// Of this look.
+    undecided: u64,
     memory: Memory,
 }
 
@@ -99,6 +105,8 @@ struct Tip {
     entry: u64,
     /// The current epoch.
     epoch: Option<Arc<Epoch>>,
+    /// The leaf of what stands here as the next frame, and is none.
+    doubted: Option<Hash>,
 }
 
 /// An epoch, as its frame has it. That may be gone from its place by the time that a block needs it.
@@ -137,6 +145,13 @@ pub struct Polled {
     /// The first entry that was shown as pending and then taken by a crash. What was shown from it on does not count;
     /// what the log has in its place has been given out since.
     pub lost_from: Option<u64>,
+    /// The frame from which on what no checkpoint covers is not given out, since what stands in its place is none: whoever
+    /// holds the log's directory can put it there.
+    pub doubted_from: Option<u64>,
+    /// Entries that were passed by in this look, though they may have met the query: see [`ReadReport::undecided`].
+    ///
+    /// [`ReadReport::undecided`]: crate::ReadReport::undecided
+    pub undecided: u64,
     /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
     /// see [`Follow`].
     pub ended: bool,
@@ -159,7 +174,7 @@ impl Reader {
         let reading = self.reading()?;
         let leaves = reading.manifest.leaves()?;
         let tip = Tip::after(&reading)?;
-        let erasures = reading.erasures()?;
+        let (erasures, keyless) = (reading.erasures()?, reading.keyless(query)?);
         Ok(Follow {
             reader: self,
             query: query.clone(),
@@ -170,6 +185,8 @@ impl Reader {
             signed_only: false,
             clock: Environment::default().clock,
             erasures,
+            keyless,
+            undecided: 0,
             memory: Memory::default(),
         })
     }
@@ -204,14 +221,15 @@ impl Follow<'_> {
     /// Gives out what has been committed since the last call, in order. Does not wait.
     ///
     /// # Errors
-    /// `Tampered` where the log was cut or rewritten, or is damaged where it is read; `NoKey` where a block is needed
+    /// `Tampered` where the log was cut or rewritten, or what a checkpoint covers is damaged where it is read; `NoKey` where a block is needed
     /// whose epoch the identity does not open; otherwise as [`Reader::read`]; and whatever `each` returns. What was
     /// given out before an error counts. To go on after one, follow anew from the entry after: this may have passed
     /// some by.
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
+        self.undecided = 0;
         if let Some(reading) = self.history.take() {
-            give_out(&reading, &self.query, &mut each)?;
+            self.undecided += give_out(&reading, &self.query, &mut each)?.undecided;
         }
         let Given { store, key, .. } = &self.reader.given;
         let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
@@ -234,19 +252,31 @@ impl Follow<'_> {
                 let frames = usize::try_from(size - self.tree.size()).unwrap_or(usize::MAX);
                 self.pending.drain(..frames);
                 self.tree = tree;
-                covered.into_iter().try_for_each(|frame| self.show(frame, false, &mut each))?;
+                for frame in covered {
+                    let found = self.look_into(frame)?;
+                    self.show(found, false, &mut each)?;
+                }
             }
             None => lost_from = self.begin_again(shown, &mut each)?,
         }
         let covered = self.pending.first().map_or(self.tip.entry, |pending| pending.first_entry);
-        while !self.signed_only
-            && let Some(frame) = self.advance(true)?
-        {
-            self.show(frame, true, &mut each)?;
+        while !self.signed_only {
+            let before = self.tip.clone();
+            let Some(frame) = self.advance(true)? else { break };
+            let leaf = frame.frame.commitment.leaf();
+            match self.look_into(frame) {
+                Err(error) if error.kind() == ErrorKind::Tampered => {
+                    self.pending.pop();
+                    self.tip = Tip { doubted: Some(leaf), ..before };
+                    break;
+                }
+                found => self.show(found?, true, &mut each)?,
+            }
         }
+        let doubted_from = self.tip.doubted.map(|_| self.tip.frame);
         let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
         let ended = last_covered || over && self.is_settled()?;
-        Ok(Polled { covered, lost_from, ended })
+        Ok(Polled { covered, lost_from, doubted_from, undecided: self.undecided, ended })
     }
 
     /// Whether the query's time has been over for long enough.
@@ -295,9 +325,10 @@ impl Follow<'_> {
         let agree = pending.take_while(|(pending, leaf)| pending.leaf == **leaf).count();
         let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
-        give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        let read = give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
+        self.undecided += read.undecided;
         self.tip = Tip::after(&reading)?;
-        self.erasures = reading.erasures()?;
+        (self.erasures, self.keyless) = (reading.erasures()?, reading.keyless(&self.query)?);
         self.tree = tree_of(leaves);
         self.pending.clear();
         Ok((agree < shown).then_some(first))
@@ -312,23 +343,30 @@ impl Follow<'_> {
         Ok(Some(passed))
     }
 
-    fn show(
-        &mut self,
-        Passed { frame, epoch }: Passed,
-        pending: bool,
-        each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
-    ) -> Result<()> {
+    /// What a frame that was passed has of what is asked for.
+    ///
+    /// # Errors
+    /// `Tampered` where it is not what it says.
+    fn look_into(&mut self, Passed { frame, epoch }: Passed) -> Result<Selection<Vec<Row>>> {
         self.erasures.meet(&frame)?;
         if !self.query.admits(&frame.commitment) {
-            return Ok(());
+            return Ok(Selection { selected: None, undecided: 0 });
         }
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
-        let asked = Asked::new(&self.query, self.reader.given.group_keys.as_deref(), &self.erasures)?;
-        match self.memory.select(&frame, &asked, &own)? {
-            Some(selected) => show_rows(&selected.piece, pending, each),
-            None => Ok(()),
-        }
+        let keys = self.reader.given.group_keys.as_deref();
+        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless)?;
+        self.memory.select(&frame, &asked, &own)
+    }
+
+    fn show(
+        &mut self,
+        Selection { selected, undecided }: Selection<Vec<Row>>,
+        pending: bool,
+        each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.undecided += undecided;
+        selected.map_or(Ok(()), |selected| show_rows(&selected.piece, pending, each))
     }
 }
 
@@ -366,21 +404,28 @@ impl Tip {
         Ok(tip)
     }
 
-    /// Goes past the next frame, if it is there: with `whole`, once its body is.
+    /// Goes past the next frame, if it is there: with `whole`, once its body is. What is none is not passed.
     fn pass(&mut self, reader: &Reader, whole: bool) -> Result<Option<Passed>> {
         let Some(frame) = self.find(reader)? else { return Ok(None) };
         let commitment = &frame.commitment;
         let epoch = commitment.kind == FrameKind::Epoch;
+        if whole && self.doubted == Some(commitment.leaf()) {
+            return Ok(None);
+        }
         if whole || epoch {
             let Ok(verified) = frame.verify()? else { return Ok(None) };
             if epoch {
-                let body = EpochBody::decode(&verified.into_body())?;
+                let Ok(body) = EpochBody::decode(&verified.into_body()) else {
+                    self.doubted = Some(commitment.leaf());
+                    return Ok(None);
+                };
                 self.epoch = Some(Arc::new(Epoch::new(commitment.clone(), body)));
             }
         }
         self.cursor = Some(Cursor::behind(&frame));
         self.frame += 1;
         self.entry += commitment.entries;
+        self.doubted = None;
         Ok(Some(Passed { frame, epoch: self.epoch.clone() }))
     }
 
@@ -450,6 +495,6 @@ fn give_out(
     reading: &Reading<'_>,
     query: &Query,
     each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
-) -> Result<()> {
-    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each)).map(|_| ())
+) -> Result<ReadReport> {
+    reading.read(query, Delivery::Discardable, own, |rows| show_rows(&rows, false, each))
 }

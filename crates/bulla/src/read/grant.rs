@@ -59,7 +59,8 @@ impl Reader {
     /// Grants what is personal of the entries that meet `query`: of each group that one of them is in, all of it.
     ///
     /// # Errors
-    /// `Refused` where none of them is in a group whose key is there; otherwise as [`Reader::read`].
+    /// `Refused` where none of them is in a group whose key is there, and `Tampered` where that cannot be told, since keys
+    /// are lost; otherwise as [`Reader::read`].
     pub fn grant(&self, query: &Query) -> Result<Granted> {
         let keys = self.given.group_keys.as_deref();
         let (mut groups, mut entries, mut asked, mut subjects) = (Vec::new(), 0, 0, BTreeMap::new());
@@ -79,9 +80,9 @@ impl Reader {
         })?;
         if groups.is_empty() {
             let log = self.given.store.describe("");
-            let message =
+            let nothing =
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
-            return Err(Error::new(ErrorKind::Refused, message));
+            return Err(read.found_nothing(nothing));
         }
         groups.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
         let (log, tree_size, count) = (self.config.id, read.tree_size, groups.len() as u64);

@@ -50,7 +50,8 @@ impl Reader {
     /// where the keys are at hand.
     ///
     /// # Errors
-    /// `Refused` where no entry meets the query; otherwise as [`Reader::read`].
+    /// `Refused` where no entry meets the query, and `Tampered` where that cannot be told, since keys are lost; otherwise as
+    /// [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
         let reading = self.reading()?;
         let mut frames = Vec::<DisclosedFrame>::new();
@@ -61,9 +62,8 @@ impl Reader {
             Ok(())
         })?;
         if frames.is_empty() {
-            let message =
-                format!("nothing to prove: no entry of {} meets that", self.given.store.describe(""));
-            return Err(Error::new(ErrorKind::Refused, message));
+            let log = self.given.store.describe("");
+            return Err(read.found_nothing(format!("nothing to prove: no entry of {log} meets that")));
         }
         let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();

@@ -8,8 +8,9 @@
 use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::read::given::{Given, Progress};
-use crate::read::select::{Asked, Mark, Matches, Memory, Selected, open_checked};
+use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, open_checked};
 use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
@@ -22,7 +23,7 @@ use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,7 @@ pub(crate) struct Keyring(Mutex<HashMap<u64, Arc<EpochKeys>>>);
 struct Found<P> {
     frame: u64,
     selected: Option<Selected<P>>,
+    undecided: u64,
     /// What the index should have said of it.
     gathered: Option<Gathered>,
 }
@@ -68,6 +70,9 @@ pub struct ReadReport {
     pub entries: u64,
     /// Of those, the ones whose personal fields could not be given out.
     pub withheld: RedactedEntries,
+    /// Entries of which nobody can tell whether they met the query. It asks for something personal, and keys of theirs are
+    /// lost: missing, though the log tells of no erasure. As far as their other fields tell, they met it.
+    pub undecided: u64,
     /// Blocks that were read for it.
     pub blocks_read: u64,
     /// Blocks that the checkpoint covers.
@@ -78,6 +83,19 @@ pub struct ReadReport {
     pub tree_size: u64,
     /// The root that the checkpoint signs, which everything that was read is under.
     pub root: Hash,
+}
+
+impl ReadReport {
+    /// What is said where it found nothing of any use.
+    pub(crate) fn found_nothing(&self, nothing: String) -> Error {
+        match self.undecided {
+            0 => Error::new(ErrorKind::Refused, nothing),
+            lost => Error::tampered(format!(
+                "{nothing}; but {lost} of its entries may, and cannot be opened: keys are lost that the log does not say were \
+                 erased. Restore the vault from a backup"
+            )),
+        }
+    }
 }
 
 /// When what was read is given out.
@@ -110,6 +128,12 @@ impl<'a> Reading<'a> {
         Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, given.key.as_ref(), from)))
     }
 
+    /// Who has no key here, and may be whom `query` asks for.
+    pub(crate) fn keyless(&self, query: &Query) -> Result<Keyless> {
+        let erased = || Erased::in_manifest(&self.manifest, 0);
+        Keyless::to_look_for(query, self.given.group_keys.as_deref(), erased)
+    }
+
     /// As [`crate::Reader::read`].
     pub(crate) fn read<P: Send>(
         &self,
@@ -120,17 +144,26 @@ impl<'a> Reading<'a> {
     ) -> Result<ReadReport> {
         let Checkpoint { size: tree_size, root, .. } = self.manifest.snapshot.checkpoint;
         let mut withheld = RedactedEntries::default();
-        let mut report =
-            ReadReport { entries: 0, withheld, blocks_read: 0, blocks: 0, bytes_read: 0, tree_size, root };
+        let mut report = ReadReport {
+            entries: 0,
+            withheld,
+            undecided: 0,
+            blocks_read: 0,
+            blocks: 0,
+            bytes_read: 0,
+            tree_size,
+            root,
+        };
         let erasures = self.erasures()?;
-        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures)?;
+        let keyless = self.keyless(query)?;
+        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless)?;
         let mut held = Vec::new();
         let (mut entries, mut size) = (0, 0);
         // What was counted, and whether what was held back became too much.
         let (mut counted, overflown) = (Vec::new(), AtomicBool::new(false));
         let unless_too_much =
             |matches: &Matches<'_>| (!overflown.load(Ordering::Relaxed)).then(|| render(matches));
-        self.select(&asked, &mut report, &unless_too_much, |frame, selected| {
+        let undecided = self.select(&asked, &mut report, &unless_too_much, |frame, selected| {
             entries += selected.entries;
             withheld.add(selected.withheld);
             match (delivery, selected.piece) {
@@ -146,7 +179,7 @@ impl<'a> Reading<'a> {
             }
             Ok(())
         })?;
-        (report.entries, report.withheld) = (entries, withheld);
+        (report.entries, report.withheld, report.undecided) = (entries, withheld, undecided);
         if overflown.into_inner() {
             self.read_again(&asked, &counted, &render, write)?;
         } else {
@@ -156,17 +189,18 @@ impl<'a> Reading<'a> {
         Ok(report)
     }
 
-    /// Reads the blocks that what is asked for can concern, and gives what they have to `found`, with their numbers.
+    /// Reads the blocks that what is asked for can concern, and gives what they have to `found`, with their numbers. Tells how
+    /// many entries are undecided.
     fn select<P: Send>(
         &self,
         asked: &Asked<'_>,
         report: &mut ReadReport,
         render: &(impl Fn(&Matches<'_>) -> P + Sync),
         mut found: impl FnMut(u64, Selected<P>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let mut frames = Frames::new(&self.manifest)?;
         let store = &*self.manifest.snapshot.store;
-        let mut lookup = Lookup::new(store, asked.query, asked.named);
+        let mut lookup = Lookup::new(store, asked.query, asked.named, asked.keyless);
         let next = || {
             while let Some(placed) = frames.next()? {
                 let commitment = &placed.commitment;
@@ -184,12 +218,14 @@ impl<'a> Reading<'a> {
             Ok(None)
         };
         let mut rebuild = Rebuild::new(&*self.given.store);
+        let mut undecided = 0;
         self.examine(next, asked, render, |one| {
             rebuild.add(one.gathered);
+            undecided += one.undecided;
             one.selected.map_or(Ok(()), |selected| found(one.frame, selected))
         })?;
         rebuild.finish();
-        Ok(())
+        Ok(undecided)
     }
 
     /// Reads the blocks that were counted once more, and gives out what they have.
@@ -303,14 +339,14 @@ fn examine<P>(
     asked: &Asked<'_>,
     render: &impl Fn(&Matches<'_>) -> P,
 ) -> Result<Found<P>> {
-    let selected = memory.select(frame, asked, render)?;
+    let Selection { selected, undecided } = memory.select(frame, asked, render)?;
     let gathered = frame.keys.as_ref().filter(|_| *indexed == Indexed::Uncovered).map(|keys| Gathered {
         commitment: frame.commitment.encode(),
         frame: frame.commitment.frame,
         keys: keys.clone(),
         tokens: index::tokens(keys, memory.opener.shared_rows().iter(), memory.opener.groups()),
     });
-    Ok(Found { frame: frame.commitment.frame, selected, gathered })
+    Ok(Found { frame: frame.commitment.frame, selected, undecided, gathered })
 }
 
 /// What was counted is not what is there to be given out: the bytes are those that were checked, so it is the keys of

@@ -2,6 +2,7 @@
 
 use crate::index::Named;
 use crate::scan::erasures::Erasures;
+use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, verified};
 use crate::scan::open::{BlockOpener, Opening};
 use crate::scan::query::Query;
@@ -53,6 +54,16 @@ impl<'a> Matches<'a> {
     }
 }
 
+/// What was found in a block.
+pub(crate) struct Selection<P> {
+    /// What met the query, if anything did.
+    pub(crate) selected: Option<Selected<P>>,
+    /// Entries of which nobody can tell whether they meet it: see [`ReadReport::undecided`].
+    ///
+    /// [`ReadReport::undecided`]: crate::ReadReport::undecided
+    pub(crate) undecided: u64,
+}
+
 /// What of a block met a query.
 pub(crate) struct Selected<P> {
     /// How many entries, one at least.
@@ -82,6 +93,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) query: &'a Query,
     keys: Option<&'a dyn GroupKeys>,
     erasures: &'a Erasures<'a>,
+    pub(crate) keyless: &'a Keyless,
     /// Who the data subject is that it asks for.
     pub(crate) named: Named,
 }
@@ -91,12 +103,13 @@ impl<'a> Asked<'a> {
         query: &'a Query,
         keys: Option<&'a dyn GroupKeys>,
         erasures: &'a Erasures<'a>,
+        keyless: &'a Keyless,
     ) -> Result<Self> {
         let named = match (&query.subject, keys) {
             (Some(subject), Some(keys)) => keys.number(subject)?.map_or(Named::Nobody, Named::Number),
             _ => Named::Unknown,
         };
-        Ok(Asked { query, keys, erasures, named })
+        Ok(Asked { query, keys, erasures, keyless, named })
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -110,14 +123,24 @@ impl<'a> Asked<'a> {
             );
             return Err(Error::new(ErrorKind::NoKey, message));
         };
-        let subject = match self.named {
-            Named::Nobody => return Ok(()),
-            Named::Number(number) => Some(number),
-            Named::Unknown => None,
-        };
-        let opening = Opening { keys, erasures: self.erasures, subject };
+        let groups = opener.groups();
+        let asked = |subjects: &[u64]| self.may_concern(subjects);
+        if !(0..groups.len()).any(|group| asked(groups.content(group).subjects)) {
+            return Ok(());
+        }
+        let opening = Opening { keys, erasures: self.erasures, asked: &asked };
         let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
         opened.map_err(|unreadable| unreadable.error(frame))
+    }
+
+    /// Whether the group of the data subjects with these numbers can have what is asked for.
+    fn may_concern(&self, subjects: &[u64]) -> bool {
+        let named = match self.named {
+            Named::Nobody => false,
+            Named::Number(number) => subjects.binary_search(&number).is_ok(),
+            Named::Unknown => true,
+        };
+        named || self.keyless.are_among(subjects)
     }
 }
 
@@ -130,24 +153,28 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens a block, all checks done, and renders what of it meets `query`, if anything does.
+    /// Opens a block, all checks done, and renders what of it meets `query`.
     pub(crate) fn select<P>(
         &mut self,
         frame: &Located,
         asked: &Asked<'_>,
         render: &impl Fn(&Matches<'_>) -> P,
-    ) -> Result<Option<Selected<P>>> {
+    ) -> Result<Selection<P>> {
         open_checked(&mut self.opener, frame)?;
         asked.open_groups(&mut self.opener, frame)?;
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
         self.marks.clear();
-        let (mut bytes, mut withheld) = (0, RedactedEntries::default());
+        let personal = !asked.query.asks_nothing_personal();
+        let (mut bytes, mut withheld, mut undecided) = (0, RedactedEntries::default(), 0);
         for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
             let entry =
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
             let why = self.opener.withheld(index as usize);
-            if asked.query.matches(number, &entry) && (why.is_none() || asked.query.asks_nothing_personal()) {
+            if why.is_some() && personal {
+                undecided +=
+                    u64::from(why == Some(Redaction::KeyLost) && asked.query.may_match(number, &entry));
+            } else if asked.query.matches(number, &entry) {
                 self.rows.push(index);
                 self.marks.extend_from_slice(&index.to_le_bytes());
                 self.marks.push(why.map_or(0, |why| 1 + why as u8));
@@ -156,11 +183,11 @@ impl Memory {
             }
         }
         let matches = Matches { opener: &self.opener, commitment: &frame.commitment, rows: &self.rows };
-        if matches.is_empty() {
-            return Ok(None);
-        }
-        let (entries, mark) = (matches.len() as u64, Mark::of(sha256(&[&self.marks])));
-        Ok(Some(Selected { entries, withheld, bytes, mark, piece: render(&matches) }))
+        let selected = (!matches.is_empty()).then(|| {
+            let (entries, mark) = (matches.len() as u64, Mark::of(sha256(&[&self.marks])));
+            Selected { entries, withheld, bytes, mark, piece: render(&matches) }
+        });
+        Ok(Selection { selected, undecided })
     }
 }
 

@@ -222,7 +222,7 @@ impl Verify {
         let keys = given.group_keys.as_deref().filter(|_| identity.is_some());
         let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
         let personal = keys.zip(erasures.as_ref());
-        let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, subject: None });
+        let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, asked: &|_| true });
         let chain = chain.or_else(|| state.as_ref().map(|state| state.chain.clone()));
         let mut scan = Scan::new(&snapshot, identity, chain)?;
         if let Some(state) = &state {

@@ -105,4 +105,8 @@ impl StoreFile for MeteredFile {
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.file.set_length(length)
     }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.file.next_data(offset)
+    }
 }

@@ -9,6 +9,7 @@ pub(crate) mod erasures;
 pub(crate) mod events;
 pub mod finding;
 pub(crate) mod full;
+pub(crate) mod keyless;
 pub(crate) mod located;
 pub(crate) mod manifest;
 pub(crate) mod metered;

@@ -41,8 +41,8 @@ pub(crate) struct BlockOpener {
 pub(crate) struct Opening<'a> {
     pub(crate) keys: &'a dyn GroupKeys,
     pub(crate) erasures: &'a Erasures<'a>,
-    /// Only those of the data subject with this number.
-    pub(crate) subject: Option<u64>,
+    /// Whether to open the group of the data subjects with these numbers.
+    pub(crate) asked: &'a (dyn Fn(&[u64]) -> bool + Sync),
 }
 
 impl Opening<'_> {
@@ -112,10 +112,7 @@ impl BlockOpener {
         let mut left = self.decoder.left();
         self.personal.clear();
         let groups = self.decoder.groups();
-        let asked = |group: &usize| {
-            let subjects = groups.content(*group).subjects;
-            opening.subject.is_none_or(|subject| subjects.binary_search(&subject).is_ok())
-        };
+        let asked = |group: &usize| (opening.asked)(groups.content(*group).subjects);
         let asked = (0..self.secrets.len()).filter(asked).collect::<Vec<_>>();
         let sets = asked.iter().map(|&group| groups.content(group).subjects).collect::<Vec<_>>();
         let secrets = opening.secrets(place, &sets)?;

@@ -84,21 +84,23 @@ impl Query {
 
     /// Whether entry `number` meets it.
     pub fn matches(&self, number: u64, entry: &Entry<'_>) -> bool {
-        let is = |wanted: &Option<String>, value: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
-        };
-        let time = entry.time.unwrap_or_default();
         let concerns = |subject: &String| {
             entry.subjects.as_ref().is_some_and(|subjects| subjects.iter().any(|one| one == subject))
         };
+        self.may_match(number, entry)
+            && is(&self.stream, Some(entry.stream_or_default()))
+            && self.subject.as_ref().is_none_or(concerns)
+    }
+
+    /// Whether entry `number`, of which no more than the shared fields is known, may meet it.
+    pub(crate) fn may_match(&self, number: u64, entry: &Entry<'_>) -> bool {
+        let time = entry.time.unwrap_or_default();
         self.from.is_none_or(|from| time >= from)
             && self.to.is_none_or(|to| time < to)
             && self.first_entry.is_none_or(|first| number >= first)
             && self.last_entry.is_none_or(|last| number <= last)
             && is(&self.operation, Some(entry.operation))
             && is(&self.processor, entry.processor)
-            && is(&self.stream, Some(entry.stream_or_default()))
-            && self.subject.as_ref().is_none_or(concerns)
     }
 
     /// Which of `count` entries from `first` on have numbers that are asked for: the first and the last of them.
@@ -125,4 +127,8 @@ impl Query {
                 .is_none_or(|to| to.checked_sub(1).is_some_and(|last| commitment.earliest <= second(last)))
             && self.clip(commitment.first_entry, commitment.entries).is_some()
     }
+}
+
+fn is(wanted: &Option<String>, value: Option<&str>) -> bool {
+    wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
 }

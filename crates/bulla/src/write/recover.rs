@@ -11,7 +11,7 @@
 //! - a log goes on only with the `[log]` of its last epoch, or the one that an event since then allows; what allows
 //!   it is the seal state, or a frame whose seal holds, never the log's directory alone;
 //! - no byte is removed but exact copies of what was adopted: what no frame refers to stays where it is, is made durable, and an
-//!   event tells its place, length and digest; only its place, where the medium does not take it.
+//!   event tells its place, length and digest; only its place, where the medium does not take it or it is too long.
 //!
 //! A clean log takes the same way: it merely finds nothing to adopt.
 //!
@@ -37,6 +37,10 @@ use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use std::io::{self, IoSlice};
+
+/// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
+/// tells the place alone, so that nobody has to read, and no medium to hold, what somebody made a file long by.
+const MOST_KEPT: u64 = 1 << 30;
 
 /// What a log that may be written to goes on with.
 pub(crate) struct Recovered {
@@ -488,6 +492,14 @@ fn rewrite(
         };
         let length = segment.cursor.length - offset;
         let adopted = segment.above.len() as u64;
+        let torn = segment.cursor.length - segment.cursor.offset;
+        if torn > MOST_KEPT {
+            let reason = format!(
+                "recovering: {torn} bytes that are no frames, more than the {MOST_KEPT} that are looked into"
+            );
+            events.push(Event::Abandoned { segment: name, next_frame, offset, reason });
+            continue;
+        }
         events.push(match keep(log, segment, offset) {
             Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
             Err(error) => {

@@ -3,10 +3,13 @@
 mod epochs;
 mod time;
 
+use crate::damage::image::Image;
+use crate::damage::layout::{BLOCK, EPOCH, HEAD, Layout};
 use crate::damage::world::{Mask, World};
 use crate::helpers::refuse_writes;
 use bulla::store::{Item, Store, StoreFile};
 use bulla::{ErrorKind, Polled, Query, Reader, Step};
+use bulla_proof::hash::sha256;
 use bulla_testkit::Memory;
 use std::fmt::Debug;
 use std::io;
@@ -80,7 +83,7 @@ fn entries_come_once_marked_until_a_checkpoint_covers_them() {
     let reader = reader(&store);
     let mut follow = reader.follow(&Query::new()).unwrap();
     let none = Vec::<u64>::new();
-    let polled = |covered| Polled { covered, lost_from: None, ended: false };
+    let polled = |covered| Polled { covered, ..Polled::default() };
     assert_eq!(poll(&mut follow), (numbers(0..3), numbers(3..5), polled(3)));
     assert_eq!(poll(&mut follow), (none.clone(), none.clone(), polled(3)));
     world.block(&log, 1);
@@ -182,7 +185,7 @@ fn what_a_crash_took_is_told_and_what_came_in_its_place_is_shown() {
     world.block(&log, 4);
     log.flush().unwrap();
     let (signed, pending, polled) = poll(&mut follow);
-    assert_eq!(polled, Polled { covered: 7, lost_from: Some(3), ended: false });
+    assert_eq!(polled, Polled { covered: 7, lost_from: Some(3), ..Polled::default() });
     assert_eq!((signed, pending), (numbers(3..7), numbers(0..0)));
     world.block(&log, 1);
     assert_eq!(poll(&mut follow).1, numbers(7..8));
@@ -238,4 +241,71 @@ fn a_log_that_was_cut_or_rewritten_is_tampered() {
     // No log at all any more.
     store.set(Memory::new());
     assert!(follow.poll(|_| Ok(())).is_err());
+}
+
+/// A frame that nobody sealed: after the last one of a log whose entries are so many, of garbage whose digest it has.
+fn forged(image: &Image, kind: u8, entries: u64) -> Vec<u8> {
+    let last = Layout::of(image).frames.last().unwrap().clone();
+    let content = image.get(&format!("segments/{}", last.segment));
+    let (mut head, body) = (content[last.offset..last.offset + HEAD].to_vec(), [7; 300]);
+    (head[5], head[25]) = (kind, kind);
+    let number = last.number + 1;
+    for (at, value) in [(48, number), (56, entries), (136, 300)] {
+        head[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    head[8..12].copy_from_slice(&300u32.to_le_bytes());
+    head[144..176].copy_from_slice(&sha256(&[&body]).0);
+    if kind == EPOCH {
+        // No entries, no units: neither content nor root, and the epoch is its own.
+        head[26] = 0;
+        head[28] = 0;
+        head[64..72].fill(0);
+        head[88..96].copy_from_slice(&number.to_le_bytes());
+        head[96..136].fill(0);
+    }
+    let crc = crc32c::crc32c(&head[..20]);
+    head[20..24].copy_from_slice(&crc.to_le_bytes());
+    [&head[..], &body, &[9; 32]].concat()
+}
+
+#[test]
+fn what_nobody_signed_is_waited_at_and_ends_nothing_whatever_it_is() {
+    for kind in [BLOCK, EPOCH] {
+        let mut world = World::new(17);
+        let log = world.open();
+        world.block(&log, 3);
+        log.flush().unwrap();
+        let store = Switch::to(&world);
+        let reader = reader(&store);
+        let mut follow = reader.follow(&Query::new()).unwrap();
+        assert_eq!(poll(&mut follow).0, numbers(0..3));
+        let image = world.made().image;
+        let path = format!("segments/{}", Layout::of(&image).frames[0].segment);
+        let tail = [image.get(&path), &forged(&image, kind, 3)].concat();
+        world.machine.overwrite(&format!("audit/{path}"), &tail);
+        let killed = world.machine.kill();
+        let doubted = Polled { covered: 3, doubted_from: Some(2), ..Polled::default() };
+        for _ in 0..3 {
+            assert_eq!(poll(&mut follow), (vec![], vec![], doubted), "{kind}");
+        }
+        // The writer's own frame in that place is followed.
+        world.block(&log, 2);
+        let sound = Polled { covered: 3, ..Polled::default() };
+        assert_eq!(poll(&mut follow), (vec![], numbers(3..5), sound), "{kind}");
+        drop(log);
+
+        // Whoever begins now is told the same, and where only signed entries count there is nothing to doubt.
+        world.machine = killed;
+        store.set(world.machine.store("audit"));
+        let mut follow = reader.follow(&Query::new()).unwrap();
+        assert_eq!(poll(&mut follow), (numbers(0..3), vec![], doubted), "{kind}");
+        let mut signed = reader.follow(&Query::new()).unwrap().signed_only(true);
+        assert_eq!(poll(&mut signed).2, sound);
+        // Opening the log cuts the forged frame off, and what is signed in its place is shown.
+        let log = world.open();
+        world.block(&log, 2);
+        log.flush().unwrap();
+        let (shown, pending, polled) = poll(&mut follow);
+        assert_eq!((shown.len(), pending, polled.doubted_from), (2, vec![], None), "{kind}");
+    }
 }

@@ -5,7 +5,7 @@ use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use bulla::{Durability, Entry, ErrorKind, Export, FindingKind, Init, Log, Options, Verify, default_keys};
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -268,4 +268,36 @@ fn a_log_whose_keys_nobody_could_unwrap_is_not_made() {
     Export::open(many).unwrap().identity(identity(&directory)).run(&mut out).unwrap();
     assert!(!out.is_empty());
     assert_eq!(with(1000).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// Whoever holds the storage makes a file long in no time, by a hole.
+#[test]
+fn a_file_that_was_made_long_is_neither_read_through_nor_filled() {
+    const HOLE: u64 = 8 << 30;
+    let (_place, directory) = made();
+    append(&directory, Options::default(), 3);
+    let segment = fs::read_dir(directory.join("segments")).unwrap().next().unwrap().unwrap().path();
+    let signed = fs::metadata(&segment).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(&segment).unwrap();
+    if file.set_len(signed + HOLE).is_err() {
+        return println!("not tested: the file system takes no file of {HOLE} bytes");
+    }
+    let path = format!("segments/{}", segment.file_name().unwrap().to_str().unwrap());
+    let (store, end) = (FileSystem::new(&directory), signed.next_multiple_of(1 << 20));
+    if store.open(&path).unwrap().next_data(end).unwrap() != signed + HOLE {
+        return println!("not tested: the file system keeps no account of holes");
+    }
+    let taken = || fs::metadata(&segment).unwrap().blocks() * 512;
+    let before = taken();
+    let seal_key = fs::read_to_string(default_keys(&directory).join("seal.key")).unwrap();
+    let kinds = || {
+        let report = Verify::open(&directory).unwrap().seal_key(&seal_key).unwrap().run().unwrap();
+        assert!(report.ok, "{:?}", report.findings);
+        report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(), [FindingKind::UnsignedTail]);
+    append(&directory, Options::default(), 2);
+    assert_eq!(kinds(), [FindingKind::Abandoned]);
+    assert_eq!(bulla::info(&directory).unwrap().entries, 5);
+    assert!(taken() <= before.max(1 << 20), "{} bytes are taken", taken());
 }

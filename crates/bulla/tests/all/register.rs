@@ -1,7 +1,7 @@
 //! Vaults in memory.
 
 use bulla::Result;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects};
 use bulla_proof::hash::sha256;
 use bulla_vault::{Subject, SubjectKey};
 use std::collections::{BTreeSet, HashMap};
@@ -9,11 +9,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers in the order in which data subjects are met, keys that follow from the names.
-#[derive(Default)]
 pub(crate) struct Register {
     known: Mutex<Known>,
     /// Up to which frame it says that it follows the log's erasures.
     pub(crate) follows: AtomicU64,
+    /// Before which frame it says that it has given all numbers.
+    pub(crate) frames: AtomicU64,
+}
+
+impl Default for Register {
+    fn default() -> Self {
+        Register { known: Mutex::default(), follows: AtomicU64::new(0), frames: AtomicU64::new(u64::MAX) }
+    }
 }
 
 #[derive(Default)]
@@ -79,15 +86,23 @@ impl GroupKeys for Register {
     fn erased_up_to(&self) -> Result<u64> {
         Ok(self.follows.load(Ordering::Relaxed))
     }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        let known = self.known.lock().unwrap();
+        // One at a time, as a vault that is asked for more than it tells at once.
+        let mut gone = known.gone.range(from..);
+        let numbers = gone.next().map(|number| *number..number + 1).into_iter().collect();
+        let (more, given) = (gone.next().copied(), known.names.len() as u64);
+        Ok(Missing { numbers, more, given, frames: self.frames.load(Ordering::Relaxed) })
+    }
 }
 
 impl Register {
     fn secret(&self, place: BlockContext<'_>, subjects: &[u64]) -> Result<Option<GroupSecret>> {
         let known = self.known.lock().unwrap();
-        if subjects.iter().any(|number| known.gone.contains(number)) {
-            return Ok(None);
-        }
-        let keys = subjects.iter().map(|&number| key(&known.names[number as usize])).collect::<Vec<_>>();
+        let name = |number: &u64| known.names.get(*number as usize).filter(|_| !known.gone.contains(number));
+        let Some(names) = subjects.iter().map(name).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let keys = names.into_iter().map(|name| key(name)).collect::<Vec<_>>();
         place.secret(subjects.iter().copied().zip(&keys)).map(Some)
     }
 }

@@ -8,11 +8,12 @@
 use super::{Export, Exported, Unopened};
 use crate::format::frame;
 use crate::read::given::Progress;
-use crate::read::select::{Asked, Matches, Memory, Selected};
+use crate::read::select::{Asked, Matches, Memory, Selection};
 use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
+use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory};
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
@@ -32,6 +33,7 @@ impl Export {
         let mut exported = Exported {
             entries: 0,
             withheld: RedactedEntries::default(),
+            undecided: 0,
             left_out: 0,
             unopened: Vec::new(),
             findings: report.findings,
@@ -53,7 +55,9 @@ impl Export {
     ) -> Result<()> {
         let given = &self.given;
         let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
-        let asked = Asked::new(&self.query, given.group_keys.as_deref(), &erasures)?;
+        let keys = given.group_keys.as_deref();
+        let keyless = Keyless::to_look_for(&self.query, keys, || Ok(examined.erased.clone()))?;
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless)?;
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);
@@ -74,28 +78,26 @@ impl Export {
         };
         let work = |memory: &mut Memory, frame: Located| {
             let admitted = wanted.admits(&frame.commitment);
-            let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(None) };
+            let nothing = Selection { selected: None, undecided: 0 };
+            let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(nothing) };
             Ok((frame, piece))
         };
-        pool::in_order(
-            given.threads,
-            next,
-            work,
-            |(frame, piece): (Located, Result<Option<Selected<P>>>)| {
-                match piece {
-                    Ok(None) => {}
-                    Ok(Some(selected)) => {
+        pool::in_order(given.threads, next, work, |(frame, piece): (Located, Result<Selection<P>>)| {
+            match piece {
+                Ok(Selection { selected, undecided }) => {
+                    exported.undecided += undecided;
+                    if let Some(selected) = selected {
                         exported.entries += selected.entries;
                         exported.withheld.add(selected.withheld);
                         write(selected.piece)?;
                     }
-                    Err(error) => exported.leave_out(&frame, &wanted, error)?,
                 }
-                done += frame::frame_length(&frame.commitment);
-                given.tell(Progress { done, total, entries: exported.entries });
-                Ok(())
-            },
-        )?;
+                Err(error) => exported.leave_out(&frame, &wanted, error)?,
+            }
+            done += frame::frame_length(&frame.commitment);
+            given.tell(Progress { done, total, entries: exported.entries });
+            Ok(())
+        })?;
         if known.next().is_some() {
             return Err(changed(": frames are gone"));
         }

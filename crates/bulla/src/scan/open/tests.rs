@@ -66,7 +66,7 @@ fn another_key_or_another_place_opens_nothing() {
     let (mut opener, mut commitment) = world.open();
     commitment.frame += 1;
     let erasures = nobody();
-    let opening = Opening { keys: &world.register, erasures: &erasures, subject: None };
+    let opening = Opening { keys: &world.register, erasures: &erasures, asked: &|_| true };
     let opened = opener.open_groups(&commitment, &world.keys, &opening).unwrap();
     let error = opened.unwrap_err();
     assert_eq!(error.kind, FindingKind::BlockInvalid);

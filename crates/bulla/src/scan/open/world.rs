@@ -175,7 +175,8 @@ impl World {
     pub(crate) fn open_groups(&self, subject: Option<u64>) -> BlockOpener {
         let (mut opener, commitment) = self.open();
         let erasures = nobody();
-        let opening = Opening { keys: &self.register, erasures: &erasures, subject };
+        let asked = |subjects: &[u64]| subject.is_none_or(|subject| subjects.contains(&subject));
+        let opening = Opening { keys: &self.register, erasures: &erasures, asked: &asked };
         let opened = opener.open_groups(&commitment, &self.keys, &opening).unwrap();
         opened.map_err(|error| error.detail).unwrap();
         opener

@@ -23,6 +23,7 @@ fn they_are_those_of_the_vault() {
     }
     assert_eq!(client.is_complete(), vault.is_complete());
     assert_eq!(client.erased_up_to().unwrap(), vault.erased_up_to().unwrap());
+    assert_eq!(client.missing(0).unwrap(), vault.missing(0).unwrap());
 
     // More than one message takes; some of subjects that nobody is.
     let groups = (0..9000).map(|at| vec![at % 60, 60 + at % 3]).chain((0..50).map(|at| vec![at]));

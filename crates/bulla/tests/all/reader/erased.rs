@@ -5,10 +5,11 @@ use crate::damage::image::Image;
 use crate::damage::world::Mask;
 use crate::register::Register;
 use bulla::event::Event;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, SharedOnly};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, SharedOnly, Subjects};
 use bulla::store::Store;
 use bulla::{
-    Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step, Verify,
+    ErrorKind, Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step,
+    Verify,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -92,6 +93,109 @@ fn a_key_that_is_gone_is_lost_until_the_log_says_that_it_was_destroyed() {
 }
 
 #[test]
+fn a_query_says_of_how_many_entries_it_cannot_be_told_since_their_keys_are_lost() {
+    let (mut world, log) = log(2);
+    world.block(&log, vec![Row::new(0, "read").subject("user_2").stream("s"), Row::new(0, "write")], 1);
+    log.step(Step::Checkpoint).unwrap();
+    let number = world.register.as_ref().unwrap().lose("user_1");
+    let gone = 2 * (OF_EACH + 1);
+    let whole = || Query::new();
+    let cases = [
+        // Nobody knows who they are: they may be anybody's, whom the vault knows under another number, too.
+        (whole().subject("user_1"), 0, gone),
+        (whole().subject("nobody"), 0, gone),
+        (whole().subject("user_2"), 2 * OF_EACH + 1, gone),
+        (whole().stream("default"), 2 * 2 * OF_EACH + 1, gone),
+        (whole().stream("s"), 1, gone),
+        (whole().subject("user_1").operation("read"), 0, gone),
+        // The fields that are shared rule them out.
+        (whole().subject("user_1").operation("write"), 0, 0),
+        (whole().subject("user_1").from(1), 0, 0),
+        (whole().subject("user_1").entries(0..=1), 0, 1),
+        (whole().subject("user_1").entries(0..=0), 0, 0),
+        (whole().operation("read"), 2 * (3 * OF_EACH + 1) + 1, 0),
+        (whole(), 2 * (3 * OF_EACH + 1) + 2, 0),
+    ];
+    // With an index, and without one; what is held back, and what is read twice.
+    for image in [world.image(), without_index(&world.image())] {
+        for (query, entries, undecided) in &cases {
+            for held in [0, 1 << 20] {
+                let reader = world.reader(image.clone()).hold_back(held);
+                let read = answer(&reader, query).unwrap().1;
+                assert_eq!((read.entries, read.undecided), (*entries, *undecided), "{query:?}");
+            }
+            let export = Export::open_store(Arc::new(image.clone())).unwrap().identity(Arc::new(Mask));
+            let export =
+                export.group_keys(world.register.clone().unwrap()).query(query.clone()).salvage(true);
+            let exported = export.run(&mut Vec::new()).unwrap();
+            assert_eq!((exported.entries, exported.undecided), (*entries, *undecided), "{query:?}");
+            let query = &Query { first_entry: Some(query.first_entry.unwrap_or(0)), ..query.clone() };
+            let (reader, mut followed) = (world.reader(image.clone()), 0);
+            let polled = reader.follow(query).unwrap().poll(|_| {
+                followed += 1;
+                Ok(())
+            });
+            assert_eq!((followed, polled.unwrap().undecided), (*entries, *undecided), "{query:?}");
+        }
+    }
+    let nothing =
+        |error: bulla::Error| (error.kind(), error.to_string().contains(&format!("{gone} of its entries")));
+    let reader = world.reader(world.image());
+    assert_eq!(nothing(reader.prove(&cases[0].0).unwrap_err()), (ErrorKind::Tampered, true));
+    assert_eq!(nothing(reader.grant(&cases[0].0).unwrap_err()), (ErrorKind::Tampered, true));
+
+    // Whoever has the keys of some only is not told that they are lost.
+    let shared = reader_of(&world).group_keys(Arc::new(SharedOnly));
+    assert_eq!(answer(&shared, &cases[0].0).unwrap().1.undecided, 0);
+    record(&log, &[number]);
+    log.close().unwrap();
+    let read = answer(&world.reader(world.image()), &cases[0].0).unwrap().1;
+    assert_eq!(
+        (read.entries, read.undecided, read.blocks_read),
+        (0, 0, 0),
+        "she was erased, and is not looked for"
+    );
+    assert_eq!(
+        nothing(world.reader(world.image()).prove(&cases[0].0).unwrap_err()),
+        (ErrorKind::Refused, false)
+    );
+}
+
+fn reader_of(world: &World) -> Reader {
+    reader(world.image(), &world.key)
+}
+
+#[test]
+fn keys_from_before_somebody_was_new_are_looked_for_where_they_may_be() {
+    let (mut world, old) = (World::grouped(3), Register::default());
+    let log = world.open();
+    let row = |name: &str| Row::new(0, "read").subject(name);
+    world.block(&log, vec![row("old"), row("other")], 1);
+    world.block(&log, vec![row("old"), row("other")], 1);
+    world.block(&log, vec![row("old"), row("new")], 1);
+    world.block(&log, vec![Row::new(0, "read")], 1);
+    world.block(&log, vec![row("new"), row("other")], 1);
+    log.close().unwrap();
+    let register = world.register.clone().unwrap();
+    let (mut names, number) = (["old", "other"], |name: &str| register.number_of(name));
+    names.sort_by_key(|name| number(name));
+    Subjects::resolve(&old, &names).unwrap();
+    // It was copied after the second block.
+    old.frames.store(3, Ordering::Relaxed);
+    let reader = reader_of(&world).group_keys(Arc::new(old));
+    let read = |subject: &str| {
+        let read = answer(&reader, &Query::new().subject(subject)).unwrap().1;
+        (read.entries, read.undecided, read.blocks_read)
+    };
+    assert_eq!(read("new"), (0, 2, 2));
+    assert_eq!(read("old"), (3, 2, 4));
+    assert_eq!(
+        answer(&world.reader(world.image()), &Query::new().subject("nobody")).unwrap().1.blocks_read,
+        0
+    );
+}
+
+#[test]
 fn a_key_that_came_back_is_not_used_once_the_log_says_that_it_was_destroyed() {
     let (mut world, log) = log(1);
     let register = world.register.clone().unwrap();
@@ -148,6 +252,10 @@ impl GroupKeys for Meanwhile {
 
     fn erased_up_to(&self) -> Result<u64> {
         self.register.erased_up_to()
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        self.register.missing(from)
     }
 }
 

@@ -5,7 +5,7 @@ use super::world::{Row, World, entry_number};
 use crate::damage::world::Mask;
 use crate::register::Register;
 use bulla::keys::epoch::EpochSecret;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing};
 use bulla::keys::recipients::Identity;
 use bulla::store::{Item, Lock, Store, StoreFile};
 use bulla::{ErrorKind, Export, FindingKind, Log, Query, Reader, Result, Verify};
@@ -279,6 +279,10 @@ impl GroupKeys for Fading {
 
     fn erased_up_to(&self) -> Result<u64> {
         self.register.erased_up_to()
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        self.register.missing(from)
     }
 }
 
