@@ -2,7 +2,7 @@
 //! machine that loses at a crash what was not synced and fails on request.
 //!
 //! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory,
-//! and [`alone`] runs a test in a process of its own.
+//! [`alone`] runs a test in a process of its own, and [`unsynced`] fails the syncs of a program.
 //! Nothing here is part of a released library.
 
 pub mod allocator;
@@ -15,7 +15,9 @@ mod rng;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 
 pub use alone::{ALONE, alone, is_alone};
 pub use memory::Memory;
 pub use rng::Rng;
+pub use unsynced::unsynced;

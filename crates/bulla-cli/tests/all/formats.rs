@@ -113,7 +113,9 @@ fn check(script: &str, export: &Path, jsonl: &Path) -> Result<String, String> {
     );
     let script = here.join("tests/readers").join(script);
     // What is compiled of pandas at the first use is kept: it takes longer than the test.
-    let ran = Command::new(python).arg(script).args([export, jsonl]).output().unwrap();
+    let mut command = Command::new(python);
+    let ran =
+        command.env_remove("PYTHONDONTWRITEBYTECODE").arg(script).args([export, jsonl]).output().unwrap();
     let out = String::from_utf8(ran.stdout).unwrap();
     if ran.status.success() { Ok(out) } else { Err(out + &String::from_utf8(ran.stderr).unwrap()) }
 }

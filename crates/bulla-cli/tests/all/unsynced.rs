@@ -1,36 +1,7 @@
 //! A disk that takes every write and fails every sync: nothing on it is durable, and nothing of it is called so.
 
 use crate::support::{Place, command, exit, finish, incompressible};
-use std::path::PathBuf;
-use std::process::Command;
-
-/// Stands before the C library's function. Files that are not over `MOST` bytes are synced, so that a log can be opened.
-const SHIM: &str = "
-#define _GNU_SOURCE
-#include <errno.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-int fdatasync(int file) {
-    struct stat about;
-    if (fstat(file, &about) != 0 || about.st_size > MOST) {
-        errno = EIO;
-        return -1;
-    }
-    return (int)syscall(SYS_fdatasync, file);
-}
-";
-
-/// A library that fails every sync of a file over so many bytes.
-fn shim(place: &Place, most: i64) -> PathBuf {
-    let (source, library) = (place.write("shim.c", SHIM.as_bytes()), place.path(&format!("shim{most}.so")));
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", &format!("-DMOST=({most})"), "-o"]).arg(&library).arg(source);
-    let compiled = compiler.output().expect("this test needs a C compiler, as the build does");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    library
-}
+use bulla_testkit::unsynced;
 
 #[test]
 fn nothing_is_called_committed_where_every_sync_fails() {
@@ -42,7 +13,7 @@ fn nothing_is_called_committed_where_every_sync_fails() {
             place.run("config", &["set", "durability", durability]).exits(exit::DONE);
             let input = place.write("input", &incompressible(100));
             let mut append = command(place.arguments("append", &["--json", &input]));
-            append.env("LD_PRELOAD", shim(&place, most));
+            append.env("LD_PRELOAD", unsynced(&place.path(""), most));
             let ran = finish(append.spawn().unwrap()).exits(exit::ENVIRONMENT);
             assert!(ran.err.contains("Input/output error"), "{durability}: {ran:?}");
             assert!(ran.err.ends_with("\nno line is durable\n"), "{durability}: {ran:?}");
