@@ -22,7 +22,7 @@ impl Machine {
         Machine { place: tempfile::tempdir().unwrap(), machine, settings }
     }
 
-    /// With six people.
+    /// A vault of six people.
     fn made() -> Self {
         let world = Self::new();
         world.create().unwrap();

@@ -12,7 +12,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// With six people.
+    /// A vault of six people.
     fn made() -> Self {
         let world = Machine { place: tempfile::tempdir().unwrap(), machine: Faults::new() };
         for name in ["keys", "replica"] {
