@@ -29,10 +29,17 @@ pub(super) struct Database {
     name: String,
     file_name: String,
     idle: Mutex<Vec<Reader>>,
-    writer: Mutex<Option<Connection>>,
+    writer: Mutex<Option<Writer>>,
     /// Which file was opened first.
     opened: OnceLock<FileId>,
     owner: u32,
+}
+
+/// The connection that writes.
+struct Writer {
+    connection: Connection,
+    /// Which file the log of changes was after the first transaction. It is the same for as long as the connection is open.
+    log: Option<FileId>,
 }
 
 /// A connection that reads.
@@ -106,7 +113,7 @@ impl Database {
         }
         keep_a_log(&connection)?;
         check(&connection, Purpose::Write)?;
-        *database.writer() = Some(connection);
+        *database.writer() = Some(Writer { connection, log: None });
         Ok(database)
     }
 
@@ -171,12 +178,26 @@ impl Database {
             {
                 Err(error)
             }
-            _ => Err(Error::unavailable(format!(
-                "{} was replaced, moved or removed while it was open: nobody new gets a key until the one that was opened is \
-                 back in its place. Without that, stop the writer, and look which vault is the newest",
-                self.file_name
-            ))),
+            _ => Err(self.not_in_place("")),
         }
+    }
+
+    /// That a file, the database's own or one with something behind its name, is not the one that was opened.
+    fn not_in_place(&self, behind: &str) -> Error {
+        Error::unavailable(format!(
+            "{}{behind} was replaced, moved or removed while it was open: nobody new gets a key until the one that was opened is \
+             back in its place. Without that, stop the writer, and look which vault is the newest",
+            self.file_name
+        ))
+    }
+
+    /// That the content is older than what was there before.
+    pub(super) fn went_back(&self) -> Error {
+        Error::unavailable(format!(
+            "{} went back to an earlier state while it was open, or what lies beside it was cut or removed: nobody new gets a \
+             key of it. Stop the writer, and restore `vault` and `roots`, both from a replica or both from the newest backup",
+            self.file_name
+        ))
     }
 
     /// How the directory is called, for messages.
@@ -236,16 +257,29 @@ impl Database {
         &self,
         work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
-        let mut writer = self.writer();
-        let connection = match writer.take() {
-            Some(connection) => connection,
-            None => connect_checked(&self.file(), Purpose::Write).inspect_err(|_| self.idle().clear())?,
+        let log = self.directory.join(WAL);
+        let mut slot = self.writer();
+        if let Some(Writer { log: Some(opened), .. }) = &*slot
+            && FileId::of(&log).ok() != Some(*opened)
+        {
+            // What is written to it is in no vault that anybody will open.
+            return Err(self.not_in_place("-wal").into());
+        }
+        let mut writer = match slot.take() {
+            Some(writer) => writer,
+            None => {
+                let connected = connect_checked(&self.file(), Purpose::Write);
+                Writer { connection: connected.inspect_err(|_| self.idle().clear())?, log: None }
+            }
         };
-        let done = Self::write_with(&connection, work);
+        let done = Self::write_with(&writer.connection, work);
         // One that failed is opened again, so that nothing is left of what failed.
         match done {
             Err(TransactionError::Medium(_) | TransactionError::Damaged(_)) => self.idle().clear(),
-            _ => *writer = Some(connection),
+            _ => {
+                writer.log = writer.log.or_else(|| FileId::of(&log).ok());
+                *slot = Some(writer);
+            }
         }
         done
     }
@@ -297,7 +331,7 @@ impl Database {
     /// before. What others are still reading stays until the next time.
     pub(super) fn settle(&self) {
         let writer = self.writer();
-        let Some(connection) = &*writer else { return };
+        let Some(Writer { connection, .. }) = &*writer else { return };
         // It is no more than tidiness: whatever stays lies under keys that are gone.
         let _ = connection.busy_timeout(LITTLE_PATIENCE);
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -307,7 +341,8 @@ impl Database {
     /// From now on its medium takes nothing.
     #[cfg(test)]
     pub(super) fn make_read_only(&self) {
-        *self.writer() = Some(connect(&self.file(), Purpose::Read).unwrap());
+        let connection = connect(&self.file(), Purpose::Read).unwrap();
+        *self.writer() = Some(Writer { connection, log: None });
     }
 
     /// How many bytes the log of changes has.
@@ -325,7 +360,7 @@ impl Database {
         self.directory.join(FILE)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Option<Connection>> {
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -80,12 +80,13 @@ pub use root::{AgeRoot, Root, RootFile, RootKey};
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arrivals::Arrivals;
 use cache::{Cache, Tag};
 use database::Database;
 use keys::Keys;
+use record::Changes;
 use replicas::Replicas;
 use roots::Roots;
 
@@ -115,6 +116,8 @@ struct Shared {
     database: Database,
     roots: Roots,
     random: Arc<dyn Random>,
+    /// The last transaction that this process knows of: the database never goes back behind it.
+    changes: Mutex<Changes>,
     cache: Cache,
     arrivals: Arrivals,
     state: RwLock<State>,

@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use super::arrivals::Arrivals;
 use super::cache::Cache;
@@ -167,6 +167,7 @@ impl Shared {
             database,
             roots,
             random: settings.random.clone(),
+            changes: Mutex::default(),
             cache: Cache::new(settings.cache, &*settings.random)?,
             arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),

@@ -1,6 +1,6 @@
 //! Work on one state of the database, with the keys that belong to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::Shared;
 use super::index::Bucket;
@@ -48,8 +48,9 @@ impl Shared {
         work: impl Fn(&Snapshot<'_>) -> Result<T, TransactionError>,
     ) -> Result<T> {
         self.with_keys(|keys| {
+            let known = self.changes_known();
             self.database.read(|txn| {
-                let (meta, erasing) = self.records(txn, keys)?;
+                let (meta, erasing) = self.records(txn, keys, known)?;
                 work(&Snapshot { txn, meta, keys, erasing })
             })
         })
@@ -68,13 +69,14 @@ impl Shared {
         self.database.require_in_place()?;
         self.roots.require_in_place(self.keys().generation)?;
         let (done, changes, journal) = self.with_keys(|_| {
+            let known = self.changes_known();
             self.database.write(|txn| {
                 if !replicas.is_empty() {
                     txn.keep_journal();
                 }
                 // The keys are taken only now: somebody else may have changed something before it was our turn.
                 let keys = self.keys();
-                let (meta, erasing) = self.records(txn, &keys)?;
+                let (meta, erasing) = self.records(txn, &keys, known)?;
                 let mut change = Change { shared: self, txn, meta, keys, erasing };
                 let done = work(&mut change)?;
                 let Change { txn, meta, keys, .. } = change;
@@ -84,14 +86,29 @@ impl Shared {
                 Ok((done, changes, txn.take_journal()))
             })
         })?;
+        self.note(changes);
         replicas.follow(&self.database, journal.as_ref(), changes);
         Ok(done)
     }
 
+    /// The last transaction that this process knows of. Whoever asks before a transaction begins sees that one in it, or a later one.
+    fn changes_known(&self) -> Changes {
+        *self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, changes: Changes) {
+        let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.count > known.count {
+            *known = changes;
+        }
+    }
+
+    /// What the vault says of itself, which is no older than what was `known`.
     fn records(
         &self,
         txn: &ReadTransaction<'_>,
         keys: &Keys,
+        known: Changes,
     ) -> Result<(Meta, Option<Erasing>), TransactionError> {
         let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
         if meta.content.log != self.log {
@@ -100,6 +117,11 @@ impl Shared {
         if meta.content.generation != keys.generation {
             return Err(TransactionError::Stale("its generations follow each other too fast".to_owned()));
         }
+        let changes = Changes::read(txn, keys)?;
+        if changes.count < known.count || changes.count == known.count && changes.tag != known.tag {
+            return Err(self.database.went_back().into());
+        }
+        self.note(changes);
         Ok((meta.vouched(keys)?, Erasing::read(txn, keys)?))
     }
 

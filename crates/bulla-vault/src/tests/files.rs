@@ -219,7 +219,7 @@ fn only_the_owner_may_look() {
 #[test]
 fn nobody_new_gets_a_number_of_a_vault_whose_files_were_replaced_or_removed_meanwhile() {
     type Attack = fn(&World);
-    let attacks: [(&str, Attack, &str); 4] = [
+    let attacks: [(&str, Attack, &str); 7] = [
         ("vault.db", |world| fs::remove_file(world.file("vault/vault.db")).unwrap(), ""),
         ("vault.db", |world| fs::rename(world.file("vault"), world.file("away")).unwrap(), "vault"),
         (
@@ -236,12 +236,33 @@ fn nobody_new_gets_a_number_of_a_vault_whose_files_were_replaced_or_removed_mean
             |world| fs::rename(world.file("roots/0.root"), world.file("away")).unwrap(),
             "roots/0.root",
         ),
+        (
+            "vault.db-wal",
+            |world| fs::rename(world.file("vault/vault.db-wal"), world.file("away")).unwrap(),
+            "vault/vault.db-wal",
+        ),
+        // What is not in the database yet is gone.
+        ("vault.db", |world| fs::write(world.file("vault/vault.db-wal"), b"").unwrap(), ""),
+        (
+            "vault.db",
+            |world| {
+                // Somebody restores in place, beside the writer.
+                for name in ["vault.db", "vault.db-wal", "vault.db-shm"] {
+                    let old = fs::read(world.file("first").join(name)).unwrap();
+                    fs::write(world.file("vault").join(name), old).unwrap();
+                }
+            },
+            "",
+        ),
     ];
     for (named, attack, back) in attacks {
         let world = World::new();
         let vault = world.open();
+        number(&vault, "first");
+        copy(&world.file("vault"), &world.file("first"));
         let known = number(&vault, "known");
         attack(&world);
+        assert!(vault.resolve(&["new"]).is_err());
         for _ in 0..2 {
             let error = vault.resolve(&["new"]).map(|_| ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
