@@ -27,10 +27,16 @@ impl From<Error> for TransactionError {
 
 impl From<Sqlite> for TransactionError {
     fn from(error: Sqlite) -> Self {
-        match is_of_the_medium(&error) {
-            true => TransactionError::Medium(explained(&error)),
-            false => TransactionError::Damaged(error.to_string()),
+        if is_of_the_medium(&error) {
+            return TransactionError::Medium(explained(&error));
         }
+        TransactionError::Damaged(match error.sqlite_error_code() {
+            // SQLite tells a page that the system failed to read (EIO) in the same way as one that is malformed.
+            Some(ErrorCode::DatabaseCorrupt) => {
+                format!("{error}, or the medium fails to read it: see the kernel's log, and try again first")
+            }
+            _ => error.to_string(),
+        })
     }
 }
 
@@ -129,6 +135,16 @@ impl TransactionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nobody takes an older backup for a fault that passes.
+    #[test]
+    fn what_may_be_a_medium_that_fails_is_said_beside_the_damage() {
+        let error = Sqlite::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+        let error = TransactionError::from(error).into_error("keys/vault/vault.db").to_string();
+        for told in ["is damaged", "or the medium fails to read it", "try again first", "restore `vault`"] {
+            assert!(error.contains(told), "{error}");
+        }
+    }
 
     /// In words, with what to do; and never as damage.
     #[test]
