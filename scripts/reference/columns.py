@@ -1,7 +1,5 @@
 """Columns, as docs/format-columns.md has them: what a group's ciphertext holds, back to its entries' personal fields."""
 
-import struct
-
 from .basics import require
 from .rows import FIELDS, MAX_PAYLOAD, MAX_STRING, MAX_SUBJECTS, NUMBERS, Cursor
 
@@ -18,30 +16,6 @@ TABLES = bytes.fromhex("""
     00f4e52463c202c2e1a1a1214191502416108722518960ac4d2e000000010000000400000008
     0000000000000000000000
 """)
-
-
-def lz4(data, length):
-    """An LZ4 block without a frame."""
-    data, out = Cursor(data, "an LZ4 block"), b""
-
-    def extended(count):
-        while count >= 15 and (more := data.byte()) is not None:
-            count += more
-            if more < 255:
-                break
-        return count
-
-    while data.left():
-        token = data.byte()
-        out += data.take(extended(token >> 4))
-        if not data.left():
-            break
-        distance = struct.unpack("<H", data.take(2))[0]
-        require(0 < distance <= len(out), "an LZ4 block points outside")
-        for _ in range(4 + extended(token & 15)):
-            out += out[-distance:][:1]
-        require(len(out) <= length, "an LZ4 block is too long")
-    return out
 
 
 def zstd(data, length, tables=None):
@@ -61,10 +35,10 @@ def blob(data, length):
     if not length:
         return b""
     codec = data.byte()
-    require(codec < 4, "a blob has an unknown codec")
+    require(codec in (0, 2, 3), "a blob has an unknown codec")
     if codec == 0:
         return data.take(length)
-    found = (lz4, zstd, zstd_with_tables)[codec - 1](data.take(data.varint()), length)
+    found = (zstd if codec == 2 else zstd_with_tables)(data.take(data.varint()), length)
     require(len(found) == length, "a blob has another length")
     return found
 

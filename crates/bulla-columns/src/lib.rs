@@ -51,8 +51,7 @@ pub const VERSION: u8 = 1;
 /// What each row counts towards the content limit above its own length.
 pub const ROW_OVERHEAD: usize = 4;
 
-/// How hard to compress: 0 not at all, 1 to 19 as zstd's levels (LZ4 stands in up to level 3 where it is about as
-/// small). Integers and dictionaries are packed at every level.
+/// How hard to compress: 0 not at all, 1 to 19 as zstd's levels. Integers and dictionaries are packed at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression(i32);
 
