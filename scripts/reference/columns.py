@@ -18,17 +18,22 @@ TABLES = bytes.fromhex("""
 """)
 
 
-def zstd(data, length, tables=None):
+# How every zstd frame begins; and the largest window descriptor, which says 8 MiB.
+MAGIC, LARGEST_WINDOW = b"\x28\xb5\x2f\xfd", 0x68
+
+
+def zstd(frame, length, tables=None):
+    """The content of a frame, or more than `length` bytes of it."""
+    require(len(frame) > 5 and frame[:5] == MAGIC + b"\0", "a zstd frame has another head than it must")
+    require(frame[5] <= LARGEST_WINDOW, "a zstd frame wants too large a window")
     try:
-        from compression.zstd import ZstdDict, decompress
+        from compression.zstd import ZstdDecompressor, ZstdDict
     except ImportError:
         require(False, "this Python cannot decompress zstd: 3.14 can")
-    return decompress(data, zstd_dict=tables and ZstdDict(tables))
-
-
-def zstd_with_tables(data, length):
-    require(len(data) <= length, "a blob with tables is longer than what it holds")
-    return zstd(b"\x28\xb5\x2f\xfd" + data, length, TABLES)
+    decompressor = ZstdDecompressor(zstd_dict=tables and ZstdDict(tables))
+    found = decompressor.decompress(frame, max_length=length + 1)
+    require(decompressor.eof and not decompressor.unused_data, "a blob is not one zstd frame")
+    return found
 
 
 def blob(data, length):
@@ -38,7 +43,10 @@ def blob(data, length):
     require(codec in (0, 2, 3), "a blob has an unknown codec")
     if codec == 0:
         return data.take(length)
-    found = (zstd if codec == 2 else zstd_with_tables)(data.take(data.varint()), length)
+    size = data.varint()
+    require(1 <= size <= length, "a blob is longer than what it holds")
+    stored = data.take(size)
+    found = zstd(stored, length) if codec == 2 else zstd(MAGIC + stored, length, TABLES)
     require(len(found) == length, "a blob has another length")
     return found
 

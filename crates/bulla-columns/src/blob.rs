@@ -3,8 +3,8 @@
 //! | tag | codec | bytes |
 //! |---|---|---|
 //! | 0 | raw | as they are |
-//! | 2 | one zstd frame | varint length, then that many bytes |
-//! | 3 | one zstd frame with [`TABLES`], without its magic number | varint length, not above what it holds, then that many bytes |
+//! | 2 | one zstd frame | varint length, not above what it holds, then that many bytes |
+//! | 3 | one zstd frame with [`TABLES`], without its magic number | the same |
 //!
 //! Tag 1 was another codec's before version 1 was frozen, and is given to no other.
 //!
@@ -34,6 +34,10 @@ const HASTY_LEVELS: i32 = 3;
 const TABLES: &[u8] = include_bytes!("tables.zdict");
 /// How every zstd frame begins. Frames with the tables are stored without it, since they are short and it would show.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// What follows it: that the frame states no length of its content, and has no checksum and no dictionary's number.
+const DESCRIPTOR: u8 = 0;
+/// And then at most this: a window of 8 MiB, which RFC 8878 asks every decoder to support, and no level exceeds.
+const LARGEST_WINDOW: u8 = (23 - 10) << 3;
 
 pub(super) struct BlobEncoder {
     level: i32,
@@ -139,8 +143,8 @@ impl BlobEncoder {
 pub(super) struct BlobDecoder {
     zstd: Option<Decompressor<'static>>,
     tabled: Option<Decompressor<'static>>,
-    /// A frame that was stored without its magic number, with it. A frame that is longer than what it holds is refused, so that
-    /// this copy, too, is paid for from the content limit.
+    /// A frame that was stored without its magic number, with it. This copy, too, is paid for from the content limit, since
+    /// no frame is longer than what it holds.
     frame: Vec<u8>,
 }
 
@@ -155,32 +159,37 @@ impl BlobDecoder {
                 target.copy_from_slice(input.bytes(target.len())?);
                 return Ok(());
             }
-            ZSTD => decompress(&mut self.zstd, &[], Self::stored(input, usize::MAX)?, target)?,
+            ZSTD => decompress(&mut self.zstd, &[], stored(input, target.len())?, target)?,
             TABLED => {
                 self.frame.clear();
                 self.frame.extend_from_slice(&MAGIC);
-                self.frame.extend_from_slice(Self::stored(input, target.len())?);
+                self.frame.extend_from_slice(stored(input, target.len())?);
                 decompress(&mut self.tabled, TABLES, &self.frame, target)?
             }
             _ => return Err(Fault::Form),
         };
         if length == target.len() { Ok(()) } else { Err(Fault::Codec) }
     }
-
-    fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
-        let length = input.count(1, most)?;
-        input.bytes(length)
-    }
 }
 
-/// Decompresses exactly one frame; the length.
+/// Compressed bytes, and how many: no more than what they hold.
+fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
+    let length = input.count(1, most)?;
+    input.bytes(length)
+}
+
+/// Decompresses exactly one frame; the length. The window that it asks for is not allocated: what it reaches back to is in
+/// `target`.
 fn decompress(
     zstd: &mut Option<Decompressor<'static>>,
     dictionary: &[u8],
     frame: &[u8],
     target: &mut [u8],
 ) -> Result<usize, Fault> {
-    if find_frame_compressed_size(frame) != Ok(frame.len()) {
+    let head = frame.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<2>());
+    if !head.is_some_and(|&[descriptor, window]| descriptor == DESCRIPTOR && window <= LARGEST_WINDOW)
+        || find_frame_compressed_size(frame) != Ok(frame.len())
+    {
         return Err(Fault::Codec);
     }
     if zstd.is_none() {

@@ -198,6 +198,23 @@ fn blobs_take_the_codec_that_suits_them() {
 }
 
 #[test]
+fn no_level_asks_for_a_larger_window_than_every_reader_has() {
+    // Where a blob is longer, the level alone says how large the window is.
+    let blob = vec![b'a'; (8 << 20) + 1];
+    let windows = [1, 4, 19].map(|level| {
+        let mut out = Vec::new();
+        BlobEncoder::new(Compression::new(level).unwrap()).encode(&blob, &mut out);
+        assert_eq!(out[0], blob::ZSTD);
+        let mut back = vec![0; blob.len()];
+        BlobDecoder::default().decode(&mut Input { rest: &out }, &mut back).unwrap();
+        assert!(back == blob, "level {level}");
+        let frame = out.windows(4).position(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
+        out[frame + 5]
+    });
+    assert_eq!(windows[2], 0x68, "the last one asks for all that is allowed");
+}
+
+#[test]
 fn runs_and_dictionaries_are_at_most_half_as_long() {
     let mut random = Random(8);
     let wide = |index: u64| (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

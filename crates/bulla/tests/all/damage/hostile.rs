@@ -125,7 +125,9 @@ fn nested(count: usize, bytes: &mut Vec<u8>) {
     bytes.extend([0, 0, 3]);
     varint::push(count as u64 / 8, bytes);
     bytes.extend([0, 1, 0, 1, 5, 0, 1, 4, 2]);
-    let zeros = zstd::bulk::compress(&vec![0; count * 4], 1).unwrap();
+    let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
+    zstd.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).unwrap();
+    let zeros = zstd.compress(&vec![0; count * 4]).unwrap();
     varint::push(zeros.len() as u64, bytes);
     bytes.extend(zeros);
 }
