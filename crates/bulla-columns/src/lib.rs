@@ -114,6 +114,12 @@ const FIELDS: [(Field, &str, Kind); 13] = [
 /// The operation's column comes second, after the time's; both are always there.
 const OPERATION: StringLimits = StringLimits { shortest: 1, ..TEXT };
 
+/// The earliest and the latest of times as their column has them.
+fn bounds(times: &[u64]) -> (i64, i64) {
+    let times = times.iter().map(|time| time.cast_signed());
+    times.fold((i64::MAX, i64::MIN), |(low, high), time| (low.min(time), high.max(time)))
+}
+
 /// How a column says which rows have a value.
 const ABSENT: u8 = 0;
 const PRESENT: u8 = 1;
