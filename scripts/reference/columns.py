@@ -1,7 +1,5 @@
 """Columns, as docs/format-columns.md has them: what a group's ciphertext holds, back to its entries' personal fields."""
 
-import struct
-
 from .basics import require
 from .rows import FIELDS, MAX_PAYLOAD, MAX_STRING, MAX_SUBJECTS, NUMBERS, Cursor
 
@@ -20,51 +18,35 @@ TABLES = bytes.fromhex("""
 """)
 
 
-def lz4(data, length):
-    """An LZ4 block without a frame."""
-    data, out = Cursor(data, "an LZ4 block"), b""
-
-    def extended(count):
-        while count >= 15 and (more := data.byte()) is not None:
-            count += more
-            if more < 255:
-                break
-        return count
-
-    while data.left():
-        token = data.byte()
-        out += data.take(extended(token >> 4))
-        if not data.left():
-            break
-        distance = struct.unpack("<H", data.take(2))[0]
-        require(0 < distance <= len(out), "an LZ4 block points outside")
-        for _ in range(4 + extended(token & 15)):
-            out += out[-distance:][:1]
-        require(len(out) <= length, "an LZ4 block is too long")
-    return out
+# How every zstd frame begins; and the largest window descriptor, which says 8 MiB.
+MAGIC, LARGEST_WINDOW = b"\x28\xb5\x2f\xfd", 0x68
 
 
-def zstd(data, length, tables=None):
+def zstd(frame, length, tables=None):
+    """The content of a frame, or more than `length` bytes of it."""
+    require(len(frame) > 5 and frame[:5] == MAGIC + b"\0", "a zstd frame has another head than it must")
+    require(frame[5] <= LARGEST_WINDOW, "a zstd frame wants too large a window")
     try:
-        from compression.zstd import ZstdDict, decompress
+        from compression.zstd import ZstdDecompressor, ZstdDict
     except ImportError:
         require(False, "this Python cannot decompress zstd: 3.14 can")
-    return decompress(data, zstd_dict=tables and ZstdDict(tables))
-
-
-def zstd_with_tables(data, length):
-    require(len(data) <= length, "a blob with tables is longer than what it holds")
-    return zstd(b"\x28\xb5\x2f\xfd" + data, length, TABLES)
+    decompressor = ZstdDecompressor(zstd_dict=tables and ZstdDict(tables))
+    found = decompressor.decompress(frame, max_length=length + 1)
+    require(decompressor.eof and not decompressor.unused_data, "a blob is not one zstd frame")
+    return found
 
 
 def blob(data, length):
     if not length:
         return b""
     codec = data.byte()
-    require(codec < 4, "a blob has an unknown codec")
+    require(codec in (0, 2, 3), "a blob has an unknown codec")
     if codec == 0:
         return data.take(length)
-    found = (lz4, zstd, zstd_with_tables)[codec - 1](data.take(data.varint()), length)
+    size = data.varint()
+    require(1 <= size <= length, "a blob is longer than what it holds")
+    stored = data.take(size)
+    found = zstd(stored, length) if codec == 2 else zstd(MAGIC + stored, length, TABLES)
     require(len(found) == length, "a blob has another length")
     return found
 

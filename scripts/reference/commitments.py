@@ -19,7 +19,8 @@ def read_commitment(data):
     require(codec == int(block) and (log2 <= 25 if block else log2 == 0), "a commitment's codec or content size is wrong")
     counts = {1: 1 <= entries <= (1 << log2) // 16, 2: entries == 0, 3: entries == 0, 4: 1 <= entries <= 1 << 21}
     require(counts[kind] and first + entries < 2**64, "a commitment has a wrong number of entries")
-    require(earliest <= latest and frame < 2**64 - 1, "a commitment's times or number are wrong")
+    require(earliest <= latest if block else earliest == latest, "a commitment's times are wrong")
+    require(frame < 2**64 - 1, "a commitment's number is wrong")
     require(epoch == frame if kind == 2 else epoch < frame, "a commitment's epoch is wrong")
     require(1 <= units <= entries if block else units == 0, "a commitment's number of units is wrong")
     require(block or root == bytes(32), "a commitment has a root but no units")

@@ -3,26 +3,24 @@
 //! | tag | codec | bytes |
 //! |---|---|---|
 //! | 0 | raw | as they are |
-//! | 1 | LZ4 block | varint length, then that many bytes |
-//! | 2 | one zstd frame | varint length, then that many bytes |
-//! | 3 | one zstd frame with [`TABLES`], without its magic number | varint length, not above what it holds, then that many bytes |
+//! | 2 | one zstd frame | varint length, not above what it holds, then that many bytes |
+//! | 3 | one zstd frame with [`TABLES`], without its magic number | the same |
 //!
-//! An empty string takes no bytes at all, not even a tag. A string of up to [`SMALL`] bytes is compressed with the tables, one
-//! of up to [`SAMPLE`] bytes with zstd. For a longer one a sample of that length from its middle is compressed first, and
-//! decides: it stays raw unless zstd saves 3 %, and up to level [`LZ4_LEVELS`] LZ4 is taken in place of zstd where it is at
-//! most 8 % larger.
+//! Tag 1 was another codec's before version 1 was frozen, and is given to no other.
+//!
+//! An empty string takes no bytes at all, not even a tag. A string of up to [`SMALL`] bytes is compressed with the tables, a
+//! longer one with zstd alone. It stays raw unless that saves 3 %; of one that is longer than [`SAMPLE`] bytes, as many from its
+//! middle are compressed first, and it also stays raw where they do not save as much.
 
 use super::Compression;
 use super::error::Fault;
 use super::input::Input;
 use crate::account::{Account, Task};
 use bulla_proof::varint;
-use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size};
 
 pub(super) const RAW: u8 = 0;
-pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
 pub(super) const TABLED: u8 = 3;
 
@@ -30,23 +28,24 @@ const SMALLEST: usize = 64;
 /// A blob of up to this length is too short for zstd to fit entropy tables to it: fixed ones do as well, and take no space.
 const SMALL: usize = 1024;
 const SAMPLE: usize = 8 * 1024;
-const LZ4_LEVELS: i32 = 3;
+/// Up to this level time counts for more than size.
+const HASTY_LEVELS: i32 = 3;
 /// A zstd dictionary of entropy tables, and of eight zeros.
 const TABLES: &[u8] = include_bytes!("tables.zdict");
 /// How every zstd frame begins. Frames with the tables are stored without it, since they are short and it would show.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// What follows it: that the frame states no length of its content, and has no checksum and no dictionary's number.
+const DESCRIPTOR: u8 = 0;
+/// And then at most this: a window of 8 MiB, which RFC 8878 asks every decoder to support, and no level exceeds.
+const LARGEST_WINDOW: u8 = (23 - 10) << 3;
 
 pub(super) struct BlobEncoder {
     level: i32,
     /// `None` at level 0, and where zstd has no memory.
     zstd: Option<Compressor<'static>>,
     tabled: Option<Compressor<'static>>,
-    /// One table for each size class: what LZ4 makes of a blob must not depend on the blobs before it.
-    small: CompressTable,
-    large: CompressTable,
-    /// What each codec made last.
-    lz4_made: Vec<u8>,
-    zstd_made: Vec<u8>,
+    /// What was compressed last.
+    made: Vec<u8>,
     pub(super) account: Account,
 }
 
@@ -70,17 +69,14 @@ impl BlobEncoder {
             level: compression.level(),
             zstd: compresses.then(|| zstd(&[])).flatten(),
             tabled: compresses.then(|| zstd(TABLES)).flatten(),
-            small: CompressTable::small(),
-            large: CompressTable::large(),
-            lz4_made: Vec::new(),
-            zstd_made: Vec::new(),
+            made: Vec::new(),
             account: Account::default(),
         }
     }
 
     /// Whether size counts for more than time.
     pub(super) fn is_patient(&self) -> bool {
-        self.level > LZ4_LEVELS
+        self.level > HASTY_LEVELS
     }
 
     /// Whether blobs are compressed at all.
@@ -114,59 +110,32 @@ impl BlobEncoder {
     }
 
     fn encode_smaller(&mut self, blob: &[u8], out: &mut Vec<u8>) {
-        let tag = if blob.len() <= SMALL {
-            TABLED
-        } else if blob.len() <= SAMPLE {
-            ZSTD
-        } else {
-            self.choose(blob)
+        let tag = if blob.len() <= SMALL { TABLED } else { ZSTD };
+        let middle = &blob[blob.len().saturating_sub(SAMPLE) / 2..][..blob.len().min(SAMPLE)];
+        let promises = middle.len() == blob.len() || self.compress(tag, middle).is_some();
+        match promises.then(|| self.compress(tag, blob)).flatten() {
+            Some(made) => {
+                out.push(tag);
+                varint::push(made.len() as u64, out);
+                out.extend_from_slice(made);
+            }
+            None => {
+                out.push(RAW);
+                out.extend_from_slice(blob);
+            }
+        }
+    }
+
+    /// The bytes compressed, unless that fails, or saves too little.
+    fn compress(&mut self, tag: u8, bytes: &[u8]) -> Option<&[u8]> {
+        let (zstd, left_out) = match tag {
+            TABLED => (&mut self.tabled, MAGIC.len()),
+            _ => (&mut self.zstd, 0),
         };
-        let saves = |stored: usize| stored + stored / 32 < blob.len();
-        if tag != RAW && self.compress(tag, blob).is_some_and(saves) {
-            let made = self.made(tag);
-            out.push(tag);
-            varint::push(made.len() as u64, out);
-            out.extend_from_slice(made);
-        } else {
-            out.push(RAW);
-            out.extend_from_slice(blob);
-        }
-    }
-
-    /// The codec that does best on a sample from the middle.
-    fn choose(&mut self, blob: &[u8]) -> u8 {
-        let start = (blob.len() - SAMPLE) / 2;
-        let sample = &blob[start..start + SAMPLE];
-        let Some(zstd) = self.compress(ZSTD, sample) else { return RAW };
-        if zstd + zstd / 32 >= sample.len() {
-            return RAW;
-        }
-        let stands_in = |lz4: usize| lz4 <= zstd + zstd * 8 / 100;
-        if self.level <= LZ4_LEVELS && self.compress(LZ4, sample).is_some_and(stands_in) { LZ4 } else { ZSTD }
-    }
-
-    fn made(&self, tag: u8) -> &[u8] {
-        match tag {
-            LZ4 => &self.lz4_made,
-            TABLED => &self.zstd_made[MAGIC.len()..],
-            _ => &self.zstd_made,
-        }
-    }
-
-    /// Compresses; the length, or `None` when it cannot.
-    fn compress(&mut self, tag: u8, bytes: &[u8]) -> Option<usize> {
-        if tag == LZ4 {
-            self.lz4_made.resize(get_maximum_output_size(bytes.len()), 0);
-            let table = if bytes.len() < usize::from(u16::MAX) { &mut self.small } else { &mut self.large };
-            let length = compress_into_with_table(bytes, &mut self.lz4_made, table).ok()?;
-            self.lz4_made.truncate(length);
-        } else {
-            let zstd = if tag == TABLED { &mut self.tabled } else { &mut self.zstd };
-            self.zstd_made.resize(compress_bound(bytes.len()), 0);
-            let length = zstd.as_mut()?.compress_to_buffer(bytes, self.zstd_made.as_mut_slice()).ok()?;
-            self.zstd_made.truncate(length);
-        }
-        Some(self.made(tag).len())
+        self.made.resize(compress_bound(bytes.len()), 0);
+        let length = zstd.as_mut()?.compress_to_buffer(bytes, self.made.as_mut_slice()).ok()?;
+        let made = &self.made[left_out..length];
+        (made.len() + made.len() / 32 < bytes.len()).then_some(made)
     }
 }
 
@@ -174,8 +143,8 @@ impl BlobEncoder {
 pub(super) struct BlobDecoder {
     zstd: Option<Decompressor<'static>>,
     tabled: Option<Decompressor<'static>>,
-    /// A frame that was stored without its magic number, with it. A frame that is longer than what it holds is refused, so that
-    /// this copy, too, is paid for from the content limit.
+    /// A frame that was stored without its magic number, with it. This copy, too, is paid for from the content limit, since
+    /// no frame is longer than what it holds.
     frame: Vec<u8>,
 }
 
@@ -190,36 +159,37 @@ impl BlobDecoder {
                 target.copy_from_slice(input.bytes(target.len())?);
                 return Ok(());
             }
-            LZ4 => {
-                let stored = Self::stored(input, usize::MAX)?;
-                decompress_into(stored, target).map_err(|_| Fault::Codec)?
-            }
-            ZSTD => decompress(&mut self.zstd, &[], Self::stored(input, usize::MAX)?, target)?,
+            ZSTD => decompress(&mut self.zstd, &[], stored(input, target.len())?, target)?,
             TABLED => {
                 self.frame.clear();
                 self.frame.extend_from_slice(&MAGIC);
-                self.frame.extend_from_slice(Self::stored(input, target.len())?);
+                self.frame.extend_from_slice(stored(input, target.len())?);
                 decompress(&mut self.tabled, TABLES, &self.frame, target)?
             }
             _ => return Err(Fault::Form),
         };
         if length == target.len() { Ok(()) } else { Err(Fault::Codec) }
     }
-
-    fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
-        let length = input.count(1, most)?;
-        input.bytes(length)
-    }
 }
 
-/// Decompresses exactly one frame; the length.
+/// Compressed bytes, and how many: no more than what they hold.
+fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
+    let length = input.count(1, most)?;
+    input.bytes(length)
+}
+
+/// Decompresses exactly one frame; the length. The window that it asks for is not allocated: what it reaches back to is in
+/// `target`.
 fn decompress(
     zstd: &mut Option<Decompressor<'static>>,
     dictionary: &[u8],
     frame: &[u8],
     target: &mut [u8],
 ) -> Result<usize, Fault> {
-    if find_frame_compressed_size(frame) != Ok(frame.len()) {
+    let head = frame.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<2>());
+    if !head.is_some_and(|&[descriptor, window]| descriptor == DESCRIPTOR && window <= LARGEST_WINDOW)
+        || find_frame_compressed_size(frame) != Ok(frame.len())
+    {
         return Err(Fault::Codec);
     }
     if zstd.is_none() {

@@ -7,7 +7,7 @@ use super::input::{Budget, Input};
 use super::rows::Rows;
 use super::strings::{Span, StringDecoder};
 use super::writer::{STRIDE, Writer};
-use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION};
+use super::{ABSENT, BITMAP, FIELDS, Kind, OPERATION, PRESENT, ROW_OVERHEAD, VERSION, bounds};
 use bulla_proof::entry::MAX_SUBJECTS;
 use bulla_proof::varint;
 
@@ -51,7 +51,8 @@ impl Decoder {
     /// its personal fields.
     ///
     /// `entries` is how many rows there have to be, `content_limit` the most that their lengths, with
-    /// [`ROW_OVERHEAD`] for each, may add up to: both as the frame's commitment says.
+    /// [`ROW_OVERHEAD`] for each, may add up to: both as the frame's commitment says. Returns the earliest and the latest time of
+    /// the rows.
     ///
     /// # Errors
     /// Where the plaintext is not exactly an encoded and padded block of that many rows. `rows` is then empty.
@@ -61,13 +62,14 @@ impl Decoder {
         entries: usize,
         content_limit: usize,
         rows: &mut Rows,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(i64, i64), DecodeError> {
         rows.ends.clear();
         self.read(plaintext, entries, content_limit)?;
         let length = self.columns.length();
         let content = length.saturating_add((entries * ROW_OVERHEAD) as u64);
         self.left = pay(content, content_limit).map_err(|fault| fault.within("block"))?;
-        self.columns.write(length, rows).map_err(|fault| fault.within("block"))
+        self.columns.write(length, rows).map_err(|fault| fault.within("block"))?;
+        Ok(bounds(&self.columns.times))
     }
 
     /// What is left of the content limit after the rows of the block that was decoded last: what its groups may take.

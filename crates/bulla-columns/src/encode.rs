@@ -4,7 +4,7 @@ use super::blob::BlobEncoder;
 use super::groups::{Groups, Partition};
 use super::numbers::NumberEncoder;
 use super::strings::StringEncoder;
-use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION};
+use super::{ABSENT, BITMAP, Compression, FIELDS, Kind, PRESENT, VERSION, bounds};
 use crate::Searched;
 use crate::account::Account;
 use bulla_proof::EntryError;
@@ -77,8 +77,7 @@ impl Encoder {
         if result.is_ok() {
             self.write_block(&columns, partition, out, tell);
         }
-        let times = columns.times.iter().map(|time| time.cast_signed());
-        let bounds = times.fold((i64::MAX, i64::MIN), |(low, high), time| (low.min(time), high.max(time)));
+        let bounds = bounds(&columns.times);
         self.columns = columns.recycle();
         result.map(|()| bounds)
     }

@@ -51,8 +51,7 @@ pub const VERSION: u8 = 1;
 /// What each row counts towards the content limit above its own length.
 pub const ROW_OVERHEAD: usize = 4;
 
-/// How hard to compress: 0 not at all, 1 to 19 as zstd's levels (LZ4 stands in up to level 3 where it is about as
-/// small). Integers and dictionaries are packed at every level.
+/// How hard to compress: 0 not at all, 1 to 19 as zstd's levels. Integers and dictionaries are packed at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression(i32);
 
@@ -114,6 +113,12 @@ const FIELDS: [(Field, &str, Kind); 13] = [
 
 /// The operation's column comes second, after the time's; both are always there.
 const OPERATION: StringLimits = StringLimits { shortest: 1, ..TEXT };
+
+/// The earliest and the latest of times as their column has them.
+fn bounds(times: &[u64]) -> (i64, i64) {
+    let times = times.iter().map(|time| time.cast_signed());
+    times.fold((i64::MAX, i64::MIN), |(low, high), time| (low.min(time), high.max(time)))
+}
 
 /// How a column says which rows have a value.
 const ABSENT: u8 = 0;

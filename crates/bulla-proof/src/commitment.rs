@@ -146,9 +146,10 @@ pub struct Commitment {
     pub first_entry: u64,
     /// How many entries the frame holds, or in a gap how many it stands for.
     pub entries: u64,
-    /// The earliest time in the frame, in whole seconds since the Unix epoch.
+    /// Of a block the time of its earliest entry, as [`whole_second`] has it; of any other frame when it was made, in whole
+    /// seconds since the Unix epoch.
     pub earliest: i64,
-    /// The latest time in the frame, in whole seconds since the Unix epoch.
+    /// Of a block the time of its latest entry; of any other frame the same as `earliest`.
     pub latest: i64,
     /// The frame number of the epoch frame whose key seals this one.
     pub epoch: u64,
@@ -247,7 +248,7 @@ impl Commitment {
             (self.frame < u64::MAX, CommitmentError::FrameOverflow),
             (self.entries_fit(), CommitmentError::Entries(self.entries)),
             (self.first_entry.checked_add(self.entries).is_some(), CommitmentError::EntryOverflow),
-            (self.earliest <= self.latest, CommitmentError::Times),
+            (self.times_fit(), CommitmentError::Times),
             (self.epoch_fits(), CommitmentError::Epoch),
             (self.units_fit(), CommitmentError::Units(self.units)),
             (block || self.root == Hash::ZERO, CommitmentError::Root),
@@ -277,6 +278,13 @@ impl Commitment {
         }
     }
 
+    fn times_fit(&self) -> bool {
+        match self.kind {
+            FrameKind::Block => self.earliest <= self.latest,
+            FrameKind::Epoch | FrameKind::Event | FrameKind::Gap => self.earliest == self.latest,
+        }
+    }
+
     fn epoch_fits(&self) -> bool {
         match self.kind {
             FrameKind::Epoch => self.epoch == self.frame,
@@ -290,6 +298,11 @@ impl Commitment {
             FrameKind::Epoch | FrameKind::Event | FrameKind::Gap => self.units == 0,
         }
     }
+}
+
+/// The whole second since the Unix epoch that a time of an entry, in nanoseconds, lies in: what commitments tell of it.
+pub fn whole_second(nanoseconds: i64) -> i64 {
+    nanoseconds.div_euclid(1_000_000_000)
 }
 
 /// The `M` bytes at `offset`, which the callers above keep within the `N`.
@@ -322,7 +335,7 @@ pub enum CommitmentError {
     Entries(u64),
     /// The entries run past the last entry number.
     EntryOverflow,
-    /// The earliest time is after the latest.
+    /// The earliest time is after the latest, or another one in a frame that is no block.
     Times,
     /// The epoch does not precede the frame, or an epoch frame names another.
     Epoch,
@@ -363,7 +376,7 @@ impl fmt::Display for CommitmentError {
                 write!(f, "the commitment has {entries} entries, which its kind of frame or its size has not")
             }
             Self::EntryOverflow => write!(f, "the commitment has entries past the last entry number"),
-            Self::Times => write!(f, "the commitment has an earliest time after its latest"),
+            Self::Times => write!(f, "the commitment has an earliest time that its latest cannot have"),
             Self::Epoch => write!(f, "the commitment names an epoch that its frame cannot have"),
             Self::Units(units) => write!(f, "the commitment has {units} units, which its entries have not"),
             Self::Root => write!(f, "the commitment has a root but is not of a block"),

@@ -16,7 +16,7 @@ fn check(decoder: &mut Decoder, rows: &mut Rows, plaintext: &[u8], entries: usiz
         decoder.footprint()
     );
     match result {
-        Ok(()) => {
+        Ok(_) => {
             assert_eq!(rows.len(), entries);
             let mut total = 0;
             for row in rows.iter() {

@@ -32,7 +32,7 @@ fn pad(mut plaintext: Vec<u8>) -> Vec<u8> {
 
 fn decode(plaintext: &[u8], entries: usize, limit: usize) -> Result<Rows, DecodeError> {
     let mut rows = Rows::default();
-    Decoder::new().decode(plaintext, entries, limit, &mut rows).map(|()| rows)
+    Decoder::new().decode(plaintext, entries, limit, &mut rows).map(|_| rows)
 }
 
 /// What the rows count towards the content limit.

@@ -82,6 +82,58 @@ fn refused() {
     }
 }
 
+/// `scripts/reference/columns.py` refuses the payloads that are refused here for what a zstd frame says of itself, before it
+/// decompresses anything, for which it would need Python 3.14.
+#[test]
+fn another_implementation_refuses_the_same_heads_of_frames() {
+    const READ: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+from reference.basics import Objection
+from reference.columns import presence, values
+from reference.rows import Cursor
+for payload in sys.argv[2:]:
+    data = Cursor(bytes.fromhex(payload), 'a payload')
+    presence(data, 2)
+    try:
+        values(data, 'payload', 2)
+        print('read')
+    except Objection as objection:
+        print(objection)
+";
+    let cases = cases("refused.json", malformed);
+    let of_heads = |case: &&Value| {
+        let name = case["name"].as_str().unwrap();
+        name == "the codec that is reserved"
+            || [
+                "window",
+                "states",
+                "segment",
+                "checksum",
+                "number of",
+                "their number",
+                "skipped",
+                "longer",
+                "in its head",
+            ]
+            .iter()
+            .any(|told| name.contains("zstd") && name.contains(told))
+    };
+    let refused = cases.iter().filter(of_heads).collect::<Vec<_>>();
+    assert_eq!(refused.len(), 13);
+    // Before a payload there are the head, the time, the operation, and eleven columns of nothing.
+    let payloads = refused.iter().map(|case| case["plaintext"].as_str().unwrap()[40..].to_owned());
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
+    let mut command = std::process::Command::new("python3");
+    let output = command.args(["-B", "-c", READ, scripts]).args(payloads).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(told.lines().count(), refused.len());
+    for (case, told) in refused.iter().zip(told.lines()) {
+        assert!(told.starts_with("a blob ") || told.starts_with("a zstd frame "), "{case}: {told}");
+    }
+}
+
 /// Small inputs, one for each form that does not depend on a compressor.
 fn inputs() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let rows = |count: u64, entry: &dyn Fn(u64) -> Vec<u8>| (0..count).map(entry).collect::<Vec<_>>();
@@ -242,11 +294,6 @@ fn made_by_hand() -> Vec<Value> {
     let zstd = [2, 10, 0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x23, 3, 0, 0];
     let mut zstd_payload = vec![1, 0, 100];
     zstd_payload.extend(zstd);
-    // An LZ4 block: a literal 'a' and a match of 90 one back, then five literals.
-    let lz4 = [1, 10, 0x1f, b'a', 1, 0, 75, 0x50, b'a', b'a', b'a', b'a', b'a'];
-    let lz4 = [&lz4[..1], &[11], &lz4[2..]].concat();
-    let mut lz4_payload = vec![1, 0, 100];
-    lz4_payload.extend(lz4);
     let object = br#"{"order":"A-1009","placed":"2025-11-03T08:15:00Z","state":"paid","total":129.9}"#;
     let mut tabled_payload = vec![1, 0, u8::try_from(object.len()).unwrap()];
     BlobEncoder::new(Compression::FAST).encode(object, &mut tabled_payload);
@@ -282,7 +329,11 @@ fn made_by_hand() -> Vec<Value> {
             vec![row(&base(5).payload("a b x")), row(&base(5).payload("b a y"))],
         ),
         ("zstd", Parts::field(PAYLOAD, &zstd_payload), all(base(5).payload(&[0; 100]))),
-        ("LZ4", Parts::field(PAYLOAD, &lz4_payload), all(base(5).payload(&[b'a'; 100]))),
+        (
+            "zstd with the largest window",
+            Parts::field(PAYLOAD, &[1, 0, 100, 2, 10, 0x28, 0xb5, 0x2f, 0xfd, 0, 0x68, 0x23, 3, 0, 0]),
+            all(base(5).payload(&[0; 100])),
+        ),
         ("zstd with tables", Parts::field(PAYLOAD, &tabled_payload), all(base(5).payload(object))),
         (
             "zstd with tables that are not used",
@@ -315,6 +366,8 @@ fn malformed() -> Vec<Value> {
     };
     let zstd = |length: u8, frame: &[u8]| [&[1, 0, length, 2, frame.len() as u8], frame].concat();
     let hundred_zeros = [0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x23, 3, 0, 0];
+    // The same with another head.
+    let head = |head: &[u8]| [&hundred_zeros[..4], head, &hundred_zeros[6..]].concat();
     let two_frames = [[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0x93, 1, 0, 0]; 2].concat();
     let mut cases = vec![
         ("nothing", vec![], 2, 1000, "block", "Truncated"),
@@ -478,24 +531,30 @@ fn malformed() -> Vec<Value> {
             "TooLarge",
         ),
         ("an unknown codec", Parts::field(PAYLOAD, &[1, 0, 1, 4, 1, 7]), 2, 1000, "payload", "Form"),
+        (
+            "the codec that is reserved",
+            Parts::field(PAYLOAD, &[1, 0, 1, 1, 2, 0x10, 7]),
+            2,
+            1000,
+            "payload",
+            "Form",
+        ),
         ("compressed to nothing", Parts::field(PAYLOAD, &[1, 0, 1, 2, 0]), 2, 1000, "payload", "Range"),
         (
             "compressed bytes missing",
-            Parts::field(PAYLOAD, &[1, 0, 1, 2, 99]),
+            Parts::field(PAYLOAD, &[1, 0, 100, 2, 99]),
             2,
             1000,
             "payload",
             "Truncated",
         ),
-        ("LZ4 too short", Parts::field(PAYLOAD, &[1, 0, 3, 1, 2, 0x10, 7]), 2, 1000, "payload", "Codec"),
-        ("LZ4 too long", Parts::field(PAYLOAD, &[1, 0, 1, 1, 3, 0x20, 7, 7]), 2, 1000, "payload", "Codec"),
         (
-            "LZ4 that looks back too far",
-            Parts::field(PAYLOAD, &[1, 0, 20, 1, 4, 0x1f, 7, 2, 0]),
+            "zstd longer than what it holds",
+            Parts::field(PAYLOAD, &zstd(9, &hundred_zeros)),
             2,
             1000,
             "payload",
-            "Codec",
+            "Range",
         ),
         (
             "zstd without its magic",
@@ -508,6 +567,86 @@ fn malformed() -> Vec<Value> {
         ("zstd too short", Parts::field(PAYLOAD, &zstd(101, &hundred_zeros)), 2, 1000, "payload", "Codec"),
         ("zstd too long", Parts::field(PAYLOAD, &zstd(99, &hundred_zeros)), 2, 1000, "payload", "Codec"),
         ("two zstd frames", Parts::field(PAYLOAD, &zstd(100, &two_frames)), 2, 1000, "payload", "Codec"),
+        (
+            "zstd with a window above 8 MiB",
+            Parts::field(PAYLOAD, &zstd(100, &head(&[0, 0x69]))),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with the largest window that there is",
+            Parts::field(PAYLOAD, &zstd(100, &head(&[0, 0xff]))),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd that states the length of its content",
+            Parts::field(PAYLOAD, &zstd(100, &head(&[0x80, 0, 100, 0, 0, 0]))),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd of a single segment, whose window is its content",
+            Parts::field(PAYLOAD, &zstd(100, &head(&[0x20, 100]))),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with a checksum",
+            Parts::field(PAYLOAD, &zstd(100, &[&head(&[4, 0])[..], &[0x2f, 0x50, 0x2c, 0xc9]].concat())),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with the number of a dictionary",
+            Parts::field(PAYLOAD, &zstd(100, &head(&[1, 0, 0]))),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "a zstd frame that is to be skipped",
+            Parts::field(PAYLOAD, &zstd(100, &[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 7, 7])),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd that ends in its head",
+            Parts::field(PAYLOAD, &zstd(100, &hundred_zeros[..5])),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with tables and a window above 8 MiB",
+            Parts::field(PAYLOAD, &[1, 0, 100, 3, 6, 0, 0x69, 0x23, 3, 0, 0]),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
+        (
+            "zstd with tables and their number",
+            Parts::field(PAYLOAD, &[1, 0, 100, 3, 7, 1, 0, 1, 0x23, 3, 0, 0]),
+            2,
+            1000,
+            "payload",
+            "Codec",
+        ),
         (
             "zstd with bytes after its frame",
             Parts::field(PAYLOAD, &zstd(100, &[&hundred_zeros[..], &[0]].concat())),

@@ -153,7 +153,7 @@ fn any_commitment() -> impl Strategy<Value = Commitment> {
                 first_entry: first.min(u64::MAX - entries),
                 entries,
                 earliest: times[0].min(times[1]),
-                latest: times[0].max(times[1]),
+                latest: if block { times[0].max(times[1]) } else { times[0].min(times[1]) },
                 epoch: if kind == FrameKind::Epoch { frame } else { epoch % frame },
                 units: if block { 1 + units % entries } else { 0 },
                 root: if block { Hash(root) } else { Hash::ZERO },

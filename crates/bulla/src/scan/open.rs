@@ -11,7 +11,7 @@ use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::SALT_LENGTH;
 use bulla_store::Result;
@@ -73,7 +73,7 @@ impl Opening<'_> {
 }
 
 impl BlockOpener {
-    /// Decrypts and decodes a block. Its groups are not opened.
+    /// Decrypts and decodes a block, and compares its times with its commitment's. Its groups are not opened.
     pub(crate) fn open(&mut self, verified: Verified<'_>, keys: &EpochKeys) -> Result<(), Unreadable> {
         let commitment = verified.commitment();
         assert_eq!(commitment.kind, FrameKind::Block, "only blocks are opened");
@@ -85,9 +85,14 @@ impl BlockOpener {
             .map_err(|_| invalid("the body does not decrypt under its epoch's key".to_owned()))?;
         // Both are bounded by the commitment's own rules.
         let entries = usize::try_from(commitment.entries).unwrap_or(usize::MAX);
-        self.decoder
+        let (earliest, latest) = self
+            .decoder
             .decode(&body, entries, 1 << commitment.content_log2, &mut self.rows)
             .map_err(|error| invalid(format!("the block does not decode: {error}")))?;
+        // Queries by time pass over blocks by these, and the root says nothing of them.
+        if (whole_second(earliest), whole_second(latest)) != (commitment.earliest, commitment.latest) {
+            return Err(mismatch("the block's entries do not have the times in its commitment"));
+        }
         let groups = self.decoder.groups();
         self.members.fill(entries, groups.len(), |row| groups.of_row(row));
         self.whole.clear();
@@ -224,8 +229,6 @@ impl BlockOpener {
         commitment: &Commitment,
         keys: &EpochKeys,
     ) -> Result<(), Unreadable> {
-        let mismatch =
-            |detail: &str| Unreadable { kind: FindingKind::UnitsMismatch, detail: detail.to_owned() };
         let units = self.rows.len() - self.members.len() + self.secrets.len();
         if keys.salts(commitment.frame, units, &mut self.salts).is_err() {
             return Err(mismatch("the salts could not be derived"));
@@ -243,6 +246,11 @@ impl BlockOpener {
 
 fn invalid(detail: String) -> Unreadable {
     Unreadable { kind: FindingKind::BlockInvalid, detail }
+}
+
+/// A block that is not what its commitment says.
+fn mismatch(detail: &str) -> Unreadable {
+    Unreadable { kind: FindingKind::UnitsMismatch, detail: detail.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which entries somebody asks for.
 
 use bulla_proof::Entry;
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 
 /// Which entries are asked for: those that meet everything that is set.
 ///
@@ -119,12 +119,11 @@ impl Query {
     /// Whether a frame with this commitment can hold anything that meets it: as far as the public times and numbers
     /// tell.
     pub(crate) fn admits(&self, commitment: &Commitment) -> bool {
-        let second = |time: i64| time.div_euclid(1_000_000_000);
         commitment.kind == FrameKind::Block
-            && self.from.is_none_or(|from| commitment.latest >= second(from))
-            && self
-                .to
-                .is_none_or(|to| to.checked_sub(1).is_some_and(|last| commitment.earliest <= second(last)))
+            && self.from.is_none_or(|from| commitment.latest >= whole_second(from))
+            && self.to.is_none_or(|to| {
+                to.checked_sub(1).is_some_and(|last| commitment.earliest <= whole_second(last))
+            })
             && self.clip(commitment.first_entry, commitment.entries).is_some()
     }
 }

@@ -9,7 +9,7 @@ use bulla_columns::{Compression, Encoder, Groups, padme};
 use bulla_crypto::environment::Cipher;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::hashing::BulkHasher;
-use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 use bulla_proof::hash::{Hash, sha256};
 use bulla_store::{Error, Result};
 
@@ -18,8 +18,6 @@ pub(crate) const COLUMNS: u8 = 1;
 
 /// What encryption adds to a body, in bytes.
 const TAG: usize = 16;
-/// Of a second.
-const NANOSECONDS: i64 = 1_000_000_000;
 
 /// Seals blocks one after the other, reusing its working memory.
 pub(crate) struct BlockSealer {
@@ -119,8 +117,8 @@ impl BlockSealer {
             frame: numbers.frame,
             first_entry: numbers.first_entry,
             entries: rows.len() as u64,
-            earliest: earliest.div_euclid(NANOSECONDS),
-            latest: latest.div_euclid(NANOSECONDS),
+            earliest: whole_second(earliest),
+            latest: whole_second(latest),
             epoch: numbers.epoch,
             units: units as u64,
             root,

@@ -1,9 +1,11 @@
 //! A writer that has every key, and lies: what a block holds is not what was signed for it.
 
+use crate::damage::hostile::{SECOND, signed_as};
+use crate::damage::world::Mask;
 use crate::workshop::Workshop;
 use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::store::Store;
-use bulla::{Entry, ErrorKind, FindingKind, Log, Options, Result};
+use bulla::{Entry, ErrorKind, Export, FindingKind, Log, Options, Query, Reader, Result, Verify};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -95,4 +97,44 @@ fn a_block_that_is_not_what_was_signed_is_found_and_never_exported() {
     assert_eq!(told.collect::<Vec<_>>(), truths);
     assert_eq!((exported.entries, exported.left_out), (truths.len() as u64, ENTRIES));
     assert_eq!(exported.findings, report.findings);
+}
+
+#[test]
+fn a_block_that_was_signed_with_other_times_than_its_entries_have_is_found_and_never_given_out() {
+    let signed = |times| signed_as(|_, commitment| (commitment.earliest, commitment.latest) = times);
+    for times in [(SECOND, SECOND), (0, 0), (SECOND - 1, SECOND), (SECOND, SECOND + 1)] {
+        let (made, true_ones) = (signed(times), times == (SECOND, SECOND));
+        let store = || Arc::new(made.image.clone());
+        let verify = || Verify::open_store(store()).unwrap().key(made.key.clone());
+        // Who cannot decrypt cannot know.
+        let public = verify().run().unwrap();
+        assert!(public.ok && public.anchored, "{:#?}", public.findings);
+        let report = verify().identity(Arc::new(Mask)).run().unwrap();
+        let told = report.findings.iter().map(|finding| (finding.kind, finding.entries)).collect::<Vec<_>>();
+        let expected = if true_ones { vec![] } else { vec![(FindingKind::UnitsMismatch, Some((0, 0)))] };
+        assert_eq!(told, expected, "{times:?}: {:#?}", report.findings);
+
+        let reader = || Reader::open_store(store()).unwrap().identity(Arc::new(Mask));
+        let query = Query::new();
+        let given = |result: Result<u64>| result.map_err(|error| error.kind());
+        let export = Export::open_store(store()).unwrap().identity(Arc::new(Mask));
+        let exported = given(export.run(&mut Vec::new()).map(|exported| exported.entries));
+        let mut read = 0;
+        let answered = reader().for_each(&query, |_, _| {
+            read += 1;
+            Ok(())
+        });
+        let read = given(answered.map(|_| read));
+        let proven = given(reader().prove(&query).map(|proven| proven.entries));
+        let mut followed = 0;
+        let following = reader();
+        let polled = following.follow(&query).unwrap().poll(|_| {
+            followed += 1;
+            Ok(())
+        });
+        let followed = given(polled.map(|_| followed));
+        for (how, given) in [("export", exported), ("query", read), ("prove", proven), ("follow", followed)] {
+            assert_eq!(given, if true_ones { Ok(1) } else { Err(ErrorKind::Tampered) }, "{how}: {times:?}");
+        }
+    }
 }

@@ -214,7 +214,7 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<Disclos
         first_entry: first,
         entries,
         earliest: 1_700_000_000,
-        latest: 1_700_000_001,
+        latest: 1_700_000_000 + i64::from(block),
         epoch: 0,
         units: units.len() as u64,
         root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },

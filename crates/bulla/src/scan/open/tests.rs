@@ -19,6 +19,25 @@ fn with_all_keys_the_rows_come_out() {
 }
 
 #[test]
+fn times_are_those_of_all_rows_also_of_those_in_groups_that_nobody_opens() {
+    // The last row is the latest, and in a group; its time is shared.
+    let mut rows = world::rows(8);
+    for (row, second) in rows.iter_mut().zip(-3_i64..) {
+        let time = second * 1_000_000_000 + 999_999_999;
+        row[2..10].copy_from_slice(&time.to_le_bytes());
+    }
+    let mut world = World::of(rows);
+    assert!(!world.subjects(7).is_empty());
+    assert_eq!((world.sealed.commitment.earliest, world.sealed.commitment.latest), (-3, 4));
+    for (earliest, latest) in [(-3, 4), (-3, 3), (-2, 4), (-4, 4), (-3, 5), (0, 0)] {
+        world.sign_times(earliest, latest);
+        let opened = world.try_open(&mut BlockOpener::default()).map_err(|error| error.kind);
+        let expected = if (earliest, latest) == (-3, 4) { Ok(()) } else { Err(FindingKind::UnitsMismatch) };
+        assert_eq!(opened, expected, "{earliest} to {latest}");
+    }
+}
+
+#[test]
 fn a_set_of_subjects_is_one_group_and_one_unit() {
     let world = World::new(700);
     let (opener, commitment) = world.open();

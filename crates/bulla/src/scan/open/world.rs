@@ -2,7 +2,7 @@
 // The helpers of tests are tests too, which Clippy's own exception does not see.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
-use super::{BlockOpener, Opening, Verified};
+use super::{BlockOpener, Opening, Unreadable, Verified};
 use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
 use crate::format::segment::SegmentName;
 use crate::scan::erasures::{Erased, Erasures};
@@ -11,7 +11,7 @@ use crate::write::engine::grouping::group;
 use crate::write::seal::BlockSealer;
 use bulla_columns::Compression;
 use bulla_columns::account::Account;
-use bulla_crypto::environment::AesGcm;
+use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
 use bulla_proof::Entry;
@@ -161,15 +161,28 @@ impl World {
 
     pub(crate) fn open(&self) -> (BlockOpener, Commitment) {
         let mut opener = BlockOpener::default();
+        let opened = self.try_open(&mut opener);
+        opened.map_err(|error| error.detail).unwrap();
+        (opener, self.sealed.commitment.clone())
+    }
+
+    pub(crate) fn try_open(&self, opener: &mut BlockOpener) -> Result<(), Unreadable> {
         let commitment = self.sealed.commitment.clone();
         let segment = SegmentName { first: 0, generation: 0 };
         let file: Arc<dyn StoreFile> = Arc::from(Memory::new().create("segment").unwrap());
         let frame =
             Located { commitment: commitment.clone(), segment, file, offset: 0, keys: None, foreign: false };
         let verified = Verified::assumed(&frame, self.sealed.body.clone());
-        opener.open(verified, &self.keys).map_err(|error| error.detail).unwrap();
-        opener.check_units(&commitment, &self.keys).map_err(|error| error.detail).unwrap();
-        (opener, commitment)
+        opener.open(verified, &self.keys)?;
+        opener.check_units(&commitment, &self.keys)
+    }
+
+    /// As if it had been signed with other times: the body is encrypted for that commitment.
+    pub(crate) fn sign_times(&mut self, earliest: i64, latest: i64) {
+        let Sealed { commitment, body, .. } = &mut self.sealed;
+        AesGcm.open(self.keys.body(), commitment.frame, &commitment.additional_data(), body).unwrap();
+        (commitment.earliest, commitment.latest) = (earliest, latest);
+        AesGcm.seal(self.keys.body(), commitment.frame, &commitment.additional_data(), body).unwrap();
     }
 
     pub(crate) fn open_groups(&self, subject: Option<u64>) -> BlockOpener {

@@ -4,10 +4,13 @@ use super::image::Image;
 use super::layout::{BLOCK, Frame, HEAD, Layout, SEAL};
 use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, small};
 use bulla::environment::{AesGcm, Cipher};
+use bulla::keys::signing::SigningKey;
 use bulla::{Entry, Export, Init, Log, Options, Result, VerifierKey, Verify};
 use bulla_columns::padme;
+use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
-use bulla_proof::hash::sha256;
+use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::tree::Frontier;
 use bulla_proof::varint;
 use bulla_testkit::Memory;
 use bulla_testkit::allocator::most_held;
@@ -81,8 +84,12 @@ impl Cipher for Recorder {
     }
 }
 
-/// A log whose block of one entry was replaced by one of so many entries, by somebody who has the key of its epoch.
-fn with_block(plaintext: Vec<u8>, entries: u64, content_log2: u8) -> Made {
+/// When the entry of the block that [`signed_as`] replaces was, in whole seconds.
+pub(crate) const SECOND: i64 = 1_800_000_000;
+
+/// A log whose block of one entry was replaced by what `change` makes of its plaintext and commitment, by somebody who has the
+/// key of its epoch, and the one that signs.
+pub(crate) fn signed_as(change: impl FnOnce(&mut Vec<u8>, &mut Commitment)) -> Made {
     let (log, keys, recorder) = (Memory::new(), Memory::new(), Arc::new(Recorder::default()));
     let environment = environment(11, recorder.clone());
     let init = Init::default().erasure(false).origin("example.com/hostile").recipient(RECIPIENT);
@@ -91,28 +98,47 @@ fn with_block(plaintext: Vec<u8>, entries: u64, content_log2: u8) -> Made {
     let open =
         Log::open_stepped(Arc::new(log.clone()), Arc::new(keys.clone()), options, environment).unwrap();
     let mut producer = open.producer().unwrap();
-    producer.append(&Entry::new("read", "it")).unwrap();
+    producer.append(&Entry::new("read", "it").time(SECOND * 1_000_000_000)).unwrap();
     drop(producer);
     open.close().unwrap();
     let image = Image::of_store(&log);
     let layout = Layout::of(&image);
     let frame = layout.counted().last().unwrap();
     let path = format!("segments/{}", frame.segment);
-    let mut content = image.get(&path)[..frame.offset + HEAD].to_vec();
-    let before = Commitment::decode(&content[frame.offset + 24..]).unwrap();
-    let body_length = plaintext.len() as u64 + 16;
-    let mut commitment = Commitment { content_log2, entries, units: entries, body_length, ..before };
-    let mut body = plaintext;
+    let segment = image.get(&path);
+    let mut content = segment[..frame.offset + HEAD].to_vec();
+    let mut body = segment[frame.offset + HEAD..frame.end() - SEAL].to_vec();
+    let mut commitment = Commitment::decode(&content[frame.offset + 24..]).unwrap();
     let key_of_bodies = *recorder.0.lock().unwrap();
+    AesGcm.open(&key_of_bodies, frame.number, &commitment.additional_data(), &mut body).unwrap();
+    change(&mut body, &mut commitment);
+    commitment.body_length = body.len() as u64 + 16;
     AesGcm.seal(&key_of_bodies, frame.number, &commitment.additional_data(), &mut body).unwrap();
     commitment.body_digest = sha256(&[&body]);
     content[frame.offset + 24..].copy_from_slice(&commitment.encode());
-    claim(&mut content[frame.offset..], body_length);
+    claim(&mut content[frame.offset..], commitment.body_length);
     content.extend_from_slice(&body);
     content.extend_from_slice(&[0; SEAL]);
-    let image = in_tree(image.with(&path, content), layout.size, frame.number, &commitment.encode());
-    let seal_key = Image::of_store(&keys).get("seal.key").to_vec();
-    Made { image, key, seal_key: String::from_utf8(seal_key).unwrap() }
+    let mut image = in_tree(image.with(&path, content), layout.size, frame.number, &commitment.encode());
+    let mut tree = Frontier::new();
+    let leaves = image.get(&format!("tile/0/000.p/{}", layout.size)).chunks(32);
+    leaves.for_each(|leaf| tree.push(Hash(leaf.try_into().unwrap())));
+    let keys = Image::of_store(&keys);
+    let text = |path: &str| String::from_utf8(keys.get(path).to_vec()).unwrap();
+    let signing = SigningKey::parse(&text("signing.key")).unwrap();
+    let checkpoint = Checkpoint::new("example.com/hostile", layout.size, tree.root());
+    let note = sign_checkpoint(&checkpoint, &key, |text| signing.sign(text));
+    image.put("checkpoint", note.into_bytes());
+    Made { image, key, seal_key: text("seal.key") }
+}
+
+/// The same of so many entries, all of time 0, and of as many units, whose root is not theirs.
+fn with_block(plaintext: Vec<u8>, entries: u64, content_log2: u8) -> Made {
+    signed_as(|text, commitment| {
+        *text = plaintext;
+        let before = commitment.clone();
+        *commitment = Commitment { content_log2, entries, units: entries, earliest: 0, latest: 0, ..before };
+    })
 }
 
 /// A column of `count` zeros that takes as much room as can be: a dictionary whose values are runs of runs, and whose
@@ -125,7 +151,9 @@ fn nested(count: usize, bytes: &mut Vec<u8>) {
     bytes.extend([0, 0, 3]);
     varint::push(count as u64 / 8, bytes);
     bytes.extend([0, 1, 0, 1, 5, 0, 1, 4, 2]);
-    let zeros = zstd::bulk::compress(&vec![0; count * 4], 1).unwrap();
+    let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
+    zstd.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).unwrap();
+    let zeros = zstd.compress(&vec![0; count * 4]).unwrap();
     varint::push(zeros.len() as u64, bytes);
     bytes.extend(zeros);
 }

@@ -2,7 +2,7 @@
 
 mod config;
 mod encodings;
-mod hostile;
+pub(crate) mod hostile;
 pub(crate) mod image;
 mod index;
 mod kinds;
