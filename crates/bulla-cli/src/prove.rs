@@ -56,6 +56,8 @@ pub(crate) struct Prove {
 
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let query = self.filter.query();
+        self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
@@ -70,7 +72,6 @@ impl Prove {
                 (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned(), None)
             }
             (None, None) => {
-                let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));

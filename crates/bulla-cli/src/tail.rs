@@ -55,6 +55,8 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let mut query = self.filter.query();
+        self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
@@ -65,7 +67,6 @@ impl Tail {
             reader = reader.group_keys(keys);
         }
         let reader = reader.identity(identity);
-        let mut query = self.filter.query();
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
         }

@@ -66,6 +66,17 @@ fn without_the_vault_nothing_personal_is_read_and_what_to_do_is_said() {
     let disclosed = parse_lines(&ran.out);
     assert_eq!(withheld(&disclosed, "not-given"), disclosed.len());
 
+    // What is withheld cannot be asked for.
+    for filter in [["--subject", "s1"], ["--stream", "default"]] {
+        for command in
+            [&["export"][..], &["export", "--salvage"], &["prove"], &["tail", "--entries", "0..99"]]
+        {
+            let options = [&command[1..], &["--withhold-personal"], &filter].concat();
+            let ran = place.run(command[0], &options).exits(exit::USAGE);
+            assert!(ran.err.contains("--withhold-personal withholds") && ran.out.is_empty(), "{ran:?}");
+        }
+    }
+
     // The vault is found where it is said to be.
     let keys = place.path("audit.keys");
     fs::rename(place.path("vault"), place.keys("vault")).unwrap();
