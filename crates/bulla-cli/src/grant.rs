@@ -7,8 +7,8 @@ use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::keys::recipients_in;
 use crate::log_paths::LogPaths;
+use crate::missing_keys;
 use crate::terminal::Terminal;
-use crate::undecided;
 use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::Age;
@@ -22,7 +22,8 @@ use std::sync::Arc;
 The file, for these recipients alone, opens the groups that the entries are in: all entries of the
 same data subjects in a block. `bulla export --grant FILE` reads with it, and needs an identity that
 opens the epochs besides, as of a recipient of the log: a grant hands out no epoch's key.
-What was handed out stays open to them, whatever is erased later.
+What was handed out stays open to them, whatever is erased later. Entries whose keys are not there
+are not granted: what was erased (exit code 0), and what is lost (exit code 1).
 
 Example:
   bulla grant audit --recipient age1... --subject user_42 -o user_42.grant")]
@@ -83,7 +84,7 @@ impl Grant {
         let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
-        Ok(undecided::tell(granted.read.undecided))
+        Ok(missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided))
     }
 }
 

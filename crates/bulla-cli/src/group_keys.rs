@@ -7,7 +7,7 @@ use bulla::control::SubjectKeys;
 use bulla::keys::group::{GroupKeys, SharedOnly};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::{Grant, MAX_GRANT, Result};
+use bulla::{Grant, MAX_GRANT, Query, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,19 @@ pub(crate) struct Personal {
     /// Read with what `bulla grant` put in this file
     #[arg(long, value_name = "FILE", conflicts_with = "withhold_personal")]
     grant: Option<PathBuf>,
+}
+
+impl Personal {
+    /// Refuses to withhold what the query asks for: nobody can tell what is withheld from what is not there.
+    pub(crate) fn check(&self, query: &Query) -> Result<(), Failure> {
+        match self.withhold_personal && (query.subject.is_some() || query.stream.is_some()) {
+            true => Err(Failure::usage(
+                "--withhold-personal withholds whose data an entry is and which stream it is of: --subject and --stream would \
+                 pass by without a word what is there; leave out one or the other",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The keys of data subjects, where there are any; `None` for a log that has none.

@@ -20,13 +20,13 @@ mod interrupt;
 mod keys;
 mod log_paths;
 mod manual;
+mod missing_keys;
 mod order;
 mod prove;
 mod pseudonym;
 mod restore;
 mod tail;
 mod terminal;
-mod undecided;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};

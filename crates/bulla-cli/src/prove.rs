@@ -6,18 +6,19 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
-use crate::undecided;
+use crate::missing_keys;
 use crate::verify::parse_key;
-use bulla::{Proven, Reader};
+use bulla::{Proven, ReadReport, Reader};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others only how many
-there are. It does not show that these are all there are. An entry that is in a group is proven with the group: all
-entries of the same data subjects in its block.
+The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others
+only how many there are. It does not show that these are all there are. An entry that is in a group
+is proven with the group: all entries of the same data subjects in its block. Where their key is not
+there, it is proven without what is personal of them; exit code 1 where keys are lost.
 
 Examples:
   bulla prove audit --entry 1042 -o entry.proof
@@ -55,21 +56,22 @@ pub(crate) struct Prove {
 
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let query = self.filter.query();
+        self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let (text, told, undecided) = match (&self.consistency, self.event) {
+        let (text, told, read) = match (&self.consistency, self.event) {
             (_, Some(frame)) => {
-                (reader.prove_event(frame)?.render(), format!("the event in frame {frame}"), 0)
+                (reader.prove_event(frame)?.render(), format!("the event in frame {frame}"), None)
             }
             (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
-                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned(), 0)
+                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned(), None)
             }
             (None, None) => {
-                let query = self.filter.query();
                 if !query.is_narrow() {
                     let message = "say what to prove: --entry N, --entries, --subject or another filter, or --consistency OLD";
                     return Err(Failure::usage(message));
@@ -82,7 +84,7 @@ impl Prove {
                 let Proven { units, entries, withheld, read, .. } = &proven;
                 let blocks = (read.blocks_read, read.blocks);
                 let told = told(*units, (*entries, read.entries), *withheld, blocks);
-                (proven.text, told, proven.read.undecided)
+                (proven.text, told, Some(proven.read))
             }
         };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
@@ -92,7 +94,10 @@ impl Prove {
             written => written.map_err(|error| Failure::io("writing the proof", &error))?,
         }
         note!("proves {told}");
-        Ok(undecided::tell(undecided))
+        let tell = |read: ReadReport| {
+            missing_keys::tell(read.withheld, "proven without personal fields", read.undecided)
+        };
+        Ok(read.map_or(Exit::Done, tell))
     }
 }
 

@@ -6,10 +6,10 @@ use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
-use crate::undecided;
+use crate::missing_keys::{self, WITHOUT};
 use crate::verify::parse_key;
 use bulla::text::jsonl;
-use bulla::{Error, Followed, Query, Reader, Redaction};
+use bulla::{Error, Followed, Query, Reader, RedactedEntries, Redaction};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ seconds after T on, as soon as a checkpoint covers every committed entry from be
 committed later with such a time is not waited for.
 
 Ends with exit 5 where it would have to read an epoch that the identity does not open, after
-everything before that; with exit 1, at its end, where keys of entries that may match are lost.
+everything before that; with exit 1, at its end, where keys of entries that match, or may, are lost.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
@@ -55,6 +55,8 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let mut query = self.filter.query();
+        self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
@@ -65,7 +67,6 @@ impl Tail {
             reader = reader.group_keys(keys);
         }
         let reader = reader.identity(identity);
-        let mut query = self.filter.query();
         if query.first_entry.is_none() && query.from.is_none() {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
         }
@@ -74,10 +75,18 @@ impl Tail {
         let mut line = Vec::new();
         let (mut told, mut doubted, mut done) = (false, None, Exit::Done);
         while !interrupt.is_raised() {
+            let mut withheld = RedactedEntries::default();
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
-                out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))
+                out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))?;
+                withheld.key_lost += u64::from(followed.withheld == Some(Redaction::KeyLost));
+                Ok(())
             });
+            // Of what was shown it is told whatever this look failed with.
+            let undecided = polled.as_ref().map_or(0, |polled| polled.undecided);
+            if missing_keys::tell(withheld, WITHOUT, undecided) != Exit::Done {
+                done = Exit::Violation;
+            }
             let polled = match polled {
                 Ok(polled) => polled,
                 // Whoever read the output has seen enough.
@@ -100,9 +109,6 @@ impl Tail {
                 );
             }
             doubted = polled.doubted_from;
-            if undecided::tell(polled.undecided) != Exit::Done {
-                done = Exit::Violation;
-            }
             if polled.ended {
                 return Ok(done);
             }

@@ -89,12 +89,13 @@ impl Export {
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
         let on_screen = !named && io::stdout().is_terminal();
         self.format.check(on_screen)?;
+        let query = self.filter.query();
+        self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
-        let query = self.filter.query();
         let mut export =
             bulla::Export::open(self.place.directory())?.identity(identity.clone()).query(query.clone());
         if let Some(key) = key {

@@ -1,8 +1,8 @@
 //! What an export says of itself in the end: what it found, what it left out and why, and the exit code for that.
 
 use crate::exit::Exit;
-use crate::undecided::{self, LOST};
-use bulla::{Exported, Query, Redaction, Severity, Unopened};
+use crate::missing_keys::{self, WITHOUT};
+use bulla::{Exported, Query, Severity, Unopened};
 
 /// Tells of it; `salvaged` is what a salvage was asked for.
 pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
@@ -12,34 +12,17 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
     for unopened in &exported.unopened {
         note!("{}", no_key(unopened));
     }
-    for why in Redaction::ALL {
-        tell_withheld(exported.withheld.of(why), why);
-    }
-    undecided::tell(exported.undecided);
+    let whole = missing_keys::tell(exported.withheld, WITHOUT, exported.undecided);
     let damaged = exported.left_out > 0
         || exported.findings.iter().any(|finding| finding.severity == Severity::Violation);
     if let Some(query) = salvaged {
         note!("left out: {}", left_out(exported, damaged, query));
     }
-    let lost = exported.withheld.key_lost + exported.undecided > 0;
-    match (damaged || lost, unopened(exported)) {
+    match (damaged, unopened(exported)) {
         (true, _) => Exit::Violation,
+        _ if whole != Exit::Done => whole,
         (false, 0) => Exit::Done,
         (false, _) => Exit::Refused,
-    }
-}
-
-/// Says that so many entries came without their personal fields.
-fn tell_withheld(count: u64, why: Redaction) {
-    let what = match count {
-        0 => return,
-        1 => "1 entry came without its personal fields".to_owned(),
-        count => format!("{count} entries came without their personal fields"),
-    };
-    match why {
-        Redaction::Erased => note!("{what}: erased"),
-        Redaction::NotGiven => note!("{what}: their keys were not given"),
-        Redaction::KeyLost => note!("{what}: {LOST}"),
     }
 }
 

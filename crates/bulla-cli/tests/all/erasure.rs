@@ -52,7 +52,7 @@ fn without_the_vault_nothing_personal_is_read_and_what_to_do_is_said() {
     let entries = parse_lines(&ran.out);
     assert_eq!((entries.len(), withheld(&entries, "not-given")), (100, 100));
     assert!(entries.iter().all(|entry| entry["operation"] == "read" && entry["subject"].is_null()));
-    assert_eq!(ran.err, "100 entries came without their personal fields: their keys were not given\n");
+    assert_eq!(ran.err, "100 entries came without personal fields: their keys were not given\n");
     let ran = place.run("tail", &["--withhold-personal", "--entries", "0..99"]).exits(exit::DONE);
     assert_eq!(parse_lines(&ran.out), entries);
 
@@ -65,6 +65,17 @@ fn without_the_vault_nothing_personal_is_read_and_what_to_do_is_said() {
     let ran = bulla(arguments!["check", file]).exits(exit::DONE);
     let disclosed = parse_lines(&ran.out);
     assert_eq!(withheld(&disclosed, "not-given"), disclosed.len());
+
+    // What is withheld cannot be asked for.
+    for filter in [["--subject", "s1"], ["--stream", "default"]] {
+        for command in
+            [&["export"][..], &["export", "--salvage"], &["prove"], &["tail", "--entries", "0..99"]]
+        {
+            let options = [&command[1..], &["--withhold-personal"], &filter].concat();
+            let ran = place.run(command[0], &options).exits(exit::USAGE);
+            assert!(ran.err.contains("--withhold-personal withholds") && ran.out.is_empty(), "{ran:?}");
+        }
+    }
 
     // The vault is found where it is said to be.
     let keys = place.path("audit.keys");
@@ -127,7 +138,7 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
         (entries, ran)
     };
     let (_, ran) = all(exit::VIOLATION, "key-lost");
-    assert!(ran.err.contains("10 entries came without their personal fields: keys are lost"), "{ran:?}");
+    assert!(ran.err.contains("10 entries came without personal fields: keys are lost"), "{ran:?}");
     let ran = place.run("export", &["--subject", "s3"]).exits(exit::VIOLATION);
     assert!(ran.err.contains("10 entries may match and cannot be opened: keys are lost"), "{ran:?}");
     let report = place.run("verify", &["--json"]).exits(exit::VIOLATION).json();
@@ -137,7 +148,7 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
     record(&place, &[number]);
     let (entries, ran) = all(exit::DONE, "erased");
     assert!(!place.run("export", &["--subject", "s3"]).exits(exit::DONE).err.contains("may match"));
-    assert_eq!(ran.err, "10 entries came without their personal fields: erased\n");
+    assert_eq!(ran.err, "10 entries came without personal fields: erased\n");
     let others = entries.iter().filter(|entry| entry["entry"].as_u64().unwrap() % 10 != 3);
     assert!(others.clone().all(|entry| entry["withheld"].is_null() && entry["location"].is_string()));
     assert_eq!(others.count(), 90);
@@ -158,9 +169,8 @@ fn who_was_erased_is_told_from_whose_key_is_lost() {
     assert_eq!(parse_lines(&place.run("export", &["--subject", "s3"]).exits(exit::DONE).out).len(), 1);
 }
 
-/// The vault as it was before some data subjects were seen first.
-#[test]
-fn an_older_vault_never_makes_entries_look_like_none() {
+/// A log whose vault is as it was before its last seven entries, which are bob's: his key is lost.
+fn with_an_older_vault() -> Place {
     let place = filled();
     let older = place.path("older");
     fs::create_dir(&older).unwrap();
@@ -175,6 +185,12 @@ fn an_older_vault_never_makes_entries_look_like_none() {
         fs::remove_dir_all(place.keys(name)).unwrap();
         copy(&older.join(name), &place.keys(name));
     }
+    place
+}
+
+#[test]
+fn an_older_vault_never_makes_entries_look_like_none() {
+    let place = with_an_older_vault();
     let told = |ran: &Ran| {
         assert!(ran.err.contains("7 entries may match and cannot be opened: keys are lost"), "{ran:?}");
         assert!(ran.err.contains("Restore the vault from a backup"), "{ran:?}");
@@ -208,6 +224,31 @@ fn an_older_vault_never_makes_entries_look_like_none() {
     // What asks for nothing personal finds them, as ever.
     let ran = place.run("export", &["--entries", "100..106"]).exits(exit::VIOLATION);
     assert_eq!(withheld(&parse_lines(&ran.out), "key-lost"), 7);
+}
+
+#[test]
+fn whatever_gives_entries_out_counts_those_whose_keys_are_lost_and_ends_with_exit_1() {
+    let place = with_an_older_vault();
+    let (_, recipient) = bulla::keys::identities::generate();
+    let file = place.path("file");
+    let into_file = ["-o", file.to_str().unwrap()];
+    let grant = ["--recipient", &recipient, into_file[0], into_file[1]];
+    for (command, options, what) in [
+        ("export", &[][..], "came without personal fields"),
+        ("tail", &[], "came without personal fields"),
+        ("prove", &into_file, "proven without personal fields"),
+        ("grant", &grant, "not granted"),
+    ] {
+        let of = |entries| place.run(command, &[options, &["--entries", entries]].concat());
+        let ran = of("90..106").exits(exit::VIOLATION);
+        let told = format!("7 entries {what}: keys are lost that the log does not say were erased");
+        assert!(ran.err.contains(&told), "{command}: {ran:?}");
+        assert!(!of("0..99").exits(exit::DONE).err.contains("lost"), "{command}");
+    }
+    fs::remove_file(&file).unwrap();
+    let ran = place.run("grant", &[&grant[..], &["--entries", "100.."]].concat()).exits(exit::VIOLATION);
+    assert!(ran.err.contains("7 of its entries meet that, and cannot be opened: keys are lost"), "{ran:?}");
+    assert!(!file.exists());
 }
 
 #[test]

@@ -110,6 +110,15 @@ fn what_was_erased_after_the_grant_is_not_read_with_it() {
         assert_eq!(is_withheld(&entry, "erased"), erased, "{entry}");
         assert_eq!(entry["withheld"].is_null(), !erased);
     }
+    // Nor is it granted again.
+    let ran = world.grant(&["--operation", "read"]).exits(exit::DONE);
+    assert!(
+        ran.err.starts_with("grants 90 entries in ")
+            && ran.err.ends_with("\n10 entries not granted: erased\n"),
+        "{ran:?}"
+    );
+    let ran = world.grant(&["--entry", "0"]).exits(exit::REFUSED);
+    assert!(ran.err.contains("nothing to grant"), "{ran:?}");
 }
 
 #[test]

@@ -251,7 +251,7 @@ fn an_edited_log_table_is_refused_by_every_command_that_reads() {
     std::fs::write(&file, text.replace("erasure = \"on\"", "erasure = \"off\"")).unwrap();
     let commands: [&[&str]; 9] = [
         &["export", "--key", &key, "--subject", "s1"],
-        &["export", "--key", &key, "--subject", "s1", "--withhold-personal"],
+        &["export", "--key", &key, "--operation", "read", "--withhold-personal"],
         &["export"],
         &["prove", "--subject", "s1"],
         &["prove", "--entry", "1"],

@@ -59,8 +59,8 @@ impl Reader {
     /// Grants what is personal of the entries that meet `query`: of each group that one of them is in, all of it.
     ///
     /// # Errors
-    /// `Refused` where none of them is in a group whose key is there, and `Tampered` where that cannot be told, since keys
-    /// are lost; otherwise as [`Reader::read`].
+    /// `Refused` where none of them is in a group whose key is there, and `Tampered` where that is so, or cannot be told, since
+    /// keys are lost; otherwise as [`Reader::read`].
     pub fn grant(&self, query: &Query) -> Result<Granted> {
         let keys = self.given.group_keys.as_deref();
         let (mut groups, mut entries, mut asked, mut subjects) = (Vec::new(), 0, 0, BTreeMap::new());

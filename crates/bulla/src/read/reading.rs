@@ -88,13 +88,15 @@ pub struct ReadReport {
 impl ReadReport {
     /// What is said where it found nothing of any use.
     pub(crate) fn found_nothing(&self, nothing: String) -> Error {
-        match self.undecided {
-            0 => Error::new(ErrorKind::Refused, nothing),
-            lost => Error::tampered(format!(
-                "{nothing}; but {lost} of its entries may, and cannot be opened: keys are lost that the log does not say were \
-                 erased. Restore the vault from a backup"
-            )),
-        }
+        let (lost, meet) = match (self.undecided, self.withheld.key_lost) {
+            (0, 0) => return Error::new(ErrorKind::Refused, nothing),
+            (0, lost) => (lost, "meet that"),
+            (lost, _) => (lost, "may"),
+        };
+        Error::tampered(format!(
+            "{nothing}; but {lost} of its entries {meet}, and cannot be opened: keys are lost that the log does not say were \
+             erased. Restore the vault from a backup"
+        ))
     }
 }
 

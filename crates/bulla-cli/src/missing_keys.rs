@@ -1,0 +1,37 @@
+//! What is said of entries that are asked for, or may be, and whose keys are not there.
+
+use crate::exit::Exit;
+use bulla::{RedactedEntries, Redaction};
+
+/// What became of entries that were given out all the same.
+pub(crate) const WITHOUT: &str = "came without personal fields";
+
+const LOST: &str = "keys are lost that the log does not say were erased; everything else is as it was logged. Restore \
+                    the vault from a backup";
+
+/// Says `what` became of the entries that are `withheld`, and of how many nobody can tell whether they were asked for. Tells what a
+/// command comes to that did with all others what it was asked.
+pub(crate) fn tell(withheld: RedactedEntries, what: &str, undecided: u64) -> Exit {
+    for why in Redaction::ALL {
+        let because = match why {
+            Redaction::Erased => "erased",
+            Redaction::NotGiven => "their keys were not given",
+            // Nobody was told to destroy them.
+            Redaction::KeyLost => LOST,
+        };
+        note(withheld.of(why), what, because);
+    }
+    note(undecided, "may match and cannot be opened", LOST);
+    match withheld.key_lost + undecided {
+        0 => Exit::Done,
+        _ => Exit::Violation,
+    }
+}
+
+fn note(count: u64, what: &str, because: &str) {
+    match count {
+        0 => {}
+        1 => note!("1 entry {what}: {because}"),
+        count => note!("{count} entries {what}: {because}"),
+    }
+}
