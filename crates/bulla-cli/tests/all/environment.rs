@@ -247,3 +247,42 @@ fn a_damaged_vault_is_named_and_its_replica_takes_its_place() {
     place.append(&[], &lines(20..30)).exits(exit::DONE);
     assert_eq!(place.entries().len(), 30);
 }
+
+/// Of a limit on processes, say: those that there are do the work, and no reader ends by a panic.
+#[test]
+fn readers_do_with_the_threads_that_the_system_starts() {
+    let place = Place::new();
+    place.append(&[], &incompressible(300)).exits(exit::DONE);
+    let out = place.path("out");
+    let to_file = ["-o", out.to_str().unwrap()];
+    let readers = [
+        vec!["verify"],
+        vec!["export"],
+        [&["export", "--salvage"][..], &to_file].concat(),
+        [&["export", "--format", "parquet"][..], &to_file].concat(),
+    ];
+    for words in readers {
+        let arguments = place.arguments(words[0], &words[1..]);
+        let exported = || {
+            let exported = std::fs::read(&out).ok();
+            exported.inspect(|_| std::fs::remove_file(&out).unwrap())
+        };
+        let whole = (bulla(arguments.clone()).exits(exit::DONE).out, exported());
+        let mut done = 0;
+        for first_refused in 1..=4 {
+            let fails = format!("inject=clone,clone3:error=EAGAIN:when={first_refused}+");
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails];
+            let child = command_under(&strace, &arguments).spawn();
+            let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+            if ran.code == exit::DONE {
+                assert!((ran.out, exported()) == whole, "{words:?} {first_refused}: {}", ran.err);
+                done += 1;
+                continue;
+            }
+            // The thread that waits for signals, which some cannot do without.
+            let ran = ran.exits(exit::ENVIRONMENT);
+            assert!(ran.err.contains("listening for signals"), "{words:?} {first_refused}: {ran:?}");
+        }
+        assert!(done >= 3, "{words:?}: {done}");
+    }
+}
