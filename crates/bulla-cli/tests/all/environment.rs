@@ -120,13 +120,30 @@ fn a_newer_format_version_is_no_damage() {
 }
 
 #[test]
-fn a_setting_that_is_none_is_told_by_name() {
+fn a_setting_of_the_logs_file_that_is_out_of_its_bounds_is_damage_to_whoever_writes_it() {
     let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
     let file = place.audit().join("bulla.toml");
-    let text = std::fs::read_to_string(&file).unwrap() + "writers = 0\n";
-    std::fs::write(&file, text).unwrap();
-    let ran = place.append(&[], b"").exits(exit::USAGE);
-    assert!(ran.err.contains("`writers`"), "{ran:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (name, value) in [("writers", "0"), ("compression", "20"), ("retry_delay", "\"2 h\"")] {
+        std::fs::write(&file, format!("{text}{name} = {value}\n")).unwrap();
+        for ran in [
+            place.append(&[], b""),
+            place.run("keys", &["rotate"]),
+            place.run("hold", &["add", "--subject", "s7", "--by", "a", "--reason", "b"]),
+            place.run("erase", &["--subject", "s7"]),
+            place.run("restore", &[]),
+        ] {
+            let ran = ran.exits(exit::VIOLATION);
+            assert!(ran.err.contains(&format!("bulla.toml: `{name}` is ")), "{name}: {ran:?}");
+        }
+        place.run("verify", &[]).exits(exit::DONE);
+        place.run("config", &["unset", name]).exits(exit::DONE);
+        place.append(&[], b"").exits(exit::DONE);
+    }
+    // Each is within its bounds, and they do not fit together: nothing says that the file is at fault.
+    std::fs::write(&file, format!("{text}writers = 256\nblock_size = \"16 MiB\"\n")).unwrap();
+    place.append(&[], b"").exits(exit::USAGE);
 }
 
 #[test]
