@@ -93,6 +93,13 @@ impl Erase {
             return Err(Failure::new(Exit::Refused, message));
         };
         if !text.starts_with("PRIVATE+KEY+") {
+            if text.trim().is_empty() {
+                let message = format!(
+                    "{} is empty: restore the log's erasure key, or name it or an order made with it, with --authority",
+                    path.display()
+                );
+                return Err(Failure::new(Exit::Refused, message));
+            }
             if !self.subjects.is_empty() || self.reason.is_some() {
                 let path = path.display();
                 let message =

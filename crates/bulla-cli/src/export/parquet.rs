@@ -313,7 +313,10 @@ fn encode(
         }
     };
     let mut encoded = std::thread::scope(|scope| -> Result<Vec<_>> {
-        let others = (1..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>();
+        // This thread alone encodes all of them where the system starts no other.
+        let start =
+            |_| std::thread::Builder::new().name("bulla-encoder".to_owned()).spawn_scoped(scope, work).ok();
+        let others = (1..threads).map_while(start).collect::<Vec<_>>();
         let mut encoded = work()?;
         for other in others {
             let panicked = |_| ParquetError::General("an encoding thread panicked".to_owned());

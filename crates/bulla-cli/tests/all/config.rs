@@ -66,6 +66,35 @@ fn settings_of_two_files_are_refused_in_one_command_which_says_what_is_kept_wher
 }
 
 #[test]
+fn a_setting_that_is_moved_is_changed_alone() {
+    let place = Place::new();
+    let moved = text(&place) + "linger = \"3 ms\"\n";
+    std::fs::write(place.audit().join("bulla.toml"), &moved).unwrap();
+    let ran = config(&place, &["set", "append_timeout", "7 s", "linger", "7 ms"]).exits(exit::USAGE);
+    for told in ["bulla.toml, and belongs in", "set or unset `linger` alone first, and then `append_timeout`"]
+    {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+    assert!(text(&place) == moved && !place.keys("settings.toml").exists());
+    config(&place, &["set", "linger", "7 ms"]).exits(exit::DONE);
+    config(&place, &["set", "append_timeout", "7 s", "linger", "8 ms"]).exits(exit::DONE);
+    assert_eq!((get(&place, "append_timeout"), get(&place, "linger")), ("7 s".to_owned(), "8 ms".to_owned()));
+}
+
+#[test]
+fn a_file_of_settings_that_is_empty_is_filled_and_one_that_cannot_be_is_named() {
+    let place = Place::new();
+    std::fs::write(place.keys("settings.toml"), "").unwrap();
+    config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    assert_eq!(get(&place, "linger"), "20 ms");
+    for unended in ["# by hand", "[settings"] {
+        std::fs::write(place.keys("settings.toml"), unended).unwrap();
+        let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::USAGE);
+        assert!(ran.err.contains("settings.toml: ") && !ran.err.contains("bulla.toml"), "{ran:?}");
+    }
+}
+
+#[test]
 fn settings_are_set_and_unset_and_nothing_else_of_the_file_changes() {
     let place = Place::new();
     let before = text(&place);

@@ -120,13 +120,30 @@ fn a_newer_format_version_is_no_damage() {
 }
 
 #[test]
-fn a_setting_that_is_none_is_told_by_name() {
+fn a_setting_of_the_logs_file_that_is_out_of_its_bounds_is_damage_to_whoever_writes_it() {
     let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
     let file = place.audit().join("bulla.toml");
-    let text = std::fs::read_to_string(&file).unwrap() + "writers = 0\n";
-    std::fs::write(&file, text).unwrap();
-    let ran = place.append(&[], b"").exits(exit::USAGE);
-    assert!(ran.err.contains("`writers`"), "{ran:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (name, value) in [("writers", "0"), ("compression", "20"), ("retry_delay", "\"2 h\"")] {
+        std::fs::write(&file, format!("{text}{name} = {value}\n")).unwrap();
+        for ran in [
+            place.append(&[], b""),
+            place.run("keys", &["rotate"]),
+            place.run("hold", &["add", "--subject", "s7", "--by", "a", "--reason", "b"]),
+            place.run("erase", &["--subject", "s7"]),
+            place.run("restore", &[]),
+        ] {
+            let ran = ran.exits(exit::VIOLATION);
+            assert!(ran.err.contains(&format!("bulla.toml: `{name}` is ")), "{name}: {ran:?}");
+        }
+        place.run("verify", &[]).exits(exit::DONE);
+        place.run("config", &["unset", name]).exits(exit::DONE);
+        place.append(&[], b"").exits(exit::DONE);
+    }
+    // Each is within its bounds, and they do not fit together: nothing says that the file is at fault.
+    std::fs::write(&file, format!("{text}writers = 256\nblock_size = \"16 MiB\"\n")).unwrap();
+    place.append(&[], b"").exits(exit::USAGE);
 }
 
 #[test]
@@ -246,4 +263,43 @@ fn a_damaged_vault_is_named_and_its_replica_takes_its_place() {
     assert_eq!(place.run("export", &[]).exits(exit::DONE).out, before);
     place.append(&[], &lines(20..30)).exits(exit::DONE);
     assert_eq!(place.entries().len(), 30);
+}
+
+/// Of a limit on processes, say: those that there are do the work, and no reader ends by a panic.
+#[test]
+fn readers_do_with_the_threads_that_the_system_starts() {
+    let place = Place::new();
+    place.append(&[], &incompressible(300)).exits(exit::DONE);
+    let out = place.path("out");
+    let to_file = ["-o", out.to_str().unwrap()];
+    let readers = [
+        vec!["verify"],
+        vec!["export"],
+        [&["export", "--salvage"][..], &to_file].concat(),
+        [&["export", "--format", "parquet"][..], &to_file].concat(),
+    ];
+    for words in readers {
+        let arguments = place.arguments(words[0], &words[1..]);
+        let exported = || {
+            let exported = std::fs::read(&out).ok();
+            exported.inspect(|_| std::fs::remove_file(&out).unwrap())
+        };
+        let whole = (bulla(arguments.clone()).exits(exit::DONE).out, exported());
+        let mut done = 0;
+        for first_refused in 1..=4 {
+            let fails = format!("inject=clone,clone3:error=EAGAIN:when={first_refused}+");
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails];
+            let child = command_under(&strace, &arguments).spawn();
+            let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+            if ran.code == exit::DONE {
+                assert!((ran.out, exported()) == whole, "{words:?} {first_refused}: {}", ran.err);
+                done += 1;
+                continue;
+            }
+            // The thread that waits for signals, which some cannot do without.
+            let ran = ran.exits(exit::ENVIRONMENT);
+            assert!(ran.err.contains("listening for signals"), "{words:?} {first_refused}: {ran:?}");
+        }
+        assert!(done >= 3, "{words:?}: {done}");
+    }
 }

@@ -174,6 +174,20 @@ fn who_orders_need_not_be_on_the_host() {
     assert_eq!(withheld(&place), 10);
 }
 
+#[test]
+fn an_erasure_key_that_is_empty_is_told_and_taken_for_no_order() {
+    let (place, _) = filled();
+    let key = place.keys("erasure.key");
+    for text in ["", "\n"] {
+        fs::write(&key, text).unwrap();
+        for named in [&[][..], &["--authority", key.to_str().unwrap()]] {
+            let words = [&["--subject", "s7"], named].concat();
+            let refused = place.run("erase", &words).exits(exit::REFUSED);
+            assert!(refused.err.contains("erasure.key is empty: restore "), "{refused:?}");
+        }
+    }
+}
+
 /// Somebody has changed a name, what the order's own note says, or who signed that.
 #[test]
 fn an_order_s_file_that_was_tampered_with_is_refused_by_name() {

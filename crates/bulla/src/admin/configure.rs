@@ -1,8 +1,8 @@
 //! Changing a log's configuration: settings, and `[log]`, of which the log itself tells.
 //!
 //! A setting is in `[settings]` of `bulla.toml` or in `settings.toml` of the key directory ([`SettingPlace`]). Setting one puts it
-//! where it belongs, and takes it out of the other file. What is changed together is kept in one of the two: nothing replaces two
-//! files at once, and half of what was asked for is nothing that anybody asked for.
+//! where it belongs, and takes it out of the other file. What is changed together is kept in one of the two, and a setting that is
+//! moved is changed alone: nothing replaces two files at once, and half of what was asked for is nothing that anybody asked for.
 //!
 //! Invariants of a change of `[log]`:
 //! - the event that allows it is under a published checkpoint, and in the seal state, before the file changes: so
@@ -210,7 +210,8 @@ impl Configure {
     ///
     /// # Errors
     /// `Invalid` where the settings do not fit together, or some of the changes are kept in the key directory and others in
-    /// `bulla.toml`: each file is changed by itself. `Locked` where somebody else is changing the
+    /// `bulla.toml`: each file is changed by itself; or where a setting is moved from one to the other together with anything
+    /// else. `Locked` where somebody else is changing the
     /// configuration, or, for a change of `[log]`, has the log open; else as [`crate::Log::open`]. Whatever fails, the log has
     /// the old configuration or the new one, in whole.
     pub fn apply(&self, directory: impl AsRef<Path>) -> Result<Configured> {
@@ -262,10 +263,7 @@ impl Configure {
         plan.configured.live = true;
         plan.check_live(engine)?;
         match plan.configured.log {
-            Some(_) => {
-                plan.change_live(engine)?;
-                plan.change_host_settings(&*engine.keys)?;
-            }
+            Some(_) => plan.change_live(engine)?,
             None => plan.change_settings(log, &*engine.keys)?,
         }
         Ok(plan.configured)
@@ -276,13 +274,20 @@ impl Configure {
         let place = self.place(log, keys)?;
         let old = config::read(log)?;
         let old_host = host_settings::read(keys)?;
-        let (new, new_host) = self.edit(&old, &old_host)?;
+        let (new, new_host) = self.edit((log, &old), (keys, &old_host))?;
         let new = self.edit_fields(new)?;
         let (before, _) = config::parse(&old)?;
         let (after, options) = config::parse(new.as_bytes())?;
         let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))?;
         check_identity(&before, &after)?;
         let host = (new_host != old_host).then_some(new_host);
+        if host.is_some() && new.as_bytes() != old && self.names().len() > 1 {
+            return Err(self.moves_with_others(
+                place,
+                (log, &String::from_utf8_lossy(&old)),
+                (keys, &old_host),
+            )?);
+        }
         let configured = Configured {
             changed: new.as_bytes() != old || host.is_some(),
             log: (before.digest != after.digest).then_some((before.digest, after.digest)),
@@ -297,25 +302,53 @@ impl Configure {
 
     /// Where all of what is changed is kept.
     fn place(&self, log: &dyn Store, keys: &dyn Store) -> Result<SettingPlace> {
-        let is_host = |name: &str| settings::place_of(name) == Some(SettingPlace::Keys);
-        let settings = self.settings.iter().map(|(name, _)| name.clone());
-        let (of_keys, mut of_log) = settings.partition::<Vec<_>, _>(|name| is_host(name));
-        of_log.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
-        of_log.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
-        of_log.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
+        let is_host = |name: &String| settings::place_of(name) == Some(SettingPlace::Keys);
+        let (of_keys, of_log) = self.names().into_iter().partition::<Vec<_>, _>(is_host);
         if of_keys.is_empty() || of_log.is_empty() {
             return Ok(if of_keys.is_empty() { SettingPlace::Log } else { SettingPlace::Keys });
         }
-        let quoted = |names: Vec<String>| {
-            names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        };
         Err(Error::invalid(format!(
             "{} is kept in {}, and {} in {}: no step changes both files, and a crash between the two would leave half of \
              the change. Nothing was changed; change what is in one of them first, and then what is in the other",
-            quoted(of_keys),
+            quoted(&of_keys),
             keys.describe(files::SETTINGS),
-            quoted(of_log),
+            quoted(&of_log),
             log.describe(config::FILE),
+        )))
+    }
+
+    /// The keys that are changed.
+    fn names(&self) -> Vec<String> {
+        let mut names = self.settings.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        names.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
+        names.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
+        names.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
+        names
+    }
+
+    /// The error of a change that would move a setting to the file where it belongs and change something else, too: a setting is
+    /// in both files until it is moved, and that is no half of anything only where it is moved alone.
+    fn moves_with_others(
+        &self,
+        place: SettingPlace,
+        (log, text): (&dyn Store, &str),
+        (keys, host): (&dyn Store, &str),
+    ) -> Result<Error> {
+        let (of_log, of_keys) = (log.describe(config::FILE), keys.describe(files::SETTINGS));
+        let (wrong, right, text) = match place {
+            SettingPlace::Keys => (of_log, of_keys, text),
+            SettingPlace::Log => (of_keys, of_log, host),
+        };
+        let (mut moved, mut others) = (Vec::new(), Vec::new());
+        for name in self.names() {
+            if edit::has_setting(text, &name)? { &mut moved } else { &mut others }.push(name);
+        }
+        let first = quoted(&moved[..1]);
+        others.splice(..0, moved.drain(1..));
+        Ok(Error::invalid(format!(
+            "{first} is in {wrong}, and belongs in {right}: moving it changes both files, and a crash between the two would leave \
+             half of what was asked for. Nothing was changed; set or unset {first} alone first, and then {}",
+            quoted(&others),
         )))
     }
 
@@ -343,17 +376,23 @@ impl Configure {
 
     /// The texts of `bulla.toml` and of the key directory's settings with the changes. A setting that is changed stands in the
     /// file in which it is kept, and in no other.
-    fn edit(&self, text: &[u8], host: &str) -> Result<(String, String)> {
+    fn edit(
+        &self,
+        (log, text): (&dyn Store, &[u8]),
+        (keys, host): (&dyn Store, &str),
+    ) -> Result<(String, String)> {
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
         let (mut edited, mut host) = (text.to_owned(), host.to_owned());
         for (name, value) in &self.settings {
             let value = value.as_deref().map(|value| settings::to_toml(name, value)).transpose()?;
-            let (log, keys) = match settings::place_of(name) {
+            let (of_log, of_keys) = match settings::place_of(name) {
                 Some(SettingPlace::Keys) => (None, value.as_deref()),
                 _ => (value.as_deref(), None),
             };
-            edited = edit::set_setting(&edited, name, log)?;
-            host = edit::set_setting(&host, name, keys)?;
+            let named =
+                |name: String| move |error: Error| Error::new(error.kind(), format!("{name}: {error}"));
+            edited = edit::set_setting(&edited, name, of_log).map_err(named(log.describe(config::FILE)))?;
+            host = edit::set_setting(&host, name, of_keys).map_err(named(keys.describe(files::SETTINGS)))?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
         let heartbeat = self.heartbeat.map(|time| Some(time).filter(|time| !time.is_zero()));
@@ -573,6 +612,10 @@ fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
 
 fn no_recipients() -> Error {
     Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn given_twice(key: &str) -> Error {

@@ -81,6 +81,7 @@ impl Restore {
         }
         // Before anything is written down: a log whose settings are refused is not being restored.
         refuse_misplaced(&settings, &*log, &*keys)?;
+        config::check_bounds(&*log, settings)?;
         let directories = Directories::lock(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
         let unknown = first_unknown(&*keys, &state)?;

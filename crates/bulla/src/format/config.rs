@@ -130,6 +130,18 @@ pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
     })
 }
 
+/// Refuses a log whose file has a setting out of its bounds, whatever the other settings are: to whoever writes it, the file is
+/// as damaged as one that cannot be parsed.
+///
+/// # Errors
+/// `Invalid`, but in a log `Tampered`, naming the setting.
+pub(crate) fn check_bounds(store: &dyn Store, settings: Options) -> Result<()> {
+    settings.check_bounds().map_err(|error| {
+        let kind = if is_log(store) { ErrorKind::Tampered } else { error.kind() };
+        Error::new(kind, format!("{}: {error}; `bulla config` changes it", store.describe(FILE)))
+    })
+}
+
 fn is_log(store: &dyn Store) -> bool {
     let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
     store.open(files::CHECKPOINT).is_ok() || has_segments()

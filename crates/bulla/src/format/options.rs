@@ -271,6 +271,8 @@ mod default {
     }
 }
 
+/// The most memory that may be set, in bytes.
+const MOST_MEMORY: usize = 1 << 44;
 /// The most bytes of rows that make a full block.
 const MOST_BLOCK_SIZE: usize = 16 << 20;
 /// The size of a buffer where blocks are no smaller.
@@ -285,7 +287,7 @@ impl TryFrom<Options> for Tuning {
 
     fn try_from(options: Options) -> Result<Self> {
         let profile = options.profile.unwrap_or_default();
-        let memory = within("memory", options.memory.unwrap_or(profile.memory()), 64 << 20, 1 << 44)?;
+        let memory = within("memory", options.memory.unwrap_or(profile.memory()), 64 << 20, MOST_MEMORY)?;
         let block_size = options.block_size.unwrap_or(profile.block_size());
         let block_size = within("block_size", block_size, 4 << 10, MOST_BLOCK_SIZE)?;
         let level = options.compression.unwrap_or(profile.compression());

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// How much may be under way at once, by the weights that items are given; one more may begin below that. Of blocks up to
 /// 8 MiB that is twenty, of larger ones ten.
@@ -35,7 +36,8 @@ pub(crate) struct Job<T> {
 
 /// Takes jobs from `next`, applies `work` to their items on `threads` threads, each with working memory of its own, and
 /// gives the results to `take` in the jobs' order. `next` and `take` are called on the calling thread. The first error in
-/// that order ends it: where `next` fails, what it gave before is taken first.
+/// that order ends it: where `next` fails, what it gave before is taken first. Where the system starts fewer threads, those
+/// do the work, and where it starts none, the calling thread does.
 ///
 /// # Errors
 /// What `next`, `work` and `take` fail with; `Unavailable` where `next` or `work` panics. A panic of `take`, which is the
@@ -54,21 +56,25 @@ pub(crate) fn in_order<T: Send, R: Send, W: Default>(
     let (queue, stopped) = (Mutex::new(queue), AtomicBool::new(false));
     // What is called here keeps nothing that a panic could leave half done: the reading ends with it.
     let receive = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut memory = W::default();
-                while let Some((Job { frame, weight, item }, result)) =
-                    receive().filter(|_| !stopped.load(Ordering::Relaxed))
-                {
-                    let outcome = guarded(frame, || work(&mut memory, item));
-                    if weight >= heavy(threads) || outcome.is_err() {
-                        memory = W::default();
-                    }
-                    // Nobody waits for it any more where an earlier one failed.
-                    let _ = result.send(outcome);
-                }
-            });
+    let serve = || {
+        let mut memory = W::default();
+        while let Some((Job { frame, weight, item }, result)) =
+            receive().filter(|_| !stopped.load(Ordering::Relaxed))
+        {
+            let outcome = guarded(frame, || work(&mut memory, item));
+            if weight >= heavy(threads) || outcome.is_err() {
+                memory = W::default();
+            }
+            // Nobody waits for it any more where an earlier one failed.
+            let _ = result.send(outcome);
+        }
+    };
+    thread::scope(|scope| {
+        let start =
+            |_| thread::Builder::new().name("bulla-reader".to_owned()).spawn_scoped(scope, serve).ok();
+        let threads = (0..threads).map_while(start).count();
+        if threads == 0 {
+            return one_by_one(next, &work, take);
         }
         let mut pending = VecDeque::<(Receiver<Result<R>>, u64)>::new();
         let (mut weight, mut end, mut after) = (0, None, 0);

@@ -23,16 +23,24 @@ pub(crate) fn set_setting(text: &str, name: &str, value: Option<&str>) -> Result
         (None, None) => part.to_owned(),
         (None, Some(value)) => {
             let header = if part.is_empty() { "[settings]\n" } else { "" };
-            if !header.is_empty() && !log.ends_with('\n') {
-                return Err(Error::invalid(format!(
-                    "{FILE} has no line `[settings]`, and its last line has no end: add that line by hand"
-                )));
+            if !header.is_empty() && !log.is_empty() && !log.ends_with('\n') {
+                return Err(Error::invalid(
+                    "it has no line `[settings]`, and its last line has no end: add that line by hand",
+                ));
             }
             let end = if part.is_empty() || part.ends_with('\n') { "" } else { "\n" };
             format!("{part}{end}{header}{name} = {value}\n")
         }
     };
     Ok(format!("{log}{edited}"))
+}
+
+/// Whether a text has the setting.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML.
+pub(crate) fn has_setting(text: &str, name: &str) -> Result<bool> {
+    find(&text[settings_line(text)..], "settings", name).map(|found| found.is_some())
 }
 
 /// Gives `[log]` other recipients.

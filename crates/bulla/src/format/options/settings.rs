@@ -1,6 +1,6 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
-use super::{Durability, Options, Profile, Tuning, default, parse_duration, parse_size};
+use super::{Durability, MOST_MEMORY, Options, Profile, Tuning, default, parse_duration, parse_size};
 use crate::format::toml_value::quote;
 use bulla_crypto::plugin;
 use bulla_store::{Error, Result};
@@ -115,6 +115,12 @@ impl Options {
     /// What `[settings]` of `bulla.toml` says together with what the key directory says, each of what is kept in it.
     pub fn with_host(self, host: Options) -> Options {
         self.only(SettingPlace::Log).or(host.only(SettingPlace::Keys))
+    }
+
+    /// Whether each setting of `bulla.toml` is within its bounds. Whether they fit together is not asked: the most memory has room for
+    /// any of them.
+    pub(crate) fn check_bounds(self) -> Result<()> {
+        Tuning::try_from(self.only(SettingPlace::Log).memory(MOST_MEMORY)).map(drop)
     }
 
     fn only(self, place: SettingPlace) -> Options {

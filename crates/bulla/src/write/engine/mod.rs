@@ -99,7 +99,8 @@ impl Engine {
     /// The caller holds the locks, `directories`, until the log is closed.
     ///
     /// # Errors
-    /// As [`recover::recover`]; `Invalid` for options that do not fit together.
+    /// As [`recover::recover`]; `Invalid` for options that do not fit together, `Tampered` where one of the log's file is out of
+    /// its bounds.
     pub(crate) fn open(
         stores: (Arc<dyn Store>, Arc<dyn Store>),
         directories: &Arc<Directories>,
@@ -123,8 +124,10 @@ impl Engine {
     ) -> Result<Self> {
         let (config, settings) = config::load_of_log(&*log)?;
         keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
-        let settings = settings.with_host(keys::settings::load(&*keys)?);
-        let tuning = Tuning::try_from(options.or(settings))?;
+        let all = settings.clone().with_host(keys::settings::load(&*keys)?);
+        let tuning = Tuning::try_from(options.or(all));
+        // What is wrong is looked for in the log's file first: it may have been edited by anybody.
+        let tuning = tuning.or_else(|error| config::check_bounds(&*log, settings).and(Err(error)))?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let subject_keys =
