@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint deny advisories bench torture sweep fuzz vectors setup clean
+.PHONY: demo test lint features deny advisories bench torture sweep fuzz vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -23,8 +23,11 @@ lint:
 	python3 scripts/layers.py
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
+
+## The command without Parquet: after a change of its features.
+features:
+	cargo clippy -p bulla-cli --no-default-features --no-deps -- --deny warnings
 
 ## Licences, bans and sources of everything that is linked: after each change of a dependency.
 deny: cargo-deny
