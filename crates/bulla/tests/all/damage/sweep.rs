@@ -330,7 +330,8 @@ type Swept = (String, usize, Vec<u8>, bool);
 
 /// The bytes of a log: all of them. Frames that are like their neighbours, in segments and in the tree, differ from them in
 /// number, time and secrets alone, and the same code looks at each: so each place in them is verified at several levels in
-/// every sixteenth, and in each frame every sixteenth place; all others at the level that finds them in full, and else not at all.
+/// every sixteenth, and in each frame every sixteenth place; all others at the level that finds them where a
+/// sweep is in full, and else not at all.
 fn shared_out(made: &Made, layout: &Layout) -> Vec<Swept> {
     let alike = layout.alike();
     let mut places = BTreeSet::new();
