@@ -72,6 +72,15 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn number(&self, subject: &str) -> Result<Option<u64>>;
 
+    /// The same of several, in their order. Whoever has to look at everybody, to be sure that nobody is hidden, does so once for
+    /// all of them; and also where none is asked for.
+    ///
+    /// # Errors
+    /// As [`GroupKeys::number`].
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        subjects.iter().map(|subject| self.number(subject)).collect()
+    }
+
     /// The secrets of groups of one block, each of the subjects with these numbers; `None` where the key of one of them is
     /// not there.
     ///

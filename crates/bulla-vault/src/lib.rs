@@ -47,6 +47,7 @@ mod directory;
 mod erase;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod gone;
 mod groups;
 mod index;
 mod keys;
@@ -67,6 +68,7 @@ mod table;
 mod tests;
 mod transaction;
 mod transaction_error;
+mod whole;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
 pub use check::{Checked, Damage};

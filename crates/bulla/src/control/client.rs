@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 
 /// The wait before the writer is asked again, where it has too many connections.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of groups that are asked for at once.
+/// Bytes of groups, or of names, that are asked for at once.
 const BATCH: usize = LIMIT / 4;
 /// The most digits that a number has, and a comma.
 const DIGITS: usize = 21;
+/// The most bytes that a byte of a name becomes in JSON.
+const ESCAPED: usize = 6;
 
 /// A writer in another process, which has a log open. As [`GroupKeys`] it opens groups without giving keys away.
 ///
@@ -154,6 +156,16 @@ impl Client {
         ask(&self.keys, request, answered)
     }
 
+    /// The numbers of as many data subjects as one message takes. The writer looks at everybody, which takes as long as it takes.
+    fn some_numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        let request =
+            Request::Numbers { subjects: subjects.iter().map(|subject| (*subject).to_owned()).collect() };
+        match self.ask(&request, Answered::Done)? {
+            Answer::Numbers(numbers) if numbers.len() == subjects.len() => Ok(numbers),
+            _ => Err(strange()),
+        }
+    }
+
     /// The secrets of as many groups as one message takes.
     fn some_secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let request = Request::Secrets {
@@ -173,15 +185,23 @@ impl Client {
 
 impl GroupKeys for Client {
     fn number(&self, subject: &str) -> Result<Option<u64>> {
-        match self.ask(&Request::Number { subject: subject.to_owned() }, Answered::Soon)? {
-            Answer::Number(number) => Ok(number),
-            _ => Err(strange()),
+        Ok(self.some_numbers(&[subject])?.pop().flatten())
+    }
+
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        if subjects.is_empty() {
+            return self.some_numbers(subjects);
         }
+        let mut numbers = Vec::with_capacity(subjects.len());
+        for batch in batches(subjects, usize::MAX, |subject| 3 + ESCAPED * subject.len()) {
+            numbers.extend(self.some_numbers(batch)?);
+        }
+        Ok(numbers)
     }
 
     fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let mut secrets = Vec::with_capacity(groups.len());
-        for batch in batches(groups) {
+        for batch in batches(groups, MAX_GROUPS, |group| 3 + DIGITS * group.len()) {
             secrets.extend(self.some_secrets(place, batch)?);
         }
         Ok(secrets)
@@ -206,17 +226,21 @@ impl GroupKeys for Client {
     }
 }
 
-/// The groups in runs that one message takes.
-pub(super) fn batches<'a, 'b>(mut groups: &'a [&'b [u64]]) -> impl Iterator<Item = &'a [&'b [u64]]> {
+/// What is asked for in runs that one message takes: so many at most, each of which takes so many bytes.
+pub(super) fn batches<T>(
+    mut asked: &[T],
+    most: usize,
+    bytes_of: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |group: &&&[u64]| {
-            bytes += 3 + DIGITS * group.len();
+        let fits = |one: &&T| {
+            bytes += bytes_of(one);
             bytes <= BATCH
         };
-        let count = groups.iter().take(MAX_GROUPS).take_while(fits).count();
-        let (batch, rest) = groups.split_at(count.max(1).min(groups.len()));
-        groups = rest;
+        let count = asked.iter().take(most).take_while(fits).count();
+        let (batch, rest) = asked.split_at(count.max(1).min(asked.len()));
+        asked = rest;
         Some(batch).filter(|batch| !batch.is_empty())
     })
 }

@@ -294,7 +294,7 @@ fn secrets_come_as_they_were_and_as_many_as_asked_for() {
 
 #[test]
 fn a_message_keeps_the_limit() {
-    let number = |length: usize| Request::Number { subject: "x".repeat(length) };
+    let number = |length: usize| Request::Numbers { subjects: vec!["x".repeat(length)] };
     let frame = encode(&number(0)).unwrap().len();
     assert_eq!(encode(&number(LIMIT - frame)).unwrap().len(), LIMIT);
     assert_eq!(encode(&number(LIMIT - frame + 1)).unwrap_err().kind(), ErrorKind::Invalid);
@@ -304,7 +304,7 @@ fn a_message_keeps_the_limit() {
 fn groups_are_asked_for_in_messages_that_fit() {
     let (one, many) = ([u64::MAX], [u64::MAX; 64]);
     for groups in [vec![], vec![&one[..]; 10_000], vec![&many[..]; 1000], vec![&one[..], &many, &[]]] {
-        let batches = batches(&groups).collect::<Vec<_>>();
+        let batches = batches(&groups, MAX_GROUPS, |group| 3 + 21 * group.len()).collect::<Vec<_>>();
         assert_eq!(batches.concat(), groups);
         for batch in batches {
             let request = secrets_of(batch.iter().map(|group| group.to_vec()).collect());

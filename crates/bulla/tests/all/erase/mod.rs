@@ -2,6 +2,7 @@
 
 mod copies;
 mod holds;
+mod older_pages;
 mod order;
 mod pseudonyms;
 mod replica;
