@@ -99,7 +99,7 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn erased_up_to(&self) -> Result<u64>;
 
-    /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for what is personal
+    /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for a data subject
     /// looks for these groups, since any of them may be what it asks for. Asked where the keys are
     /// [complete](GroupKeys::is_complete); unless it is said here, it is every number, so that a query looks into every group.
     ///

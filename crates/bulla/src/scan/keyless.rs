@@ -30,7 +30,8 @@ impl Keyless {
     /// No query has to look for any.
     pub(crate) const NOBODY: Keyless = Keyless { numbers: Vec::new(), given: u64::MAX, frames: u64::MAX };
 
-    /// Those whom a query has to look for: where it asks for something personal, and the keys are meant to be everybody's.
+    /// Those whom a query has to look for: where it names a data subject, and the keys are meant to be everybody's. One that asks
+    /// for something else that is personal opens every group that it meets, and finds whose keys are missing there.
     /// `erased` says whose keys were destroyed, and is asked where somebody has none.
     ///
     /// # Errors
@@ -40,7 +41,7 @@ impl Keyless {
         keys: Option<&dyn GroupKeys>,
         erased: impl FnOnce() -> Result<Erased>,
     ) -> Result<Self> {
-        let Some(keys) = keys.filter(|keys| keys.is_complete() && !query.asks_nothing_personal()) else {
+        let Some(keys) = keys.filter(|keys| query.subject.is_some() && keys.is_complete()) else {
             return Ok(Self::NOBODY);
         };
         let mut missing = keys.missing(0)?;

@@ -94,6 +94,9 @@ fn an_older_vault_that_says_it_is_newer_is_found_out() {
         assert_eq!(asked_for(&world, subject), None, "{subject}");
     }
     assert!(!world.verified().ok);
+    // Of what is asked for without a name, all that nobody can open is counted.
+    let read = world.reader().for_each(&Query::new().stream("default"), |_, _| Ok(())).unwrap();
+    assert_eq!((read.entries, read.undecided), (45, ENTRIES));
 }
 
 /// Whoever holds and releases looks somebody up by name as well.
