@@ -125,6 +125,7 @@ impl Replica {
             files.require_plain(directory::NAME).map_err(|error| Error::io("its database", error))?;
         }
         directory::make(&place.directory)?;
+        directory::require_blocks(&place.directory)?;
         let canonical = directory::canonical(&place.directory)?;
         if canonical.display().to_string() == original.database.name() {
             return Err(
