@@ -26,7 +26,7 @@ use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Committed, MAX_ERASED, Vault};
 use std::collections::HashSet;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError, Weak};
 
 impl Engine {
     /// Carries out an order to erase. An order that was carried out before is not carried out again: the person may have come
@@ -299,6 +299,12 @@ impl Engine {
         let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
         let erased = Erased::in_manifest(&log, 0)?.numbers;
         vault.look_up(subjects, |number| erased.contains(&number))
+    }
+
+    /// The vault, if there is one, for whoever does not keep it open.
+    pub(crate) fn shared_vault(&self) -> Weak<Vault> {
+        let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_ref());
+        vault.map_or_else(Weak::new, Arc::downgrade)
     }
 
     /// The vault of a log with erasure.
