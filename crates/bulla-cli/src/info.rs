@@ -74,6 +74,9 @@ struct Facts {
     signed_time: Option<String>,
     /// How much time passes at most until the next one, as the log promises.
     heartbeat: Option<String>,
+    /// Keys of whoever made the log; absent where there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: BTreeMap<String, String>,
     /// Where replicas of the vault lie; `null` where the key directory, which says so, cannot be read.
     vault_replicas: Option<Vec<Replica>>,
     /// Whether a writer has the log open.
@@ -131,6 +134,7 @@ impl From<bulla::Info> for Facts {
             segments: info.segments,
             signed_time: signed_time(info.signed_time),
             heartbeat: info.heartbeat.map(bulla::format_age),
+            extra: info.extra,
             vault_replicas: None,
             locked: info.locked,
             writer: None,
@@ -173,6 +177,7 @@ impl Facts {
             ("signed", self.signed_time.clone().unwrap_or_else(|| "never".to_owned())),
             ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
+        lines.extend(self.extra.iter().map(|(name, value)| (&name[..], value.clone())));
         lines.extend(self.vault_replicas.iter().flatten().map(|replica| ("replica", replica.to_text())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),

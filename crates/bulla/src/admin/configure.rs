@@ -603,7 +603,8 @@ fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
     let same = before.id == after.id
         && before.origin == after.origin
         && before.verifier_key == after.verifier_key
-        && before.hash == after.hash;
+        && before.hash == after.hash
+        && before.extra == after.extra;
     match same {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),

@@ -10,6 +10,7 @@ use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub struct Info {
     pub signed_time: Option<i64>,
     /// How much time passes at most, as the log promises, until the writer commits an epoch or an event.
     pub heartbeat: Option<Duration>,
+    /// Keys of whoever made the log, which begin with `x-`.
+    pub extra: BTreeMap<String, String>,
     /// Whether a writer has it open.
     pub locked: bool,
 }
@@ -96,6 +99,7 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         segments: segment::list(store)?.0.len() as u64,
         signed_time: manifest.latest.map(|latest| latest.time),
         heartbeat: config.heartbeat,
+        extra: config.extra,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         locked: live,
     })

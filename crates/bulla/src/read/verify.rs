@@ -233,7 +233,7 @@ impl Verify {
         let chain = chain.or_else(|| state.as_ref().map(|state| state.chain.clone()));
         let mut scan = Scan::new(&snapshot, identity, chain)?;
         if let Some(state) = &state {
-            scan.expect(state.chain.next_frame(), state.root);
+            scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         scan.findings = findings;
         let total = scan.total_bytes()?;

@@ -213,9 +213,15 @@ impl<'a> Scan<'a> {
     }
 
     /// Has the scan find out whether the log has so many frames at least, and whether those have this root.
-    pub(crate) fn expect(&mut self, frames: u64, root: Hash) {
+    /// Where none of the log's epochs says which `[log]` it may have, `terms` do.
+    pub(crate) fn expect(&mut self, frames: u64, root: Hash, terms: AllowedConfig) {
         let found = (frames == 0).then(tree::empty_root);
         self.known = Some(Known { frames, root, found });
+        self.terms = (self.size == 0).then(|| {
+            let detail =
+                "[log] of bulla.toml is not the one that the log was made with, as the seal state has it";
+            (terms, Finding::new(FindingKind::ConfigMismatch, detail))
+        });
     }
 
     /// Bytes in all segments.
