@@ -6,6 +6,7 @@ use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
 use super::record::{Changes, Erasing, Meta};
+use super::replica::{Mark, Original};
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
 use bulla_store::{Error, ErrorKind, Result};
@@ -68,7 +69,7 @@ impl Shared {
         let _turn = replicas.turn();
         self.database.require_in_place()?;
         self.roots.require_in_place(self.keys().generation)?;
-        let (done, changes, journal) = self.with_keys(|_| {
+        let (done, mark, before, journal) = self.with_keys(|_| {
             let known = self.changes_known();
             self.database.write(|txn| {
                 if !replicas.is_empty() {
@@ -81,13 +82,15 @@ impl Shared {
                 let done = work(&mut change)?;
                 let Change { txn, meta, keys, .. } = change;
                 meta.write(txn, &keys)?;
-                let changes = Changes::read(txn, &keys)?.next(&*self.random)?;
+                let before = Changes::read(txn, &keys)?;
+                let changes = before.next(&*self.random)?;
                 changes.write(txn, &keys)?;
-                Ok((done, changes, txn.take_journal()))
+                Ok((done, Mark { meta, changes }, before, txn.take_journal()))
             })
         })?;
-        self.note(changes);
-        replicas.follow(&self.database, journal.as_ref(), changes);
+        self.note(mark.changes);
+        let original = Original { database: &self.database, roots: &self.roots, mark };
+        replicas.follow(&original, journal.as_ref(), before);
         Ok(done)
     }
 

@@ -115,6 +115,38 @@ fn a_replica_has_what_the_vault_has() {
     pair.assert_same();
 }
 
+/// Somebody has put it back to what it was, or changed it, while it is in use: nothing is written on top of that.
+#[test]
+fn a_replica_that_another_has_changed_is_copied_anew_and_not_gone_on_with() {
+    for older in [true, false] {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 10);
+        let made = pair.database();
+        let other =
+            Database::open(&pair.replica.path().join("vault")).map_err(|error| error.into_error("test"));
+        let keys = vault.shared.keys();
+        let changed = other.unwrap().write(|txn| {
+            let last = Changes::read(txn, &keys)?;
+            let tag = if older { last.tag } else { [7; 8] };
+            Changes { count: last.count - u64::from(older), tag }.write(txn, &keys)?;
+            txn.delete_range(Table::Rows, 0..=0)
+        });
+        changed.map_err(|error| error.into_error("test")).unwrap();
+        // A root of an earlier generation came with it.
+        fs::write(pair.replica.path().join("roots/77.root"), "old").unwrap();
+        fill(&vault, "t", 10);
+        pair.assert_same();
+        assert_ne!(pair.database(), made);
+        assert_eq!(vault.replicas()[0].failure, None);
+        // It is gone on with as ever.
+        let made = pair.database();
+        fill(&vault, "u", 10);
+        pair.assert_same();
+        assert_eq!(pair.database(), made);
+    }
+}
+
 /// What is too much to be remembered is copied.
 #[test]
 fn a_large_transaction_is_followed_by_a_copy() {
