@@ -77,10 +77,13 @@ impl Replicas {
         self.reached.store(original.mark.changes.count, Ordering::Release);
     }
 
-    /// Waits until the replicas have everything that a snapshot with these changes shows.
-    pub(super) fn wait_for(&self, changes: Changes) {
-        if !self.is_empty() && self.reached.load(Ordering::Acquire) < changes.count {
+    /// Waits until the replicas have everything that a snapshot with these changes shows. False where nobody is at writing it to
+    /// them: it was committed though that was told to have failed.
+    pub(super) fn wait_for(&self, changes: Changes) -> bool {
+        let have = || self.is_empty() || self.reached.load(Ordering::Acquire) >= changes.count;
+        have() || {
             drop(self.turn());
+            have()
         }
     }
 
