@@ -172,7 +172,7 @@ impl Shared {
             database,
             roots,
             random: settings.random.clone(),
-            changes: Mutex::default(),
+            known: Mutex::default(),
             cache: Cache::new(settings.cache, &*settings.random)?,
             arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
