@@ -218,7 +218,11 @@ struct FindingJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     frame: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<(u64, u64)>,
+    /// How many it stands for.
+    count: u64,
     detail: &'a str,
 }
 
@@ -247,6 +251,8 @@ impl<'a> From<&'a Finding> for FindingJson<'a> {
             segment: finding.segment.as_deref(),
             offset: finding.offset,
             frame: finding.frame,
+            last_frame: finding.last_frame,
+            count: finding.count,
             entries: finding.entries,
             detail: &finding.detail,
         }
