@@ -42,7 +42,7 @@ pub(crate) struct Check {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Check {

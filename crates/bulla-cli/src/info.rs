@@ -20,7 +20,7 @@ pub(crate) struct Info {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Info {

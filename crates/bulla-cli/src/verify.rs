@@ -57,7 +57,7 @@ pub(crate) struct Verify {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Verify {
@@ -77,12 +77,12 @@ impl Verify {
                 message: format!("{}; --public needs no keys", failure.message),
                 ..failure
             };
-            if let Some((path, text)) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
-                verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
+            if let Some(key) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
+                verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
                 level.seals = verify.checks_seals();
             }
             if let Some((path, bytes)) = self.place.seal_state().map_err(hint)? {
-                verify = verify.seal_state(&bytes).map_err(|error| error_in(&path, error))?;
+                verify = verify.seal_state(&bytes).map_err(|error| hint(error_in(&path, error)))?;
             }
             if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
                 verify = verify.identity(identity);

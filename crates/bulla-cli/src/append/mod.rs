@@ -65,7 +65,7 @@ pub(crate) struct Append {
 
     /// Print one JSON object at the end
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 
     /// The files to read; `-`, and none at all, is standard input
     #[arg(value_name = "FILE")]

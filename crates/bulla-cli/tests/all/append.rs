@@ -246,7 +246,7 @@ fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
         ("no log", exit::ENVIRONMENT, "stdin", &[], |place| {
             with(|| std::fs::remove_dir_all(place.audit()).unwrap())
         }),
-        ("no key", exit::ENVIRONMENT, "stdin", &[], |place| {
+        ("no key", exit::REFUSED, "stdin", &[], |place| {
             with(|| std::fs::remove_file(place.keys("signing.key")).unwrap())
         }),
         ("another key", exit::REFUSED, "stdin", &[], |place| {

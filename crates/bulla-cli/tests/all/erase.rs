@@ -180,10 +180,11 @@ fn an_erasure_key_that_is_empty_is_told_and_taken_for_no_order() {
     let key = place.keys("erasure.key");
     for text in ["", "\n"] {
         fs::write(&key, text).unwrap();
-        for named in [&[][..], &["--authority", key.to_str().unwrap()]] {
+        let named = ["--authority", key.to_str().unwrap()];
+        for (named, code) in [(&[][..], exit::ENVIRONMENT), (&named, exit::USAGE)] {
             let words = [&["--subject", "s7"], named].concat();
-            let refused = place.run("erase", &words).exits(exit::REFUSED);
-            assert!(refused.err.contains("erasure.key is empty: restore "), "{refused:?}");
+            let refused = place.run("erase", &words).exits(code);
+            assert!(refused.err.contains("neither the log's erasure key nor an order"), "{refused:?}");
         }
     }
 }
@@ -349,7 +350,7 @@ fn what_cannot_be_erased_is_refused_and_says_why() {
     let missing = path(&place, "missing/erased.cert");
     refused(&["--subject", "s7", "-o", &missing], exit::ENVIRONMENT, "missing");
     fs::rename(place.keys("vault"), place.path("vault")).unwrap();
-    refused(&["--subject", "s7"], exit::ENVIRONMENT, "vault");
+    refused(&["--subject", "s7"], exit::REFUSED, "vault");
     fs::rename(place.path("vault"), place.keys("vault")).unwrap();
     assert_eq!(withheld(&place), 0);
 

@@ -146,7 +146,7 @@ fn a_signing_key_that_is_none_is_told_by_who_writes() {
     let cut = &whole[..whole.len() / 2];
     for damaged in ["", "not a key\n", cut] {
         std::fs::write(&signing, damaged).unwrap();
-        let ran = place.append(&[], &lines(0..1)).exits(exit::USAGE);
+        let ran = place.append(&[], &lines(0..1)).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains(signing.to_str().unwrap()), "{ran:?}");
         assert!(!ran.err.contains(cut), "a secret is printed");
         // Who reads needs no such key.

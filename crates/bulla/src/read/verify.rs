@@ -147,7 +147,7 @@ impl Verify {
     /// writer, or a crash, leaves. To be read before this verification runs, where a writer may be at work.
     ///
     /// # Errors
-    /// `Tampered` where it is damaged. That it is another log's is a violation.
+    /// `Unavailable` where it is damaged, which says nothing of the log. That it is another log's is a violation.
     pub fn seal_state(mut self, bytes: &[u8]) -> Result<Self> {
         let state = SealState::parse(bytes)?;
         match &self.config {
