@@ -17,7 +17,7 @@ use bulla::{Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
-use refused::Refused;
+use refused::{Refused, Unkept};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -322,10 +322,9 @@ impl Run<'_> {
             },
             Err(reason) => reason,
         };
-        let number = place.line;
         match self.refused.tells_next() {
-            true => self.meter.suspend(|| self.refused.add(&input.name, number, &reason, raw)),
-            false => self.refused.add(&input.name, number, &reason, raw),
+            true => self.meter.suspend(|| self.refused.add(&input.name, place, &reason, raw)),
+            false => self.refused.add(&input.name, place, &reason, raw),
         }?;
         self.lines.refuse(place);
         Ok(())
@@ -360,10 +359,15 @@ impl Run<'_> {
         let kept = self.refused.finish();
         let interrupted = self.interrupt.is_raised();
         self.meter.end(self.lines.accepted(), &telemetry);
-        let place = self.lines.up_to(telemetry.durable_prefix);
+        let mut place = self.lines.up_to(telemetry.durable_prefix);
+        let unkept = self.refused.unkept();
+        if let Some(Unkept { first, .. }) = unkept {
+            // Whoever goes on from there has it refused once more, and kept.
+            place = place.min(Place { line: first.line - 1, ..first });
+        }
         let summary = Summary {
             accepted: self.lines.accepted(),
-            refused: self.refused.count(),
+            refused: self.refused.count() - unkept.map_or(0, |unkept| unkept.count),
             committed: telemetry.entries,
             durable_prefix: telemetry.durable_prefix,
             lost: telemetry.lost,

@@ -1,4 +1,6 @@
-use crate::support::{Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines};
+use crate::support::{
+    Mount, Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines, may_mount,
+};
 use bulla::{Log, Options};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -136,6 +138,57 @@ fn rejects_are_added_to_and_never_to_an_input() {
     let nowhere = place.path("no/rejects");
     place.append(&["--rejects", nowhere.to_str().unwrap()], &lines(0..1)).exits(exit::ENVIRONMENT);
     assert_eq!(place.info("entries"), 0);
+}
+
+/// What was refused and is told to be in the file is there, whole lines of it, and `up_to` is the line before the first that is not.
+#[test]
+fn refused_lines_that_are_told_are_in_the_file_where_its_disk_is_full() {
+    if !may_mount("append::refused_lines_that_are_told_are_in_the_file_where_its_disk_is_full") {
+        return;
+    }
+    // Lines of one page together, longer than what waits to be written, and some between entries.
+    for (length, every) in [(700, 1), (20_000, 1), (700, 3)] {
+        let place = Place::new();
+        let mount = Mount::new(&place.path("disk"), "size=64k");
+        let rejects = place.path("disk/rejects");
+        let line = |number: u32| match number % every {
+            0 => format!("nonsense {number:06} {}\n", "x".repeat(length)),
+            _ => format!("{{\"operation\":\"x\",\"location\":\"{number}\"}}\n"),
+        };
+        let input = place.write("input", (1..=300).map(line).collect::<String>().as_bytes());
+        let more = ["--json", "--rejects", rejects.to_str().unwrap(), &input];
+        let ran = place.append(&more, b"").exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("rejects: No space left on device"), "{ran:?}");
+        let (told, kept) = (ran.json(), std::fs::read_to_string(&rejects).unwrap());
+        let refused = u32::try_from(told["refused"].as_u64().unwrap()).unwrap();
+        let expected = (1..=refused).map(|index| line(index * every)).collect::<String>();
+        assert!(refused > 0 && kept == expected, "{refused} of {} bytes", kept.len());
+        assert_eq!(told["up_to"]["line"], (refused + 1) * every - 1);
+        drop(mount);
+        // Whoever goes on with the next line has every one, once.
+        let rest = (((refused + 1) * every)..=300).map(line).collect::<String>();
+        let rejects = place.write("rejects", kept.as_bytes());
+        place.append(&["--rejects", &rejects], rest.as_bytes()).exits(exit::SOME_REFUSED);
+        let all = (1..=300 / every).map(|index| line(index * every)).collect::<String>();
+        assert!(std::fs::read_to_string(&rejects).unwrap() == all);
+    }
+}
+
+#[test]
+fn refused_lines_that_no_sync_has_covered_are_not_told_to_be_kept() {
+    let place = Place::new();
+    let rejects = place.write("rejects", b"");
+    let input = place.write("input", b"{\"operation\":\"x\"}\nnonsense\n{\"operation\":\"y\"}\n");
+    let fails = "inject=fsync:error=EIO";
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", fails, "-P", &rejects];
+    let arguments = place.arguments("append", &["--json", "--rejects", &rejects, &input]);
+    let child = command_under(&strace, &arguments).spawn();
+    let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+    let told = ran.exits(exit::ENVIRONMENT).json();
+    assert_eq!(
+        (&told["refused"], &told["committed"], &told["up_to"]["line"]),
+        (&0.into(), &2.into(), &1.into())
+    );
 }
 
 #[test]
