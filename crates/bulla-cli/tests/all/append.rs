@@ -1,5 +1,6 @@
 use crate::support::{
-    Mount, Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines, may_mount,
+    Mount, Place, arguments, bulla, bulla_with, command, command_under, eventually, exit, finish, lines,
+    may_mount,
 };
 use bulla::{Log, Options};
 use serde_json::json;
@@ -140,6 +141,29 @@ fn rejects_are_added_to_and_never_to_an_input() {
     assert_eq!(place.info("entries"), 0);
 }
 
+#[test]
+fn where_the_object_cannot_be_written_standard_error_has_the_counts() {
+    let place = Place::new();
+    let input = place.write("input", &[&lines(0..10)[..], b"nonsense\n", &lines(10..20)].concat());
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for more in [&["--json", &input][..], &[&input]] {
+        let child = command(place.arguments("append", more)).stdout(full()).spawn().unwrap();
+        let ran = finish(child).exits(exit::ENVIRONMENT);
+        for told in
+            ["standard output", "20 of them, the first, are committed; 1 lines were refused", "input:21 "]
+        {
+            assert!(ran.err.contains(told), "{told}: {ran:?}");
+        }
+    }
+    // Of a failure of its own it is told, too, and that ends it.
+    std::fs::remove_file(place.keys("signing.key")).unwrap();
+    let child = command(place.arguments("append", &["--json"])).stdout(full()).spawn().unwrap();
+    let ran = finish(child).exits(exit::REFUSED);
+    for told in ["signing.key is missing", "standard output", "no entry was accepted", "no line is durable"] {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+}
+
 /// What was refused and is told to be in the file is there, whole lines of it, and `up_to` is the line before the first that is not.
 #[test]
 fn refused_lines_that_are_told_are_in_the_file_where_its_disk_is_full() {
@@ -203,7 +227,7 @@ fn rejects_that_cannot_be_written_are_told_and_what_was_appended_is_committed() 
 #[test]
 fn a_line_of_any_length_is_read_in_bounded_memory() {
     let place = Place::new();
-    let mut child = crate::support::command(place.arguments("append", &["--rejects", "/dev/null"]))
+    let mut child = command(place.arguments("append", &["--rejects", "/dev/null"]))
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -423,7 +447,7 @@ fn whoever_goes_on_after_the_line_that_is_told_when_the_vault_is_full_misses_not
     let prefix = told["durable_prefix"].as_u64().unwrap();
     assert_eq!((&told["committed"], &told["lost"]), (&json!(prefix), &json!(0)), "{told}");
     assert!(prefix >= 285 && prefix < told["accepted"].as_u64().unwrap(), "{told}");
-    assert!(ran.err.contains(&format!("at least {prefix} of them, the first, are committed\n")), "{ran:?}");
+    assert!(ran.err.contains(&format!("at least {prefix} of them, the first, are committed")), "{ran:?}");
 
     let number = usize::try_from(told["up_to"]["number"].as_u64().unwrap()).unwrap();
     let line = usize::try_from(told["up_to"]["line"].as_u64().unwrap()).unwrap();
