@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
-use crate::interrupt::{self, Came};
+use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in, read_small};
 use crate::output::{print, print_json, progress_bar};
 use bulla::store::FileSystem;
@@ -62,7 +62,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        interrupt::exit_after(|| Came::InTime)?;
+        interrupt::exit_at_once()?;
         let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);

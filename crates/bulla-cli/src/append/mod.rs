@@ -6,7 +6,7 @@ mod meter;
 mod refused;
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal::{tell_what_is_tried_again, telling_environment};
@@ -239,7 +239,7 @@ fn teller() -> Result<Tell, Failure> {
         }
     };
     let thread = std::thread::Builder::new().name("bulla-told".to_owned()).spawn(tell);
-    thread.map_err(|error| Failure::io("starting a thread", &error))?;
+    thread.map_err(|error| no_room("starting a thread", &error))?;
     Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
 }
 
