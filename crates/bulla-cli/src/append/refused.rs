@@ -102,7 +102,7 @@ impl Rejects {
         if inputs.iter().any(|input| input.is(&metadata)) {
             return Err(Failure::usage(format!("{name} is an input: rejects cannot be added to it")));
         }
-        let length = metadata.is_file().then(|| metadata.len());
+        let length = metadata.is_file().then_some(metadata.len());
         let buffer = Vec::with_capacity(ROOM);
         Ok(Rejects { name, file, length, buffer, waiting: Vec::new(), written: 0, first: None, unkept: None })
     }

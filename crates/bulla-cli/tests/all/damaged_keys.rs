@@ -8,7 +8,10 @@ use std::path::Path;
 /// Longer than any of the files may be.
 const LONG: u64 = 65 << 20;
 
-const DAMAGES: [(&str, fn(&Path)); 3] = [
+/// What it is called, and how it is done.
+type Damage = (&'static str, fn(&Path));
+
+const DAMAGES: [Damage; 3] = [
     ("empty", |file| fs::write(file, "").unwrap()),
     ("with a byte flipped", |file| {
         let mut bytes = fs::read(file).unwrap();
