@@ -20,7 +20,7 @@ pub(crate) struct Info {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Info {
@@ -32,6 +32,9 @@ impl Info {
             facts.tell_replicas(status.vault_replicas);
         }
         if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
+        if let Some(bytes) = facts.unsigned_bytes.filter(|bytes| *bytes > 0) {
+            note!("{bytes} bytes follow the checkpoint and are not signed; `bulla verify` tells of them");
+        }
         Ok(Exit::Done)
     }
 }
@@ -69,6 +72,8 @@ struct Facts {
     tree_size: u64,
     root: String,
     bytes: u64,
+    /// Of these, bytes that follow the checkpoint, which nobody has signed; `null` where a writer is at work.
+    unsigned_bytes: Option<u64>,
     segments: u64,
     /// The writing host's clock at the newest epoch or event that the checkpoint covers.
     signed_time: Option<String>,
@@ -131,6 +136,7 @@ impl From<bulla::Info> for Facts {
             tree_size: info.tree_size,
             root: info.root.to_base64(),
             bytes: info.bytes,
+            unsigned_bytes: info.unsigned_bytes,
             segments: info.segments,
             signed_time: signed_time(info.signed_time),
             heartbeat: info.heartbeat.map(bulla::format_age),

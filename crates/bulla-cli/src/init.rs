@@ -72,7 +72,7 @@ pub(crate) struct Init {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ pub(crate) mod edit;
 pub(crate) mod fields;
 
 use crate::format::files;
-use crate::format::options::{Options, format_age, parse_duration};
+use crate::format::options::{Options, SettingPlace, format_age, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
@@ -139,7 +139,7 @@ pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
 /// # Errors
 /// `Invalid`, but in a log `Tampered`, naming the setting.
 pub(crate) fn check_bounds(store: &dyn Store, settings: Options) -> Result<()> {
-    settings.check_bounds().map_err(|error| {
+    settings.check_bounds(SettingPlace::Log).map_err(|error| {
         let kind = if is_log(store) { ErrorKind::Tampered } else { error.kind() };
         Error::new(kind, format!("{}: {error}; `bulla config` changes it", store.describe(FILE)))
     })
