@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
@@ -29,11 +29,11 @@ pub(crate) struct Prove {
     place: LogPaths,
 
     /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
-    #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    #[arg(long, value_name = "OLD", conflicts_with_all = filter::ARGUMENTS)]
     consistency: Option<PathBuf>,
 
     /// Prove the event in this frame: of an erasure, its certificate
-    #[arg(long, value_name = "FRAME", conflicts_with_all = ["consistency", "entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    #[arg(long, value_name = "FRAME", conflicts_with = "consistency", conflicts_with_all = filter::ARGUMENTS)]
     event: Option<u64>,
 
     #[command(flatten)]

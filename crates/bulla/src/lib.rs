@@ -37,6 +37,7 @@ pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay};
+pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
     Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,

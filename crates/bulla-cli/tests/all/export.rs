@@ -54,6 +54,115 @@ fn filters_choose_what_meets_them_all() {
     }
 }
 
+/// Each entry has one of the values of each field, and no two have the same ones.
+#[test]
+fn every_field_is_a_filter_by_value_and_by_beginning_and_one_of_several_values_suffices() {
+    for erasure in ["on", "off"] {
+        let place = Place::empty();
+        place.run("init", &["--erasure", erasure]).exits(exit::DONE);
+        let mut entries = String::new();
+        for number in 1..=3 {
+            let status = [200, 404, 499][number - 1];
+            entries += &format!(
+                r#"{{"operation":"o/{number}","location":"l/{number}","subject":"s/{number}","stream":"t/{number}","#
+            );
+            entries += &format!(
+                r#""processor":"p/{number}","controller":"c/{number}","purpose":"u/{number}","actor":"a/{number}","#
+            );
+            entries += &format!(
+                "\"client\":\"k/{number}\",\"status\":{status},\"duration\":{number},\"size\":{number},\"flags\":{number}}}\n"
+            );
+        }
+        // Nothing but what every entry has.
+        entries += "{\"operation\":\"other\"}\n";
+        place.append(&[], entries.as_bytes()).exits(exit::DONE);
+        let chosen = |filter: &[&str]| {
+            let entries = parse_lines(&place.run("export", filter).exits(exit::DONE).out);
+            entries.iter().map(|entry| entry["entry"].to_string()).collect::<String>()
+        };
+        for (field, letter) in [
+            ("operation", "o"),
+            ("location", "l"),
+            ("subject", "s"),
+            ("stream", "t"),
+            ("processor", "p"),
+            ("controller", "c"),
+            ("purpose", "u"),
+            ("actor", "a"),
+            ("client", "k"),
+        ] {
+            let option = format!("--{field}");
+            let of = |number: u32| format!("{letter}/{number}");
+            assert_eq!(chosen(&[&option, &of(2)]), "1", "{field}");
+            assert_eq!(chosen(&[&option, &of(3), &option, &of(1)]), "02", "{field}");
+            assert_eq!(chosen(&[&option, letter]), "", "{field}");
+            let prefix = |text: &str| format!("{field}={text}");
+            assert_eq!(chosen(&["--prefix", &prefix(letter), "--entries", "..2"]), "012", "{field}");
+            assert_eq!(chosen(&["--prefix", &prefix(&of(1)), &option, &of(2)]), "01", "{field}");
+            assert_eq!(chosen(&["--prefix", &prefix("x")]), "", "{field}");
+            assert_eq!(
+                chosen(&[&option, &of(2), "--operation", "o/2", "--operation", "o/3"]),
+                match field {
+                    "operation" => "12",
+                    _ => "1",
+                }
+            );
+        }
+        for field in ["--duration", "--size", "--flags"] {
+            for (numbers, expected) in
+                [("2", "1"), ("2..3", "12"), ("2..", "12"), ("..1", "0"), ("0", ""), ("4..", "")]
+            {
+                assert_eq!(chosen(&[field, numbers]), expected, "{field} {numbers}");
+            }
+            assert_eq!(chosen(&[field, "1", field, "3.."]), "02", "{field}");
+        }
+        for (status, expected) in
+            [("404", "1"), ("4xx", "12"), ("400..498", "1"), ("..399", "0"), ("5xx", "")]
+        {
+            assert_eq!(chosen(&["--status", status]), expected, "{status}");
+        }
+        assert_eq!(chosen(&["--status", "4xx", "--status", "200", "--prefix", "location=l/"]), "012");
+        let proven =
+            place.run("prove", &["--prefix", "actor=a/", "--status", "4xx", "-o", &place.write("p", b"")]);
+        assert!(proven.exits(exit::DONE).err.starts_with("proves 2 entries"), "{erasure}");
+    }
+}
+
+#[test]
+fn a_filter_that_is_none_is_refused_with_what_would_be_one() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = filled();
+    for (option, value, said) in [
+        ("--prefix", "location", "no FIELD=TEXT"),
+        ("--prefix", "payload=x", "`payload` is no field of text; those are subject, stream"),
+        ("--prefix", "status=4", "is no field of text"),
+        ("--status", "4xxx", "`4xxx` is not a number"),
+        ("--status", "40xx", "`40xx` is not a number"),
+        ("--status", "500..400", "the first comes after the last"),
+        ("--size", "..", "it names no number"),
+        ("--duration", "-1", "unexpected"),
+    ] {
+        let ran = place.run("export", &[option, value]).exits(exit::USAGE);
+        assert!(ran.err.contains(option) || ran.err.contains(said), "{ran:?}");
+        assert!(ran.err.contains(said) && ran.out.is_empty(), "{ran:?}");
+    }
+    // Locations are bytes, and everything else is text.
+    let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+    for (option, code) in [("--location", exit::DONE), ("--actor", exit::USAGE)] {
+        let mut arguments = place.arguments("export", &[option]);
+        arguments.push(bytes.to_owned());
+        crate::support::bulla(arguments).exits(code);
+    }
+    for other in [["--consistency", "x"], ["--event", "1"]] {
+        for filter in [["--actor", "ada"], ["--prefix", "actor=a"], ["--from", "2026-01-01"]] {
+            let ran = place.run("prove", &[other, filter].concat()).exits(exit::USAGE);
+            assert!(ran.err.contains("cannot be used with"), "{ran:?}");
+        }
+    }
+    let ran = place.run("export", &["--withhold-personal", "--actor", "ada"]).exits(exit::USAGE);
+    assert!(ran.err.contains("actor"), "{ran:?}");
+}
+
 #[test]
 fn a_query_says_how_much_it_read() {
     let place = filled();

@@ -202,7 +202,7 @@ impl<'a> Reading<'a> {
     ) -> Result<u64> {
         let mut frames = Frames::new(&self.manifest)?;
         let store = &*self.manifest.snapshot.store;
-        let mut lookup = Lookup::new(store, asked.query, asked.named, asked.keyless);
+        let mut lookup = Lookup::new(store, asked.query, &asked.named, asked.keyless);
         let next = || {
             while let Some(placed) = frames.next()? {
                 let commitment = &placed.commitment;

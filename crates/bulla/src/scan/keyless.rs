@@ -37,7 +37,7 @@ impl Keyless {
         keys: Option<&dyn GroupKeys>,
         erased: impl FnOnce() -> Result<Erased>,
     ) -> Result<Self> {
-        let Some(keys) = keys.filter(|keys| keys.is_complete() && !query.asks_nothing_personal()) else {
+        let Some(keys) = keys.filter(|keys| keys.is_complete() && query.asks_for_personal()) else {
             return Ok(Self::NOBODY);
         };
         let mut missing = keys.missing(0)?;

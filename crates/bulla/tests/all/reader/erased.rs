@@ -9,7 +9,7 @@ use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, SharedOn
 use bulla::store::Store;
 use bulla::{
     ErrorKind, Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step,
-    Verify,
+    TextField, Verify,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -108,6 +108,15 @@ fn a_query_says_of_how_many_entries_it_cannot_be_told_since_their_keys_are_lost(
         (whole().stream("default"), 2 * 2 * OF_EACH + 1, gone),
         (whole().stream("s"), 1, gone),
         (whole().subject("user_1").operation("read"), 0, gone),
+        // So it is of every field that is personal, of several names and of their beginnings.
+        (whole().subject("user_1").subject("user_2"), 2 * OF_EACH + 1, gone),
+        (whole().begins_with(TextField::Subject, "user_"), 4 * OF_EACH + 1, gone),
+        (whole().begins_with(TextField::Location, "1"), 6, gone),
+        (whole().actor("ada"), 0, gone),
+        (whole().client("192.0.2.1").operation("read"), 0, gone),
+        (whole().client("192.0.2.1").operation("write"), 0, 0),
+        (whole().actor("ada").status(404), 0, 0),
+        (whole().purpose("support"), 0, 0),
         // The fields that are shared rule them out.
         (whole().subject("user_1").operation("write"), 0, 0),
         (whole().subject("user_1").from(1), 0, 0),
