@@ -1,6 +1,7 @@
 //! Which entries a command is about: the same arguments wherever entries are chosen.
 
-use bulla::text::time::parse_time_or_date;
+use crate::exit::Failure;
+use crate::times::Times;
 use bulla::{FieldFilters, NumberField, Query, TextField, TextFilter};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, FromArgMatches};
@@ -19,13 +20,8 @@ pub(crate) struct Filter {
     #[command(flatten)]
     fields: Fields,
 
-    /// At this time or later
-    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
-    from: Option<i64>,
-
-    /// Before this time
-    #[arg(long, value_name = "T", value_parser = parse_time_or_date)]
-    to: Option<i64>,
+    #[command(flatten)]
+    times: Times,
 
     /// With these numbers, both ends included; either may be left out
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_entries)]
@@ -37,16 +33,21 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn query(self) -> Query {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// Where a time is none.
+    pub(crate) fn query(self) -> Result<Query, Failure> {
+        let (from, to) = self.times.span()?;
         let one = self.entry.map(|number| Numbers { first: Some(number), last: Some(number) });
         let numbers = self.entries.or(one);
-        Query {
+        Ok(Query {
             fields: self.fields.0,
-            from: self.from,
-            to: self.to,
+            from,
+            to,
             first_entry: numbers.and_then(|numbers| numbers.first),
             last_entry: numbers.and_then(|numbers| numbers.last),
-        }
+        })
     }
 }
 

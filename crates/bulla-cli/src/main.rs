@@ -28,6 +28,7 @@ mod restore;
 mod tail;
 mod terminal;
 mod verify;
+mod times;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};

@@ -56,7 +56,7 @@ pub(crate) struct Prove {
 
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let query = self.filter.query();
+        let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {

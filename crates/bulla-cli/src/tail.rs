@@ -55,7 +55,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let mut query = self.filter.query();
+        let mut query = self.filter.query()?;
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;

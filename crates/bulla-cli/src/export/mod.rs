@@ -27,9 +27,12 @@ use std::path::PathBuf;
 /// Decrypt, verify and print entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-T is an RFC 3339 time or a date. A damaged log is refused before anything is written, exit code 1;
-with a filter that is said of the blocks that have to be read. What the identity does not open is
-refused with exit code 5. --salvage leaves out either, and says what.
+A damaged log is refused before anything is written, exit code 1; with a filter that is
+said of the blocks that have to be read. What the identity does not open is refused with exit code 5.
+--salvage leaves out either, and says what.
+
+Where nothing is found, `0 entries` on standard error says so, and of a data subject whether they are
+known, not known here (never met, or erased), or that nobody can tell.
 
 Of personal fields without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
 
@@ -37,6 +40,7 @@ Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
   bulla export audit --format parquet -o audit.parquet")]
 pub(crate) struct Export {
+  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin
     #[command(flatten)]
     place: LogPaths,
 
@@ -89,7 +93,7 @@ impl Export {
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
         let on_screen = !named && io::stdout().is_terminal();
         self.format.check(on_screen)?;
-        let query = self.filter.query();
+        let query = self.filter.query()?;
         self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);

@@ -33,6 +33,12 @@ fn filters_choose_what_meets_them_all() {
         (&["--to", "2026-01-02"], "1"),
         (&["--from", "2026-01-02T00:00:00.000000001Z", "--to", "2026-01-04T00:00:00Z"], "3"),
         (&["--from", "2026-01-01T01:00:00+01:00", "--operation", "read", "--subject", "ada"], "1"),
+        (&["--from", "2026-01-03T02:00", "--zone", "+02:00"], "34"),
+        (&["--from", "2026-01-03T02:00:00.1", "--zone", "+02:00"], "4"),
+        (&["--from", "2026-01-02", "--to", "2026-01-03", "--zone", "-01:00"], "3"),
+        (&["--to", "yesterday"], "1234"),
+        (&["--from", "2026-01-01", "--to", "now"], "1234"),
+        (&["--from", "today", "--to", "tomorrow"], ""),
         (&["--entries", "1..2"], "23"),
         (&["--entries", "3"], "4"),
         (&["--entries", "2.."], "34"),
@@ -45,7 +51,16 @@ fn filters_choose_what_meets_them_all() {
     ] {
         assert_eq!(chosen(filter), expected, "{filter:?}");
     }
-    place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
+    for (times, said) in [
+        (&["--from", "last week"][..], "--from last week: not a time: give `yesterday`"),
+        (&["--to", "2026-02-30"], "--to 2026-02-30: not a time"),
+        (&["--to", "today", "--zone", "Europe/Nowhere"], "not a time zone: give `UTC`"),
+        (&["--from", "2026-01-02", "--to", "2026-01-02"], "--to is not after --from"),
+        (&["--from", "today", "--to", "yesterday"], "--to is not after --from"),
+    ] {
+        let ran = place.run("export", times).exits(exit::USAGE);
+        assert!(ran.err.contains(said), "{times:?}: {ran:?}");
+    }
     place.run("export", &["--format", "xml"]).exits(exit::USAGE);
     place.run("export", &["--entry", "1", "--entries", "1"]).exits(exit::USAGE);
     for numbers in ["", "..", "2..1", "x", "1-2", "-1", "1..2..3", "18446744073709551616"] {
