@@ -21,14 +21,15 @@ mod keys;
 mod log_paths;
 mod manual;
 mod missing_keys;
+mod nothing_found;
 mod order;
 mod prove;
 mod pseudonym;
 mod restore;
 mod tail;
 mod terminal;
-mod verify;
 mod times;
+mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};

@@ -7,6 +7,7 @@ use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::missing_keys::{self, WITHOUT};
+use crate::nothing_found;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, RedactedEntries, Redaction};
@@ -73,12 +74,13 @@ impl Tail {
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
-        let (mut told, mut doubted, mut done) = (false, None, Exit::Done);
+        let (mut told, mut doubted, mut done, mut shown) = (false, None, Exit::Done, 0_u64);
         while !interrupt.is_raised() {
             let mut withheld = RedactedEntries::default();
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
                 out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))?;
+                shown += 1;
                 withheld.key_lost += u64::from(followed.withheld == Some(Redaction::KeyLost));
                 Ok(())
             });
@@ -110,6 +112,9 @@ impl Tail {
             }
             doubted = polled.doubted_from;
             if polled.ended {
+                if shown == 0 {
+                    nothing_found::tell(&reader.subjects_not_found(&query)?);
+                }
                 return Ok(done);
             }
             if !std::mem::replace(&mut told, true) && !follow.opens_current_epoch()? {

@@ -15,6 +15,8 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
+use crate::nothing_found;
+use crate::output::print_json;
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
@@ -38,9 +40,9 @@ Of personal fields without a key `withheld` says why: erased, key-lost (exit cod
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
+  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin
   bulla export audit --format parquet -o audit.parquet")]
 pub(crate) struct Export {
-  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin
     #[command(flatten)]
     place: LogPaths,
 
@@ -76,6 +78,10 @@ pub(crate) struct Export {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Print what was exported as one JSON object: how many entries, what of them is missing; with -o FILE
+    #[arg(long, requires = "output")]
+    json: bool,
+
     // Last: what follows it would stand under its heading.
     #[command(flatten)]
     filter: Filter,
@@ -91,6 +97,11 @@ enum Format {
 impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
+        if self.json && !named {
+            return Err(Failure::usage(
+                "--json prints where the entries would go: write those to a file with -o FILE",
+            ));
+        }
         let on_screen = !named && io::stdout().is_terminal();
         self.format.check(on_screen)?;
         let query = self.filter.query()?;
@@ -136,10 +147,17 @@ impl Export {
         };
         match conclude(exported, recorded, destination) {
             Ok(exported) => {
+                if exported.entries == 0 {
+                    nothing_found::tell(&exported.subjects);
+                }
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }
-                Ok(outcome::tell(&exported, self.salvage.then_some(&query)))
+                let exit = outcome::tell(&exported, self.salvage.then_some(&query));
+                if self.json {
+                    print_json(&outcome::ExportedJson::from(&exported))?;
+                }
+                Ok(exit)
             }
             Err(Closed::Pipe) if self.record => {
                 Err(Failure::new(Exit::Environment, "the output was closed, so the export was not recorded"))

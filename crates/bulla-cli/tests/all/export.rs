@@ -186,11 +186,74 @@ fn a_query_says_how_much_it_read() {
         (&[][..], ""),
         (&["--entries", "0"], "read 1 of 2 blocks\n"),
         (&["--entries", "3..4"], "read 2 of 2 blocks\n"),
-        (&["--subject", "nobody"], "read 0 of 2 blocks\n"),
+        (&["--operation", "nothing"], "0 entries\nread 0 of 2 blocks\n"),
         (&["--to", "2026-01-02", "--format", "csv"], "read 1 of 2 blocks\n"),
         (&["--entries", "0", "--salvage"], "left out: nothing; the log is not damaged\n"),
     ] {
         assert_eq!(place.run("export", filter).exits(exit::DONE).err, told, "{filter:?}");
+    }
+}
+
+#[test]
+fn of_a_data_subject_of_whom_nothing_is_found_it_is_said_whether_they_are_known() {
+    let place = filled();
+    let file = place.write("out", b"");
+    let unknown = "is not known here: never met, or erased";
+    for (filter, told, standing) in [
+        (&["--subject", "ada", "--operation", "delete"][..], "data subject `ada` is known here", "known"),
+        (&["--subject", "Ada"], unknown, "not-known"),
+        (&["--subject", "Ada", "--salvage"], unknown, "not-known"),
+        (&["--subject", "Ada", "--operation", "delete"], unknown, "not-known"),
+    ] {
+        let ran = place.run("export", filter).exits(exit::DONE);
+        assert!(
+            ran.err.starts_with("0 entries\n") && ran.err.contains(told) && ran.out.is_empty(),
+            "{ran:?}"
+        );
+        let json = place.run("export", &[filter, &["--json", "-o", &file]].concat()).exits(exit::DONE).json();
+        assert_eq!((&json["entries"], &json["undecided"]), (&0.into(), &0.into()));
+        assert_eq!(
+            (&json["subjects"][0]["subject"], &json["subjects"][0]["standing"]),
+            (&filter[1].into(), &standing.into())
+        );
+        let detail = json["subjects"][0]["detail"].as_str().unwrap();
+        assert!(ran.err.contains(&format!("data subject `{}` {detail}\n", filter[1])), "{detail}");
+        let ran = place.run(
+            "tail",
+            &[filter[..2].to_vec(), vec!["--operation", "delete", "--to", "2026-01-05"]].concat(),
+        );
+        assert!(ran.exits(exit::DONE).err.starts_with("0 entries\n"), "{filter:?}");
+        let ran =
+            place.run("prove", &[&filter[..2], &["--operation", "delete"]].concat()).exits(exit::REFUSED);
+        assert!(ran.err.contains("nothing to prove") && ran.err.contains("the data subject is "), "{ran:?}");
+        assert!(!ran.err.contains(filter[1]), "an error is kept where no name must be: {ran:?}");
+    }
+    // Each of several, and no word of them where something is found.
+    let ran =
+        place.run("export", &["--subject", "ada", "--subject", "Ada", "--status", "1"]).exits(exit::DONE);
+    assert!(
+        ran.err.contains("`ada` is known here") && ran.err.contains("`Ada` is not known here"),
+        "{ran:?}"
+    );
+    let ran = place
+        .run("export", &["--subject", "ada", "--subject", "Ada", "--json", "-o", &file])
+        .exits(exit::DONE);
+    assert!(!ran.err.contains("known"), "{ran:?}");
+    assert_eq!((&ran.json()["entries"], &ran.json()["subjects"]), (&2.into(), &serde_json::json!([])));
+    place.run("export", &["--json"]).exits(exit::USAGE);
+    place.run("export", &["--json", "-o", "-"]).exits(exit::USAGE);
+
+    // A log without a vault knows whom its entries name.
+    let place = Place::empty();
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.append(&[], ENTRIES.as_bytes()).exits(exit::DONE);
+    for (filter, told) in [
+        (&["--subject", "Ada"][..], "`Ada` is not known here: no entry of the log names them"),
+        (&["--subject", "Ada", "--from", "2026-01-02"], "`Ada` may be known or not, which this cannot tell"),
+        (&["--subject", "ada", "--operation", "delete"], "`ada` may be known or not, which this cannot tell"),
+    ] {
+        let ran = place.run("export", filter).exits(exit::DONE);
+        assert!(ran.err.starts_with("0 entries\n") && ran.err.contains(told), "{ran:?}");
     }
 }
 
@@ -414,7 +477,7 @@ fn salvage_without_a_key_is_refused_and_not_damaged() {
     assert!(told[0].starts_with(&format!("no key for entries 2 to 4: {epoch}")), "{ran:?}");
     assert_eq!(told[1..], ["left out: 3 entries, for lack of a key; the log is not damaged"]);
     let ran = salvage(&["--subject", "s0", "--entries", "4"]).exits(exit::REFUSED);
-    assert!(ran.err.starts_with(&format!("no key for entry 4: {epoch}")), "{ran:?}");
+    assert!(ran.err.contains(&format!("\nno key for entry 4: {epoch}")), "{ran:?}");
     assert!(
         ran.err
             .ends_with("left out: up to 1 entry that may match, for lack of a key; the log is not damaged\n")

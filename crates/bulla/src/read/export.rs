@@ -9,6 +9,7 @@ use crate::read::given::{Given, given};
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
+use crate::read::standing::AskedSubject;
 use crate::read::verify::{Examined, Verify};
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
@@ -43,6 +44,8 @@ pub struct Exported {
     pub withheld: RedactedEntries,
     /// Entries that were not written, though they may have met the query: see [`ReadReport::undecided`].
     pub undecided: u64,
+    /// Where nothing was found: what can be said of the data subjects that were asked for by name.
+    pub subjects: Vec<AskedSubject>,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
     /// many they were.
@@ -189,7 +192,12 @@ impl Export {
     ) -> Result<Exported> {
         let mut reader = Reader::open_store(self.given.store.clone())?;
         reader.given = self.given;
-        Ok(Exported::of(reader.read(&self.query, self.delivery, render, write)?, Vec::new()))
+        let reading = reader.reading()?;
+        let mut exported = Exported::of(reading.read(&self.query, self.delivery, render, write)?, Vec::new());
+        if exported.entries == 0 {
+            exported.subjects = reading.subjects_not_found(&self.query)?;
+        }
+        Ok(exported)
     }
 }
 
@@ -200,6 +208,7 @@ impl Exported {
             entries: read.entries,
             withheld: read.withheld,
             undecided: read.undecided,
+            subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
             findings,

@@ -64,7 +64,8 @@ impl Reader {
     pub fn grant(&self, query: &Query) -> Result<Granted> {
         let keys = self.given.group_keys.as_deref();
         let (mut groups, mut entries, mut asked, mut subjects) = (Vec::new(), 0, 0, BTreeMap::new());
-        let read = self.reading()?.read(query, Delivery::Discardable, granted, |found| {
+        let reading = self.reading()?;
+        let read = reading.read(query, Delivery::Discardable, granted, |found| {
             for Found { group, names, rows, met } in found {
                 for name in names {
                     // A person who came back after an erasure has another number than what was written before.
@@ -82,7 +83,12 @@ impl Reader {
             let log = self.given.store.describe("");
             let nothing =
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
-            return Err(read.found_nothing(nothing));
+            // Of others than those there is something: they are in no group that opens.
+            let subjects = match read.entries {
+                0 => reading.subjects_not_found(query)?,
+                _ => Vec::new(),
+            };
+            return Err(read.found_nothing(nothing, &subjects));
         }
         groups.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
         let (log, tree_size, count) = (self.config.id, read.tree_size, groups.len() as u64);

@@ -13,4 +13,5 @@ pub(crate) mod pseudonyms;
 pub(crate) mod reader;
 pub(crate) mod reading;
 pub(crate) mod select;
+pub(crate) mod standing;
 pub(crate) mod verify;

@@ -63,7 +63,8 @@ impl Reader {
         })?;
         if frames.is_empty() {
             let log = self.given.store.describe("");
-            return Err(read.found_nothing(format!("nothing to prove: no entry of {log} meets that")));
+            let nothing = format!("nothing to prove: no entry of {log} meets that");
+            return Err(read.found_nothing(nothing, &reading.subjects_not_found(query)?));
         }
         let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();

@@ -9,6 +9,7 @@ use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
 use crate::read::given::{Given, Progress};
 use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, open_checked};
+use crate::read::standing::{AskedSubject, Nothing, summary};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory, verified};
@@ -86,8 +87,9 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// What is said where it found nothing of any use.
-    pub(crate) fn found_nothing(&self, nothing: String) -> Error {
+    /// What is said where it found nothing of any use; `subjects` are whom it asked for.
+    pub(crate) fn found_nothing(&self, nothing: String, subjects: &[AskedSubject]) -> Error {
+        let nothing = nothing + &summary(subjects);
         let (lost, meet) = match (self.undecided, self.withheld.key_lost) {
             (0, 0) => return Error::new(ErrorKind::Refused, nothing),
             (0, lost) => (lost, "meet that"),
@@ -134,6 +136,22 @@ impl<'a> Reading<'a> {
     pub(crate) fn keyless(&self, query: &Query) -> Result<Keyless> {
         let erased = || Erased::in_manifest(&self.manifest, 0);
         Keyless::to_look_for(query, self.given.group_keys.as_deref(), erased)
+    }
+
+    /// Of a query that found nothing, what can be said of the data subjects that it asked for.
+    ///
+    /// # Errors
+    /// Where the keys cannot be looked up.
+    pub(crate) fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
+        let Snapshot { config, checkpoint, .. } = &self.manifest.snapshot;
+        let nothing = Nothing {
+            query,
+            keys: self.given.group_keys.as_deref(),
+            erasure: config.erasure,
+            size: checkpoint.size,
+            whole: true,
+        };
+        nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
     }
 
     /// As [`crate::Reader::read`].

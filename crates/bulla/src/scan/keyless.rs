@@ -59,6 +59,11 @@ impl Keyless {
         Ok(Keyless { numbers, given: missing.given, frames: missing.frames })
     }
 
+    /// Whether groups of the log's first `frames` frames name none of them.
+    pub(crate) fn is_nobody_below(&self, frames: u64) -> bool {
+        self.numbers.is_empty() && self.frames >= frames
+    }
+
     /// Whether one of these is a number of somebody without a key.
     pub(crate) fn are_among(&self, subjects: &[u64]) -> bool {
         subjects.iter().any(|number| {

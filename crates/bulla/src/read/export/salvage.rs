@@ -9,6 +9,7 @@ use super::{Export, Exported, Unopened};
 use crate::format::frame;
 use crate::read::given::Progress;
 use crate::read::select::{Asked, Matches, Memory, Selection};
+use crate::read::standing::Nothing;
 use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
@@ -34,6 +35,7 @@ impl Export {
             entries: 0,
             withheld: RedactedEntries::default(),
             undecided: 0,
+            subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
             findings: report.findings,
@@ -103,6 +105,16 @@ impl Export {
         }
         exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
+        if exported.entries == 0 {
+            let nothing = Nothing {
+                query: &self.query,
+                keys,
+                erasure: examined.snapshot.config.erasure,
+                size: examined.snapshot.checkpoint.size,
+                whole: exported.signed && exported.left_out == 0 && exported.unopened.is_empty(),
+            };
+            exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
+        }
         Ok(())
     }
 
