@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-const HEADING: &str = "Only entries (that meet all of these; of an option that is given again, either)";
+const HEADING: &str = "Only entries that meet all of these, and of an option that is given again either";
 
 /// The arguments that choose entries, for others that do not go with them.
 pub(crate) const ARGUMENTS: [&str; 5] = [Fields::GROUP, "from", "to", "entries", "entry"];
@@ -60,7 +60,8 @@ impl Fields {
     const PREFIX: &str = "prefix";
 }
 
-/// What stands for a field's value in the help, and what is said of the entries.
+/// What stands for a field's value in the help, and what is said of the entries. In the help on a screen, which has to fit on one,
+/// the others are named with the first of their kind; manual pages and completions have them all.
 fn text_help(field: TextField) -> (&'static str, &'static str) {
     match field {
         TextField::Subject => ("S", "That concern this data subject"),
@@ -69,7 +70,10 @@ fn text_help(field: TextField) -> (&'static str, &'static str) {
         TextField::Processor => ("P", "Of this processor; of a field that is pseudonymised, its pseudonym"),
         TextField::Controller => ("C", "Of this controller"),
         TextField::Purpose => ("P", "For this purpose"),
-        TextField::Actor => ("A", "By this actor"),
+        TextField::Actor => (
+            "A",
+            "By this actor; so --client, --controller, --location, --operation, --processor, --purpose, --stream",
+        ),
         TextField::Client => ("C", "From this client"),
         TextField::Location => ("L", "At this location"),
     }
@@ -77,7 +81,7 @@ fn text_help(field: TextField) -> (&'static str, &'static str) {
 
 fn number_help(field: NumberField) -> &'static str {
     match field {
-        NumberField::Status => "With this status: 404, 4xx, 400..499, 500.. or ..399",
+        NumberField::Status => "With this status: 404, 4xx, 400..499; so --duration, --size, --flags",
         NumberField::Duration => "That took so many nanoseconds: a number, or FIRST..LAST",
         NumberField::Size => "Of so many bytes: a number, or FIRST..LAST",
         NumberField::Flags => "With these flags: a number, or FIRST..LAST",
@@ -90,7 +94,11 @@ impl clap::Args for Fields {
     }
 
     fn augment_args(command: Command) -> Command {
-        let option = |name| Arg::new(name).long(name).action(ArgAction::Append);
+        let option = |name| {
+            let named = [TextField::Subject.name(), TextField::Actor.name(), NumberField::Status.name()];
+            let hidden = name != Fields::PREFIX && !named.contains(&name);
+            Arg::new(name).long(name).action(ArgAction::Append).hide(hidden)
+        };
         let mut arguments = Vec::new();
         for field in TextField::all() {
             let (value, help) = text_help(field);
@@ -101,7 +109,7 @@ impl clap::Args for Fields {
             let parse = |text: &str| parse_field_numbers(text);
             arguments.push(option(field.name()).value_name("N").help(number_help(field)).value_parser(parse));
         }
-        let help = "Of which this field of text begins so, as in location=user_42/";
+        let help = "Of which this field of text begins so: location=user_42/";
         let parse = OsStringValueParser::new().try_map(parse_prefix);
         arguments.push(option(Fields::PREFIX).value_name("FIELD=TEXT").help(help).value_parser(parse));
         let names = arguments.iter().map(|argument| argument.get_id().clone()).collect::<Vec<_>>();

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others
-only how many there are. It does not show that these are all there are. An entry that is in a group
-is proven with the group: all entries of the same data subjects in its block. Where their key is not
-there, it is proven without what is personal of them; exit code 1 where keys are lost.
+The proof is one file, for `bulla check`. It discloses the entries that it proves, and with one that
+is in a group all entries of the same data subjects in its block; of others only how many there are.
+It does not show that these are all there are. Where the key of a group is not there, it is proven
+without what is personal of it; exit code 1 where keys are lost.
 
 Examples:
   bulla prove audit --entry 1042 -o entry.proof
@@ -28,7 +28,7 @@ pub(crate) struct Prove {
     #[command(flatten)]
     place: LogPaths,
 
-    /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
+    /// Prove that the signed tree begins with that of this checkpoint
     #[arg(long, value_name = "OLD", conflicts_with_all = filter::ARGUMENTS)]
     consistency: Option<PathBuf>,
 

@@ -26,7 +26,6 @@ of an entry that no signed checkpoint covers yet, which a crash of the writing h
 Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
 seconds after T on, as soon as a checkpoint covers every committed entry from before T. One that is
 committed later with such a time is not waited for.
-
 Ends with exit 5 where it would have to read an epoch that the identity does not open, after
 everything before that; with exit 1, at its end, where keys of entries that match, or may, are lost.
 

@@ -6,7 +6,7 @@ use bulla::text::zone::{Zone, parse_moment};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Times {
-    /// At this time or later: 2026-11-03, 2026-11-03T14:00, 2026-11-03T14:00:00Z, yesterday, today; a day is its beginning
+    /// At this time or later: 2026-11-03, 2026-11-03T14:00, yesterday, today
     #[arg(long, value_name = "T")]
     from: Option<String>,
 
@@ -14,7 +14,7 @@ pub(crate) struct Times {
     #[arg(long, value_name = "T")]
     to: Option<String>,
 
-    /// The time zone of times without an offset: UTC, +01:00, or a name such as Europe/Berlin [default: UTC]
+    /// Of times without an offset: +01:00, Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = Zone::parse, allow_hyphen_values = true)]
     zone: Option<Zone>,
 }

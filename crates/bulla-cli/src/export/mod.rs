@@ -29,19 +29,13 @@ use std::path::PathBuf;
 /// Decrypt, verify and print entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A damaged log is refused before anything is written, exit code 1; with a filter that is
-said of the blocks that have to be read. What the identity does not open is refused with exit code 5.
---salvage leaves out either, and says what.
-
-Where nothing is found, `0 entries` on standard error says so, and of a data subject whether they are
-known, not known here (never met, or erased), or that nobody can tell.
-
-Of personal fields without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
+What is damaged where it is read is refused before anything is written, exit code 1, and what the
+identity does not open, exit code 5; --salvage leaves out either, and says what. Of personal fields
+without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
-  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin
-  bulla export audit --format parquet -o audit.parquet")]
+  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin")]
 pub(crate) struct Export {
     #[command(flatten)]
     place: LogPaths,
@@ -70,7 +64,7 @@ pub(crate) struct Export {
     #[arg(long)]
     salvage: bool,
 
-    /// Have the log tell of it: how many entries, by which kinds of filter
+    /// Have the log tell of it: how many, by which kinds of filter
     #[arg(long)]
     record: bool,
 
@@ -78,7 +72,7 @@ pub(crate) struct Export {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print what was exported as one JSON object: how many entries, what of them is missing; with -o FILE
+    /// Print one JSON object: how many entries, what is missing of them
     #[arg(long, requires = "output")]
     json: bool,
 
