@@ -6,6 +6,7 @@ mod append;
 mod check;
 mod config;
 mod erase;
+mod events;
 mod exit;
 mod export;
 mod filter;
@@ -50,6 +51,7 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Events(events::Events),
     Config(config::Config),
     Keys(keys::Keys),
     Prove(prove::Prove),
@@ -101,6 +103,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Events(events) => events.run(),
             Command::Config(config) => config.run(),
             Command::Keys(keys) => keys.run(),
             Command::Prove(prove) => prove.run(),

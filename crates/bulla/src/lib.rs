@@ -49,6 +49,7 @@ pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::epochs::{Epoch, epochs};
+pub use read::events::LoggedEvent;
 pub use read::export::{Export, Exported, Unopened};
 pub use read::follow::{Follow, Followed, Polled};
 pub use read::given::Progress;

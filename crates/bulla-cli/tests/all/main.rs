@@ -8,6 +8,7 @@ mod control;
 mod environment;
 mod erase;
 mod erasure;
+mod events;
 mod export;
 mod fields;
 mod formats;

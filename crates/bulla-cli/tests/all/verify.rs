@@ -282,6 +282,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "verify",
         "export",
         "info",
+        "events",
         "prove",
         "grant",
         "check",

@@ -128,6 +128,14 @@ pub enum TextFilter {
 }
 
 impl TextFilter {
+    /// The whole value that it asks for.
+    fn exact(&self) -> Option<&[u8]> {
+        match self {
+            TextFilter::Is(value) => Some(value),
+            TextFilter::BeginsWith(_) => None,
+        }
+    }
+
     fn is_met(&self, value: &[u8]) -> bool {
         match self {
             TextFilter::Is(wanted) => value == wanted,
@@ -173,11 +181,7 @@ impl FieldFilters {
 
     /// The values of which an entry has one, where that is asked for: no beginnings of values.
     pub(crate) fn values(&self, field: TextField) -> Option<Vec<&[u8]>> {
-        let exact = |filter| match filter {
-            &TextFilter::Is(ref value) => Some(&value[..]),
-            TextFilter::BeginsWith(_) => None,
-        };
-        let values = self.texts(field).iter().map(exact).collect::<Option<Vec<_>>>();
+        let values = self.texts(field).iter().map(TextFilter::exact).collect::<Option<Vec<_>>>();
         values.filter(|values| !values.is_empty())
     }
 

@@ -204,6 +204,20 @@ impl Event {
         }
     }
 
+    /// The name of its kind, as in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::Recovered { .. } => "recovered",
+            Event::Abandoned { .. } => "abandoned",
+            Event::Configured { .. } => "configured",
+            Event::Erased { .. } => "erased",
+            Event::Held { .. } => "held",
+            Event::Released { .. } => "released",
+            Event::Exported(_) => "exported",
+            Event::Heartbeat {} => "heartbeat",
+        }
+    }
+
     /// A change of `[log]`.
     pub(crate) fn configured(before: Hash, after: Hash, changed: Vec<String>) -> Self {
         Event::Configured { before: before.to_string(), after: after.to_string(), changed }

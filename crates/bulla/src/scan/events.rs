@@ -3,7 +3,7 @@
 use crate::erase::holds::ToldHolds;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::located::verified;
-use crate::scan::manifest::{Frames, Manifest};
+use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::Result;
 
@@ -55,12 +55,32 @@ fn each_body(manifest: &Manifest, from: u64, mut each: impl FnMut(Commitment, Ve
     }
     let mut frames = Frames::from(manifest, from)?;
     while let Some(placed) = frames.next()? {
-        let Commitment { kind, frame, body_length, .. } = placed.commitment;
-        if kind == FrameKind::Event && frame >= from && body_length <= MAX_EVENT {
-            let located = frames.locate(placed)?;
-            let body = verified(&located)?.into_body();
-            each(located.commitment, body);
+        if placed.commitment.kind == FrameKind::Event && placed.commitment.frame >= from {
+            let Told { commitment, body } = body_of(&mut frames, placed)?;
+            if let Some(body) = body {
+                each(commitment, body);
+            }
         }
     }
     Ok(())
+}
+
+/// An event's frame.
+pub(crate) struct Told {
+    pub(crate) commitment: Commitment,
+    /// What it tells; none where it is too long for an event.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+/// What the frame of an event tells, which was met last.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn body_of(frames: &mut Frames<'_>, placed: Placed) -> Result<Told> {
+    if placed.commitment.body_length > MAX_EVENT {
+        return Ok(Told { commitment: placed.commitment, body: None });
+    }
+    let located = frames.locate(placed)?;
+    let body = Some(verified(&located)?.into_body());
+    Ok(Told { commitment: located.commitment, body })
 }
