@@ -157,7 +157,8 @@ fn to_text(logged: &LoggedEvent) -> String {
                 [] => "everything".to_owned(),
                 filters => format!("by {}", filters.join(", ")),
             };
-            format!("{} entries as {}, {chosen}", record.entries, record.format)
+            let noun = if record.entries == 1 { "entry" } else { "entries" };
+            format!("{} {noun} as {}, {chosen}", record.entries, record.format)
         }
         _ => String::new(),
     }

@@ -191,15 +191,6 @@ fn parse_field_numbers(text: &str) -> Result<RangeInclusive<u64>, String> {
     Ok(first.unwrap_or(0)..=last.unwrap_or(u64::MAX))
 }
 
-/// A range as [`parse_field_numbers`] reads it.
-pub(crate) fn to_text(numbers: &RangeInclusive<u64>) -> String {
-    match (*numbers.start(), *numbers.end()) {
-        (first, last) if first == last => first.to_string(),
-        (first, u64::MAX) => format!("{first}.."),
-        (first, last) => format!("{first}..{last}"),
-    }
-}
-
 fn parse_numbers(text: &str, what: &str) -> Result<Numbers, String> {
     let number = |text: &str| match text.parse::<u64>() {
         Ok(number) => Ok(Some(number)),

@@ -2,13 +2,13 @@
 //! Nobody signs that; whoever has the log can check it.
 
 use super::outcome;
-use crate::filter::to_text;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bulla::store::FileSystem;
 use bulla::text::time::format_time;
 use bulla::{Exported, NumberField, Query, TextField, TextFilter};
 use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 pub(super) fn of(log: &Path, query: &Query, exported: &Exported) -> Vec<(&'static str, String)> {
@@ -86,5 +86,14 @@ fn text(value: &[u8]) -> Value {
     match std::str::from_utf8(value) {
         Ok(text) => Value::from(text),
         Err(_) => serde_json::json!({ "base64": STANDARD.encode(value) }),
+    }
+}
+
+/// A range, as the command's options take it.
+fn to_text(numbers: &RangeInclusive<u64>) -> String {
+    match (*numbers.start(), *numbers.end()) {
+        (first, last) if first == last => first.to_string(),
+        (first, u64::MAX) => format!("{first}.."),
+        (first, last) => format!("{first}..{last}"),
     }
 }

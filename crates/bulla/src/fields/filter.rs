@@ -59,7 +59,7 @@ const NUMBERS: [(NumberField, &str, Field); 4] = [
 impl TextField {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        TEXTS.into_iter().map(|(field, ..)| field)
+        TEXTS.iter().map(|(field, ..)| *field)
     }
 
     /// Its name, as in JSON and on the command line.
@@ -96,7 +96,7 @@ impl TextField {
 impl NumberField {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        NUMBERS.into_iter().map(|(field, ..)| field)
+        NUMBERS.iter().map(|(field, ..)| *field)
     }
 
     /// Its name, as in JSON and on the command line.
@@ -174,9 +174,20 @@ impl FieldFilters {
 
     /// The names of the fields that are asked for.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let texts = TextField::all().filter(|field| !self.texts(*field).is_empty()).map(TextField::name);
-        let numbers = NumberField::all().filter(|field| !self.numbers(*field).is_empty());
-        texts.chain(numbers.map(NumberField::name))
+        let texts = self.asked_texts().map(|(field, _)| field.name());
+        texts.chain(self.asked_numbers().map(|(field, _)| field.name()))
+    }
+
+    /// The fields of text that are asked for, and how.
+    fn asked_texts(&self) -> impl Iterator<Item = (TextField, &[TextFilter])> {
+        let all = TEXTS.iter().zip(&self.texts).map(|((field, ..), filters)| (*field, &filters[..]));
+        all.filter(|(_, filters)| !filters.is_empty())
+    }
+
+    /// The same of fields with numbers.
+    fn asked_numbers(&self) -> impl Iterator<Item = (NumberField, &[RangeInclusive<u64>])> {
+        let all = NUMBERS.iter().zip(&self.numbers).map(|((field, ..), ranges)| (*field, &ranges[..]));
+        all.filter(|(_, ranges)| !ranges.is_empty())
     }
 
     /// The values of which an entry has one, where that is asked for: no beginnings of values.
@@ -187,23 +198,21 @@ impl FieldFilters {
 
     /// Whether anything is asked of the fields with these presence bits.
     pub(crate) fn ask_for(&self, fields: u16) -> bool {
-        TextField::all().any(|field| field.bit() & fields != 0 && !self.texts(field).is_empty())
-            || NumberField::all().any(|field| field.bit() & fields != 0 && !self.numbers(field).is_empty())
+        self.asked_texts().any(|(field, _)| field.bit() & fields != 0)
+            || self.asked_numbers().any(|(field, _)| field.bit() & fields != 0)
     }
 
     /// Whether an entry meets them, as far as its fields without these presence bits tell.
     pub(crate) fn are_met(&self, entry: &Entry<'_>, unknown: u16) -> bool {
-        let text = |field: TextField| {
-            let filters = self.texts(field);
-            let met = || field.any(entry, |value| filters.iter().any(|filter| filter.is_met(value)));
-            filters.is_empty() || field.bit() & unknown != 0 || met()
+        let text = |(field, filters): (TextField, &[TextFilter])| {
+            let met = |value: &[u8]| filters.iter().any(|filter| filter.is_met(value));
+            field.bit() & unknown != 0 || field.any(entry, met)
         };
-        let number = |field: NumberField| {
-            let ranges = self.numbers(field);
+        let number = |(field, ranges): (NumberField, &[RangeInclusive<u64>])| {
             let met = |number| ranges.iter().any(|range| range.contains(&number));
-            ranges.is_empty() || field.bit() & unknown != 0 || field.of(entry).is_some_and(met)
+            field.bit() & unknown != 0 || field.of(entry).is_some_and(met)
         };
-        TextField::all().all(text) && NumberField::all().all(number)
+        self.asked_texts().all(text) && self.asked_numbers().all(number)
     }
 }
 

@@ -122,9 +122,12 @@ impl ExportRecord {
     /// # Errors
     /// `Invalid` where a filter or the format is none: an event is public, and has no room for anything else.
     pub(crate) fn event(self) -> Result<Event> {
-        let unknown = self.filters.iter().find(|filter| !FILTERS.contains(&filter.as_str()));
-        if unknown.is_some() || self.filters.len() > FILTERS.len() {
-            return Err(Error::invalid(format!("the filters of an export are {}", FILTERS.join(", "))));
+        let distinct = self.filters.iter().collect::<HashSet<_>>().len() == self.filters.len();
+        if !distinct || !self.filters.iter().all(|filter| FILTERS.contains(&filter.as_str())) {
+            return Err(Error::invalid(format!(
+                "the filters of an export are {}, each once",
+                FILTERS.join(", ")
+            )));
         }
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if self.format.is_empty() || self.format.len() > 32 || !self.format.bytes().all(plain) {

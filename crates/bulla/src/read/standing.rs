@@ -128,13 +128,15 @@ pub(crate) fn summary(subjects: &[AskedSubject]) -> String {
     if let [AskedSubject { standing, .. }] = subjects {
         return format!("; the data subject {standing}");
     }
-    let mut told = Vec::<(Standing, usize)>::new();
-    for AskedSubject { standing, .. } in subjects {
+    let mut told = Vec::<(Standing, Vec<String>)>::new();
+    for (AskedSubject { standing, .. }, place) in subjects.iter().zip(1_u64..) {
         match told.iter_mut().find(|(known, _)| known == standing) {
-            Some((_, count)) => *count += 1,
-            None => told.push((*standing, 1)),
+            Some((_, places)) => places.push(place.to_string()),
+            None => told.push((*standing, vec![place.to_string()])),
         }
     }
-    let all = subjects.len();
-    told.iter().map(|(standing, count)| format!("; of {all} data subjects {count} each {standing}")).collect()
+    let each = |(standing, places): (Standing, Vec<String>)| {
+        format!("; of the data subjects asked for, each of {} {standing}", places.join(", "))
+    };
+    told.into_iter().map(each).collect()
 }
