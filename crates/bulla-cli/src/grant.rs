@@ -64,7 +64,7 @@ impl Grant {
                 "say for whom the grant is: --recipient age1..., or --recipients-file",
             ));
         }
-        let query = self.filter.query();
+        let query = self.filter.query()?;
         if !query.is_narrow() {
             return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
         }

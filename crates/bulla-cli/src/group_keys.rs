@@ -28,10 +28,10 @@ pub(crate) struct Personal {
 impl Personal {
     /// Refuses to withhold what the query asks for: nobody can tell what is withheld from what is not there.
     pub(crate) fn check(&self, query: &Query) -> Result<(), Failure> {
-        match self.withhold_personal && (query.subject.is_some() || query.stream.is_some()) {
+        match self.withhold_personal && query.asks_for_personal() {
             true => Err(Failure::usage(
-                "--withhold-personal withholds whose data an entry is and which stream it is of: --subject and --stream would \
-                 pass by without a word what is there; leave out one or the other",
+                "--withhold-personal withholds subject, stream, actor, client and location: filters for these would pass by without a \
+                 word what is there; leave out one or the other",
             )),
             false => Ok(()),
         }

@@ -6,6 +6,7 @@ mod append;
 mod check;
 mod config;
 mod erase;
+mod events;
 mod exit;
 mod export;
 mod filter;
@@ -21,12 +22,14 @@ mod keys;
 mod log_paths;
 mod manual;
 mod missing_keys;
+mod nothing_found;
 mod order;
 mod prove;
 mod pseudonym;
 mod restore;
 mod tail;
 mod terminal;
+mod times;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -48,6 +51,7 @@ enum Command {
     Verify(verify::Verify),
     Export(export::Export),
     Info(info::Info),
+    Events(events::Events),
     Config(config::Config),
     Keys(keys::Keys),
     Prove(prove::Prove),
@@ -102,7 +106,9 @@ impl Command {
             Command::Init(init) => init.json,
             Command::Append(append) => append.json,
             Command::Verify(verify) => verify.json,
+            Command::Export(export) => export.json,
             Command::Info(info) => info.json,
+            Command::Events(events) => events.json,
             Command::Config(config) => config.json,
             Command::Keys(keys) => keys.json,
             Command::Check(check) => check.json,
@@ -110,8 +116,7 @@ impl Command {
             Command::Erase(erase) => erase.json,
             Command::Hold(hold) => hold.json,
             Command::Restore(restore) => restore.json,
-            Command::Export(_)
-            | Command::Prove(_)
+            Command::Prove(_)
             | Command::Grant(_)
             | Command::Tail(_)
             | Command::Order(_)
@@ -128,6 +133,7 @@ impl Command {
             Command::Verify(verify) => verify.run(),
             Command::Export(export) => export.run(),
             Command::Info(info) => info.run(),
+            Command::Events(events) => events.run(),
             Command::Config(config) => config.run(),
             Command::Keys(keys) => keys.run(),
             Command::Prove(prove) => prove.run(),

@@ -28,8 +28,14 @@ pub(crate) struct Man {
     directory: PathBuf,
 }
 
+/// The command with those options shown that the help on a screen names with others of their kind.
+fn whole(command: Command) -> Command {
+    command.mut_subcommands(|subcommand| subcommand.mut_args(|argument| argument.hide(false)))
+}
+
 impl Completions {
-    pub(crate) fn run(self, mut command: Command) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, command: Command) -> Result<Exit, Failure> {
+        let mut command = whole(command);
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "bulla", &mut script);
         print(&String::from_utf8_lossy(&script))?;
@@ -40,7 +46,7 @@ impl Completions {
 impl Man {
     pub(crate) fn run(self, command: Command) -> Result<Exit, Failure> {
         let failed = |error: io::Error| Failure::io(format!("writing {}", self.directory.display()), &error);
-        clap_mangen::generate_to(command, &self.directory).map_err(failed)?;
+        clap_mangen::generate_to(whole(command), &self.directory).map_err(failed)?;
         Ok(Exit::Done)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The proof is one file, for `bulla check`. It does not show that these entries are all there are. With
-erasure all entries of the same data subjects in one block are proven together: where some of those were
-not asked for, nothing is written without --with-others. Where keys are not there, entries are proven
-without what is personal of them; exit code 1 where keys are lost.
+The file is for `bulla check`; it does not show that these entries are all there are. With erasure
+all entries of the same data subjects in one block are proven together: where some of those were not
+asked for, nothing is written without --with-others. Exit code 1 where keys are lost.
 
 Examples:
   bulla prove audit --entry 1042 --with-others -o entry.proof
@@ -28,12 +27,12 @@ pub(crate) struct Prove {
     #[command(flatten)]
     place: LogPaths,
 
-    /// Prove that the signed tree begins with the one of this checkpoint: a file, as `checkpoint` in the log
-    #[arg(long, value_name = "OLD", conflicts_with_all = ["entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    /// Prove that the signed tree begins with that of this checkpoint
+    #[arg(long, value_name = "OLD", conflicts_with_all = filter::ARGUMENTS)]
     consistency: Option<PathBuf>,
 
     /// Prove the event in this frame: of an erasure, its certificate
-    #[arg(long, value_name = "FRAME", conflicts_with_all = ["consistency", "entry", "subject", "stream", "operation", "processor", "from", "to", "entries"])]
+    #[arg(long, value_name = "FRAME", conflicts_with = "consistency", conflicts_with_all = filter::ARGUMENTS)]
     event: Option<u64>,
 
     #[command(flatten)]
@@ -46,7 +45,7 @@ pub(crate) struct Prove {
     #[command(flatten)]
     personal: Personal,
 
-    /// Disclose the other entries of the same data subjects in the same blocks as well
+    /// Disclose others of the same data subjects and blocks as well
     #[arg(long, conflicts_with_all = ["consistency", "event"])]
     with_others: bool,
 
@@ -60,7 +59,7 @@ pub(crate) struct Prove {
 
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let query = self.filter.query();
+        let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {

@@ -7,6 +7,7 @@ use crate::identity::Identities;
 use crate::interrupt::Interrupt;
 use crate::log_paths::LogPaths;
 use crate::missing_keys::{self, WITHOUT};
+use crate::nothing_found;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Error, Followed, Query, Reader, RedactedEntries, Redaction};
@@ -25,7 +26,6 @@ of an entry that no signed checkpoint covers yet, which a crash of the writing h
 Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
 seconds after T on, as soon as a checkpoint covers every committed entry from before T. One that is
 committed later with such a time is not waited for.
-
 Ends with exit 5 where it would have to read an epoch that the identity does not open, after
 everything before that; with exit 1, at its end, where keys of entries that match, or may, are lost.
 
@@ -55,7 +55,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let mut query = self.filter.query();
+        let mut query = self.filter.query()?;
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
@@ -73,12 +73,13 @@ impl Tail {
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
-        let (mut told, mut doubted, mut done) = (false, None, Exit::Done);
+        let (mut told, mut doubted, mut done, mut shown) = (false, None, Exit::Done, 0_u64);
         while !interrupt.is_raised() {
             let mut withheld = RedactedEntries::default();
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
                 out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))?;
+                shown += 1;
                 // What is pending may yet be replaced: of that it is told once it is covered.
                 let is_lost = !followed.pending && followed.withheld == Some(Redaction::KeyLost);
                 withheld.key_lost += u64::from(is_lost);
@@ -113,6 +114,9 @@ impl Tail {
             }
             doubted = polled.doubted_from;
             if polled.ended {
+                if shown == 0 {
+                    nothing_found::tell(&reader.subjects_not_found(&query)?);
+                }
                 return Ok(done);
             }
             if !std::mem::replace(&mut told, true) && !follow.opens_current_epoch()? {

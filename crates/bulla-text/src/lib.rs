@@ -6,6 +6,7 @@
 //! | [`jsonl`] | one entry as one line of JSON, both ways |
 //! | [`combined`] | the access log of Apache and nginx, one way |
 //! | [`time`] | RFC 3339 to nanoseconds since the epoch, and back |
+//! | [`zone`] | times as a person gives them, in a time zone |
 //!
 //! A line becomes a [`ParsedEntry`] or a [`LineError`], never both, and never a panic. What is parsed is within
 //! the limits of [`Entry`](bulla_proof::Entry). Nothing is rewritten on the way in: what a format cannot carry
@@ -47,6 +48,7 @@ pub mod lines;
 mod tests;
 pub mod time;
 mod write;
+pub mod zone;
 
 pub use entry::ParsedEntry;
 pub use error::LineError;

@@ -1,9 +1,10 @@
+use super::zone::{self, MomentError, Zone, ZoneError, parse_moment};
 use super::{LineError, LineReader, ParsedEntry, combined, jsonl, lines, time};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 const LINE: &str =
     r#"192.0.2.7 - ada [17/May/2015:12:05:03 +0200] "GET /a b HTTP/1.1" 200 17 "http://h/\"x" "curl \\""#;
@@ -338,13 +339,91 @@ fn times_are_rfc_3339_with_any_offset_to_the_nanosecond() {
     }
 }
 
+/// 2015-05-17T10:05:03Z, a Sunday.
+const NOW: i64 = 1_431_857_103_000_000_000;
+
+fn moment(text: &str, zone: &Zone) -> Result<String, MomentError> {
+    parse_moment(text, zone, NOW).map(time_text)
+}
+
 #[test]
-fn a_filter_takes_a_plain_date_too() {
-    assert_eq!(time::parse_time_or_date("2015-05-18"), Ok(1_431_907_200_000_000_000));
-    assert_eq!(time::parse_time_or_date("2015-05-17T10:05:03Z"), Ok(1_431_857_103_000_000_000));
-    assert_eq!(time::parse_time_or_date("2015-02-29"), Err(time::TimeError::Malformed));
-    assert_eq!(time::parse_time_or_date("2015-05-18Z"), Err(time::TimeError::Malformed));
-    assert_eq!(time::parse_time_or_date("2300-01-01"), Err(time::TimeError::OutOfRange));
+fn a_moment_is_a_day_or_a_clock_s_time_in_a_zone_or_a_time_with_its_own_offset() {
+    let east = Zone::parse("+14:00").unwrap();
+    for (text, utc, further_east) in [
+        ("now", "2015-05-17T10:05:03Z", "2015-05-17T10:05:03Z"),
+        // There it is Monday, five minutes past midnight.
+        ("today", "2015-05-17T00:00:00Z", "2015-05-17T10:00:00Z"),
+        ("yesterday", "2015-05-16T00:00:00Z", "2015-05-16T10:00:00Z"),
+        ("tomorrow", "2015-05-18T00:00:00Z", "2015-05-18T10:00:00Z"),
+        ("2015-05-18", "2015-05-18T00:00:00Z", "2015-05-17T10:00:00Z"),
+        ("2016-02-29", "2016-02-29T00:00:00Z", "2016-02-28T10:00:00Z"),
+        ("2015-05-18T14:00", "2015-05-18T14:00:00Z", "2015-05-18T00:00:00Z"),
+        ("2015-05-18 14:00:07.5", "2015-05-18T14:00:07.5Z", "2015-05-18T00:00:07.5Z"),
+        ("2015-05-17T10:05:03Z", "2015-05-17T10:05:03Z", "2015-05-17T10:05:03Z"),
+        ("2015-05-17T10:05Z", "2015-05-17T10:05:00Z", "2015-05-17T10:05:00Z"),
+        ("2015-05-17 10:05:03+02:00", "2015-05-17T08:05:03Z", "2015-05-17T08:05:03Z"),
+    ] {
+        assert_eq!(moment(text, &Zone::UTC).as_deref(), Ok(utc), "{text}");
+        assert_eq!(moment(text, &east).as_deref(), Ok(further_east), "{text}");
+    }
+    for text in [
+        "",
+        "Today",
+        "today ",
+        "last week",
+        "2015-02-29",
+        "2015-05-18Z",
+        "2015-05-18T",
+        "2015-05-18T24:00",
+        "2015-05-18T1:00",
+        "2015-05-18T14",
+        "2015-05-18T14:00:",
+        "2015-05-18T14:00:07.",
+        "2015-05-18T14:00+2",
+        "2015-05-18T14:00+02:00x",
+        "2015-05-18  14:00",
+        "18.05.2015",
+        "2015-05-18T23:59:60",
+    ] {
+        assert_eq!(moment(text, &Zone::UTC), Err(MomentError::Malformed), "{text}");
+    }
+    for text in ["2300-01-01", "1600-01-01T00:00", "2300-01-01T00:00:00Z"] {
+        assert_eq!(moment(text, &Zone::UTC), Err(MomentError::OutOfRange), "{text}");
+    }
+    assert_eq!(parse_moment("tomorrow", &Zone::UTC, i64::MAX), Err(MomentError::OutOfRange));
+    assert_eq!(parse_moment("yesterday", &Zone::UTC, i64::MIN), Err(MomentError::OutOfRange));
+    assert_eq!(Zone::parse("utc"), Ok(Zone::UTC));
+    for text in
+        ["", "Europe/Nowhere", "+1", "+25:00", "+01:00 ", "Etc/Unknown", "../../etc/passwd", "/etc/localtime"]
+    {
+        assert_eq!(Zone::parse(text), Err(ZoneError), "{text}");
+    }
+}
+
+#[test]
+fn days_are_as_long_as_the_zone_has_them_and_an_hour_that_is_twice_or_never_is_refused() {
+    let Ok(berlin) = Zone::parse("Europe/Berlin") else {
+        let _ = writeln!(io::stderr(), "not tested: named zones: the system has no database of them");
+        return;
+    };
+    for (text, expected) in [
+        ("2026-11-03", "2026-11-02T23:00:00Z"),
+        ("2026-07-03", "2026-07-02T22:00:00Z"),
+        // Of 23 and of 25 hours.
+        ("2026-03-29", "2026-03-28T23:00:00Z"),
+        ("2026-03-30", "2026-03-29T22:00:00Z"),
+        ("2026-10-25", "2026-10-24T22:00:00Z"),
+        ("2026-10-26", "2026-10-25T23:00:00Z"),
+        ("2026-10-25T02:30+02:00", "2026-10-25T00:30:00Z"),
+    ] {
+        assert_eq!(moment(text, &berlin).as_deref(), Ok(expected), "{text}");
+    }
+    assert_eq!(moment("2026-10-25T02:30", &berlin), Err(MomentError::Twice));
+    assert_eq!(moment("2026-03-29T02:30", &berlin), Err(MomentError::Never));
+    assert_eq!(Zone::parse("europe/berlin").as_ref(), Ok(&berlin));
+    // Clocks were put forward at midnight: the day begins with one o'clock.
+    let havana = Zone::parse("America/Havana").unwrap();
+    assert_eq!(moment("2026-03-08", &havana).as_deref(), Ok("2026-03-08T05:00:00Z"));
 }
 
 #[test]
@@ -475,7 +554,8 @@ proptest! {
         let _ = combined::parse_line(&bytes);
         let _ = jsonl::parse_line(&bytes).map_err(|error| error.to_string());
         let text = String::from_utf8_lossy(&bytes);
-        let _ = time::parse_time_or_date(&text);
+        let _ = zone::parse_moment(&text, &Zone::UTC, NOW);
+        let _ = Zone::parse(&text);
     }
 
     #[test]

@@ -37,18 +37,6 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
     if scan.0.is_empty() { moment.nanoseconds() } else { Err(TimeError::Malformed) }
 }
 
-/// Like [`parse_time`], and takes a plain date, `2015-05-18`, for the midnight with which it begins in UTC.
-///
-/// # Errors
-/// Where it is neither.
-pub fn parse_time_or_date(text: &str) -> Result<i64, TimeError> {
-    let mut scan = Scan(text.as_bytes());
-    match scan.date() {
-        Some(midnight) if scan.0.is_empty() => midnight.nanoseconds(),
-        _ => parse_time(text),
-    }
-}
-
 /// Writes nanoseconds since the epoch as RFC 3339 in UTC, with `Z`, and with only as many digits of a second as
 /// it takes.
 ///
@@ -93,11 +81,15 @@ pub(super) struct Moment {
 }
 
 impl Moment {
+    /// What a clock shows then, if there is such a day and time of day.
+    pub(super) fn civil(&self) -> Option<civil::DateTime> {
+        let Moment { year, month, day, hour, minute, second, nanosecond, offset_seconds: _ } = *self;
+        civil::DateTime::new(year, month, day, hour, minute, second, nanosecond).ok()
+    }
+
     pub(super) fn nanoseconds(&self) -> Result<i64, TimeError> {
-        let Moment { year, month, day, hour, minute, second, nanosecond, offset_seconds } = *self;
-        let civil = civil::DateTime::new(year, month, day, hour, minute, second, nanosecond)
-            .map_err(|_| TimeError::Malformed)?;
-        let offset = Offset::from_seconds(offset_seconds).map_err(|_| TimeError::Malformed)?;
+        let civil = self.civil().ok_or(TimeError::Malformed)?;
+        let offset = Offset::from_seconds(self.offset_seconds).map_err(|_| TimeError::Malformed)?;
         let timestamp = offset.to_timestamp(civil).map_err(|_| TimeError::OutOfRange)?;
         i64::try_from(timestamp.as_nanosecond()).map_err(|_| TimeError::OutOfRange)
     }
@@ -120,7 +112,7 @@ impl Scan<'_> {
         Some(moment)
     }
 
-    fn date(&mut self) -> Option<Moment> {
+    pub(super) fn date(&mut self) -> Option<Moment> {
         let year = self.number(4)?;
         self.one_of(b"-")?;
         let month = self.small()?;
@@ -138,7 +130,7 @@ impl Scan<'_> {
     }
 
     /// The digits after the point, as nanoseconds.
-    fn fraction(&mut self) -> Option<i32> {
+    pub(super) fn fraction(&mut self) -> Option<i32> {
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (fraction, rest) = self.0.split_at(digits);
         self.0 = rest;

@@ -37,6 +37,7 @@ pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay};
+pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
     Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
@@ -48,6 +49,7 @@ pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::epochs::{Epoch, epochs};
+pub use read::events::LoggedEvent;
 pub use read::export::{Export, Exported, Unopened};
 pub use read::follow::{Follow, Followed, Polled};
 pub use read::given::Progress;
@@ -60,6 +62,7 @@ pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
 pub use read::select::Matches;
+pub use read::standing::{AskedSubject, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};

@@ -15,6 +15,8 @@ use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
+use crate::nothing_found;
+use crate::output::print_json;
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
@@ -27,15 +29,13 @@ use std::path::PathBuf;
 /// Decrypt, verify and print entries.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-T is an RFC 3339 time or a date. A damaged log is refused before anything is written, exit code 1;
-with a filter that is said of the blocks that have to be read. What the identity does not open is
-refused with exit code 5. --salvage leaves out either, and says what.
-
-Of personal fields without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
+What is damaged where it is read is refused before anything is written, exit code 1, and what the
+identity does not open, exit code 5; --salvage leaves out either, and says what. Of personal fields
+without a key `withheld` says why: erased, key-lost (exit code 1), not-given.
 
 Examples:
   bulla export audit --subject user_42 --from 2026-01-01 -o user_42.jsonl
-  bulla export audit --format parquet -o audit.parquet")]
+  bulla export audit --processor mailer --from yesterday --to today --zone Europe/Berlin")]
 pub(crate) struct Export {
     #[command(flatten)]
     place: LogPaths,
@@ -64,13 +64,17 @@ pub(crate) struct Export {
     #[arg(long)]
     salvage: bool,
 
-    /// Have the log tell of it: how many entries, by which kinds of filter
+    /// Have the log tell of it: how many, by which kinds of filter
     #[arg(long)]
     record: bool,
 
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Print one JSON object: how many entries, what is missing of them
+    #[arg(long, requires = "output")]
+    pub(crate) json: bool,
 
     // Last: what follows it would stand under its heading.
     #[command(flatten)]
@@ -87,9 +91,14 @@ enum Format {
 impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
+        if self.json && !named {
+            return Err(Failure::usage(
+                "--json prints where the entries would go: write those to a file with -o FILE",
+            ));
+        }
         let on_screen = !named && io::stdout().is_terminal();
         self.format.check(on_screen)?;
-        let query = self.filter.query();
+        let query = self.filter.query()?;
         self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
@@ -132,10 +141,17 @@ impl Export {
         };
         match conclude(exported, recorded, destination) {
             Ok(exported) => {
+                if exported.entries == 0 {
+                    nothing_found::tell(&exported.subjects);
+                }
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }
-                Ok(outcome::tell(&exported, self.salvage.then_some(&query)))
+                let exit = outcome::tell(&exported, self.salvage.then_some(&query));
+                if self.json {
+                    print_json(&outcome::ExportedJson::from(&exported))?;
+                }
+                Ok(exit)
             }
             Err(Closed::Pipe) if self.record => {
                 Err(Failure::new(Exit::Environment, "the output was closed, so the export was not recorded"))

@@ -2,7 +2,10 @@
 
 use crate::exit::Exit;
 use crate::missing_keys::{self, WITHOUT};
-use bulla::{Exported, Query, Severity, Unopened};
+use crate::nothing_found::SubjectJson;
+use bulla::{Exported, Query, Redaction, Severity, Unopened};
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Tells of it; `salvaged` is what a salvage was asked for.
 pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
@@ -23,6 +26,44 @@ pub(super) fn tell(exported: &Exported, salvaged: Option<&Query>) -> Exit {
         _ if whole != Exit::Done => whole,
         (false, 0) => Exit::Done,
         (false, _) => Exit::Refused,
+    }
+}
+
+/// What an export comes to, for a program.
+#[derive(Serialize)]
+pub(super) struct ExportedJson<'a> {
+    entries: u64,
+    /// By why: entries that came without their personal fields.
+    withheld: BTreeMap<&'static str, u64>,
+    undecided: u64,
+    left_out: u64,
+    no_key: u64,
+    /// Of a salvage: whether a signature vouches for what was written.
+    signed: bool,
+    blocks_read: Option<u64>,
+    blocks: Option<u64>,
+    tree_size: Option<u64>,
+    root: Option<String>,
+    /// Where nothing was found.
+    subjects: Vec<SubjectJson<'a>>,
+}
+
+impl<'a> From<&'a Exported> for ExportedJson<'a> {
+    fn from(exported: &'a Exported) -> Self {
+        let read = exported.read.as_ref();
+        ExportedJson {
+            entries: exported.entries,
+            withheld: Redaction::ALL.map(|why| (why.name(), exported.withheld.of(why))).into(),
+            undecided: exported.undecided,
+            left_out: exported.left_out,
+            no_key: unopened(exported),
+            signed: exported.signed,
+            blocks_read: read.map(|read| read.blocks_read),
+            blocks: read.map(|read| read.blocks),
+            tree_size: read.map(|read| read.tree_size),
+            root: read.map(|read| read.root.to_base64()),
+            subjects: exported.subjects.iter().map(SubjectJson::from).collect(),
+        }
     }
 }
 

@@ -75,7 +75,7 @@ fn an_export_is_recorded_with_a_writer_and_without_one() {
     bulla(arguments!["init", place.audit(), "--erasure", "off"]).exits(exit::DONE);
     let (child, stdin) = waiting(&place, &[], Stdio::piped());
     let out = place.path("out.jsonl").into_os_string().into_string().unwrap();
-    let arguments = ["--subject", "s1", "--record", "-o", &out];
+    let arguments = ["--subject", "s1", "--prefix", "location=key/", "--record", "-o", &out];
     place.run("export", &arguments).exits(exit::DONE);
     assert_eq!(parse_lines(&std::fs::read_to_string(&out).unwrap()).len(), 100);
     drop(stdin);
@@ -91,7 +91,7 @@ fn an_export_is_recorded_with_a_writer_and_without_one() {
     assert_eq!(
         said.collect::<Vec<serde_json::Value>>(),
         [
-            json!({ "event": "exported", "entries": 100, "filters": ["subject"], "format": "jsonl" }),
+            json!({ "event": "exported", "entries": 100, "filters": ["subject", "location"], "format": "jsonl" }),
             json!({ "event": "exported", "entries": 1000, "filters": [], "format": "csv" }),
         ]
     );

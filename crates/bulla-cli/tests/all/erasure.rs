@@ -60,7 +60,7 @@ fn without_the_vault_nothing_personal_is_read_and_what_to_do_is_said() {
     assert!(verified.out.contains("personal groups were not opened: no vault is at hand"), "{verified:?}");
     let file = place.path("a.proof");
     place
-        .run("prove", &["--withhold-personal", "--entry", "1", "-o", file.to_str().unwrap()])
+        .run("prove", &["--withhold-personal", "--with-others", "--entry", "1", "-o", file.to_str().unwrap()])
         .exits(exit::DONE);
     let ran = bulla(arguments!["check", file]).exits(exit::DONE);
     let disclosed = parse_lines(&ran.out);
@@ -231,7 +231,7 @@ fn whatever_gives_entries_out_counts_those_whose_keys_are_lost_and_ends_with_exi
     let place = with_an_older_vault();
     let (_, recipient) = bulla::keys::identities::generate();
     let file = place.path("file");
-    let into_file = ["-o", file.to_str().unwrap()];
+    let into_file = ["-o", file.to_str().unwrap(), "--with-others"];
     let grant = ["--recipient", &recipient, into_file[0], into_file[1]];
     for (command, options, what) in [
         ("export", &[][..], "came without personal fields"),

@@ -33,6 +33,12 @@ fn filters_choose_what_meets_them_all() {
         (&["--to", "2026-01-02"], "1"),
         (&["--from", "2026-01-02T00:00:00.000000001Z", "--to", "2026-01-04T00:00:00Z"], "3"),
         (&["--from", "2026-01-01T01:00:00+01:00", "--operation", "read", "--subject", "ada"], "1"),
+        (&["--from", "2026-01-03T02:00", "--zone", "+02:00"], "34"),
+        (&["--from", "2026-01-03T02:00:00.1", "--zone", "+02:00"], "4"),
+        (&["--from", "2026-01-02", "--to", "2026-01-03", "--zone", "-01:00"], "3"),
+        (&["--to", "yesterday"], "1234"),
+        (&["--from", "2026-01-01", "--to", "now"], "1234"),
+        (&["--from", "today", "--to", "tomorrow"], ""),
         (&["--entries", "1..2"], "23"),
         (&["--entries", "3"], "4"),
         (&["--entries", "2.."], "34"),
@@ -45,13 +51,131 @@ fn filters_choose_what_meets_them_all() {
     ] {
         assert_eq!(chosen(filter), expected, "{filter:?}");
     }
-    place.run("export", &["--from", "yesterday"]).exits(exit::USAGE);
+    for (times, said) in [
+        (&["--from", "last week"][..], "--from last week: not a time: give `yesterday`"),
+        (&["--to", "2026-02-30"], "--to 2026-02-30: not a time"),
+        (&["--to", "today", "--zone", "Europe/Nowhere"], "not a time zone: give `UTC`"),
+        (&["--from", "2026-01-02", "--to", "2026-01-02"], "--to is not after --from"),
+        (&["--from", "today", "--to", "yesterday"], "--to is not after --from"),
+    ] {
+        let ran = place.run("export", times).exits(exit::USAGE);
+        assert!(ran.err.contains(said), "{times:?}: {ran:?}");
+    }
     place.run("export", &["--format", "xml"]).exits(exit::USAGE);
     place.run("export", &["--entry", "1", "--entries", "1"]).exits(exit::USAGE);
     for numbers in ["", "..", "2..1", "x", "1-2", "-1", "1..2..3", "18446744073709551616"] {
         let ran = place.run("export", &[&format!("--entries={numbers}")]).exits(exit::USAGE);
         assert!(ran.err.contains("--entries"), "{ran:?}");
     }
+}
+
+/// Each entry has one of the values of each field, and no two have the same ones.
+#[test]
+fn every_field_is_a_filter_by_value_and_by_beginning_and_one_of_several_values_suffices() {
+    for erasure in ["on", "off"] {
+        let place = Place::empty();
+        place.run("init", &["--erasure", erasure]).exits(exit::DONE);
+        let mut entries = String::new();
+        for number in 1..=3 {
+            let status = [200, 404, 499][number - 1];
+            entries += &format!(
+                r#"{{"operation":"o/{number}","location":"l/{number}","subject":"s/{number}","stream":"t/{number}","#
+            );
+            entries += &format!(
+                r#""processor":"p/{number}","controller":"c/{number}","purpose":"u/{number}","actor":"a/{number}","#
+            );
+            entries += &format!(
+                "\"client\":\"k/{number}\",\"status\":{status},\"duration\":{number},\"size\":{number},\"flags\":{number}}}\n"
+            );
+        }
+        // Nothing but what every entry has.
+        entries += "{\"operation\":\"other\"}\n";
+        place.append(&[], entries.as_bytes()).exits(exit::DONE);
+        let chosen = |filter: &[&str]| {
+            let entries = parse_lines(&place.run("export", filter).exits(exit::DONE).out);
+            entries.iter().map(|entry| entry["entry"].to_string()).collect::<String>()
+        };
+        for (field, letter) in [
+            ("operation", "o"),
+            ("location", "l"),
+            ("subject", "s"),
+            ("stream", "t"),
+            ("processor", "p"),
+            ("controller", "c"),
+            ("purpose", "u"),
+            ("actor", "a"),
+            ("client", "k"),
+        ] {
+            let option = format!("--{field}");
+            let of = |number: u32| format!("{letter}/{number}");
+            assert_eq!(chosen(&[&option, &of(2)]), "1", "{field}");
+            assert_eq!(chosen(&[&option, &of(3), &option, &of(1)]), "02", "{field}");
+            assert_eq!(chosen(&[&option, letter]), "", "{field}");
+            let prefix = |text: &str| format!("{field}={text}");
+            assert_eq!(chosen(&["--prefix", &prefix(letter), "--entries", "..2"]), "012", "{field}");
+            assert_eq!(chosen(&["--prefix", &prefix(&of(1)), &option, &of(2)]), "01", "{field}");
+            assert_eq!(chosen(&["--prefix", &prefix("x")]), "", "{field}");
+            assert_eq!(
+                chosen(&[&option, &of(2), "--operation", "o/2", "--operation", "o/3"]),
+                match field {
+                    "operation" => "12",
+                    _ => "1",
+                }
+            );
+        }
+        for field in ["--duration", "--size", "--flags"] {
+            for (numbers, expected) in
+                [("2", "1"), ("2..3", "12"), ("2..", "12"), ("..1", "0"), ("0", ""), ("4..", "")]
+            {
+                assert_eq!(chosen(&[field, numbers]), expected, "{field} {numbers}");
+            }
+            assert_eq!(chosen(&[field, "1", field, "3.."]), "02", "{field}");
+        }
+        for (status, expected) in
+            [("404", "1"), ("4xx", "12"), ("400..498", "1"), ("..399", "0"), ("5xx", "")]
+        {
+            assert_eq!(chosen(&["--status", status]), expected, "{status}");
+        }
+        assert_eq!(chosen(&["--status", "4xx", "--status", "200", "--prefix", "location=l/"]), "012");
+        let proven =
+            place.run("prove", &["--prefix", "actor=a/", "--status", "4xx", "-o", &place.write("p", b"")]);
+        assert!(proven.exits(exit::DONE).err.starts_with("proves 2 entries"), "{erasure}");
+    }
+}
+
+#[test]
+fn a_filter_that_is_none_is_refused_with_what_would_be_one() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = filled();
+    for (option, value, said) in [
+        ("--prefix", "location", "no FIELD=TEXT"),
+        ("--prefix", "payload=x", "`payload` is no field of text; those are subject, stream"),
+        ("--prefix", "status=4", "is no field of text"),
+        ("--status", "4xxx", "`4xxx` is not a number"),
+        ("--status", "40xx", "`40xx` is not a number"),
+        ("--status", "500..400", "the first comes after the last"),
+        ("--size", "..", "it names no number"),
+        ("--duration", "-1", "unexpected"),
+    ] {
+        let ran = place.run("export", &[option, value]).exits(exit::USAGE);
+        assert!(ran.err.contains(option) || ran.err.contains(said), "{ran:?}");
+        assert!(ran.err.contains(said) && ran.out.is_empty(), "{ran:?}");
+    }
+    // Locations are bytes, and everything else is text.
+    let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+    for (option, code) in [("--location", exit::DONE), ("--actor", exit::USAGE)] {
+        let mut arguments = place.arguments("export", &[option]);
+        arguments.push(bytes.to_owned());
+        crate::support::bulla(arguments).exits(code);
+    }
+    for other in [["--consistency", "x"], ["--event", "1"]] {
+        for filter in [["--actor", "ada"], ["--prefix", "actor=a"], ["--from", "2026-01-01"]] {
+            let ran = place.run("prove", &[other, filter].concat()).exits(exit::USAGE);
+            assert!(ran.err.contains("cannot be used with"), "{ran:?}");
+        }
+    }
+    let ran = place.run("export", &["--withhold-personal", "--actor", "ada"]).exits(exit::USAGE);
+    assert!(ran.err.contains("actor"), "{ran:?}");
 }
 
 #[test]
@@ -62,11 +186,74 @@ fn a_query_says_how_much_it_read() {
         (&[][..], ""),
         (&["--entries", "0"], "read 1 of 2 blocks\n"),
         (&["--entries", "3..4"], "read 2 of 2 blocks\n"),
-        (&["--subject", "nobody"], "read 0 of 2 blocks\n"),
+        (&["--operation", "nothing"], "0 entries\nread 0 of 2 blocks\n"),
         (&["--to", "2026-01-02", "--format", "csv"], "read 1 of 2 blocks\n"),
         (&["--entries", "0", "--salvage"], "left out: nothing; the log is not damaged\n"),
     ] {
         assert_eq!(place.run("export", filter).exits(exit::DONE).err, told, "{filter:?}");
+    }
+}
+
+#[test]
+fn of_a_data_subject_of_whom_nothing_is_found_it_is_said_whether_they_are_known() {
+    let place = filled();
+    let file = place.write("out", b"");
+    let unknown = "is not known here: never met, or erased";
+    for (filter, told, standing) in [
+        (&["--subject", "ada", "--operation", "delete"][..], "data subject `ada` is known here", "known"),
+        (&["--subject", "Ada"], unknown, "not-known"),
+        (&["--subject", "Ada", "--salvage"], unknown, "not-known"),
+        (&["--subject", "Ada", "--operation", "delete"], unknown, "not-known"),
+    ] {
+        let ran = place.run("export", filter).exits(exit::DONE);
+        assert!(
+            ran.err.starts_with("0 entries\n") && ran.err.contains(told) && ran.out.is_empty(),
+            "{ran:?}"
+        );
+        let json = place.run("export", &[filter, &["--json", "-o", &file]].concat()).exits(exit::DONE).json();
+        assert_eq!((&json["entries"], &json["undecided"]), (&0.into(), &0.into()));
+        assert_eq!(
+            (&json["subjects"][0]["subject"], &json["subjects"][0]["standing"]),
+            (&filter[1].into(), &standing.into())
+        );
+        let detail = json["subjects"][0]["detail"].as_str().unwrap();
+        assert!(ran.err.contains(&format!("data subject `{}` {detail}\n", filter[1])), "{detail}");
+        let ran = place.run(
+            "tail",
+            &[filter[..2].to_vec(), vec!["--operation", "delete", "--to", "2026-01-05"]].concat(),
+        );
+        assert!(ran.exits(exit::DONE).err.starts_with("0 entries\n"), "{filter:?}");
+        let ran =
+            place.run("prove", &[&filter[..2], &["--operation", "delete"]].concat()).exits(exit::REFUSED);
+        assert!(ran.err.contains("nothing to prove") && ran.err.contains("the data subject is "), "{ran:?}");
+        assert!(!ran.err.contains(filter[1]), "an error is kept where no name must be: {ran:?}");
+    }
+    // Each of several, and no word of them where something is found.
+    let ran =
+        place.run("export", &["--subject", "ada", "--subject", "Ada", "--status", "1"]).exits(exit::DONE);
+    assert!(
+        ran.err.contains("`ada` is known here") && ran.err.contains("`Ada` is not known here"),
+        "{ran:?}"
+    );
+    let ran = place
+        .run("export", &["--subject", "ada", "--subject", "Ada", "--json", "-o", &file])
+        .exits(exit::DONE);
+    assert!(!ran.err.contains("known"), "{ran:?}");
+    assert_eq!((&ran.json()["entries"], &ran.json()["subjects"]), (&2.into(), &serde_json::json!([])));
+    place.run("export", &["--json"]).exits(exit::USAGE);
+    place.run("export", &["--json", "-o", "-"]).exits(exit::USAGE);
+
+    // A log without a vault knows whom its entries name.
+    let place = Place::empty();
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.append(&[], ENTRIES.as_bytes()).exits(exit::DONE);
+    for (filter, told) in [
+        (&["--subject", "Ada"][..], "`Ada` is not known here: no entry of the log names them"),
+        (&["--subject", "Ada", "--from", "2026-01-02"], "`Ada` may be known or not, which this cannot tell"),
+        (&["--subject", "ada", "--operation", "delete"], "`ada` may be known or not, which this cannot tell"),
+    ] {
+        let ran = place.run("export", filter).exits(exit::DONE);
+        assert!(ran.err.starts_with("0 entries\n") && ran.err.contains(told), "{ran:?}");
     }
 }
 
@@ -290,7 +477,7 @@ fn salvage_without_a_key_is_refused_and_not_damaged() {
     assert!(told[0].starts_with(&format!("no key for entries 2 to 4: {epoch}")), "{ran:?}");
     assert_eq!(told[1..], ["left out: 3 entries, for lack of a key; the log is not damaged"]);
     let ran = salvage(&["--subject", "s0", "--entries", "4"]).exits(exit::REFUSED);
-    assert!(ran.err.starts_with(&format!("no key for entry 4: {epoch}")), "{ran:?}");
+    assert!(ran.err.contains(&format!("\nno key for entry 4: {epoch}")), "{ran:?}");
     assert!(
         ran.err
             .ends_with("left out: up to 1 entry that may match, for lack of a key; the log is not damaged\n")

@@ -179,6 +179,20 @@ fn a_query_and_an_empty_log_come_out_alike() {
         serde_json::json!({ "subject": "s3", "entries": "100..499", "from": "2020-01-01T00:00:00Z" });
     assert_eq!(asked, expected);
     all_alike(&export(&place, &["--subject", "nobody"]));
+    for (query, expected) in [
+        (
+            &["--subject", "s3", "--subject", "s4", "--prefix", "location=key/1", "--prefix", "actor="][..],
+            serde_json::json!({ "subject": ["s3", "s4"], "prefix": { "location": "key/1", "actor": "" } }),
+        ),
+        (
+            &["--status", "4xx", "--status", "500..", "--size", "7"],
+            serde_json::json!({ "status": ["400..499", "500.."], "size": "7" }),
+        ),
+    ] {
+        let told = all_alike(&export(&place, query));
+        let asked = serde_json::from_str::<Value>(told["about"]["bulla.query"].as_str().unwrap()).unwrap();
+        assert_eq!(asked, expected);
+    }
 }
 
 #[test]

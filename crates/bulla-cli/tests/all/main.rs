@@ -9,6 +9,7 @@ mod damaged_keys;
 mod environment;
 mod erase;
 mod erasure;
+mod events;
 mod export;
 mod fields;
 mod formats;

@@ -6,7 +6,7 @@ use crate::support::{Place, arguments, bulla, exit};
 fn every_shell_has_completions_for_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = bulla(["completions", shell]).exits(exit::DONE).out;
-        for word in ["append", "prove", "subject-from", "consistency"] {
+        for word in ["append", "prove", "subject-from", "consistency", "purpose", "flags"] {
             assert!(script.contains(word), "{shell} lacks {word}");
         }
     }
@@ -26,6 +26,10 @@ fn every_command_has_a_manual_page() {
     {
         let text = std::fs::read_to_string(place.path("man").join(format!("{page}.1"))).unwrap();
         assert!(text.contains(".TH bulla") && text.contains(".SH SYNOPSIS"), "{page}");
+        // What a screen has no room for.
+        if ["bulla-export", "bulla-prove"].contains(&page) {
+            assert!(text.contains("For this purpose") && text.contains("With these flags"), "{page}");
+        }
     }
     bulla(arguments!["man", place.path("nowhere")]).exits(exit::ENVIRONMENT);
 }

@@ -263,7 +263,9 @@ fn how_new_a_log_is_can_be_asked_where_it_promises_a_heartbeat() {
     let report = place.run("verify", &["--newer-than", "10m", "--json"]).exits(exit::VIOLATION).json();
     assert_eq!(report["findings"][0]["kind"], "stale", "{report}");
     place.append(&[], &lines(0..10)).exits(exit::DONE);
-    place.run("verify", &["--newer-than", "10m"]).exits(exit::DONE);
+    for age in ["10m", "10 min", "1 h", "90 min", "90min"] {
+        place.run("verify", &["--newer-than", age]).exits(exit::DONE);
+    }
     let refused = place.run("verify", &["--newer-than", "30s"]).exits(exit::USAGE);
     assert!(refused.err.contains("every 60 s"), "{refused:?}");
     place.run("verify", &["--newer-than", "soon"]).exits(exit::USAGE);
@@ -315,6 +317,7 @@ fn help_fits_a_screen_and_shows_an_example() {
         "verify",
         "export",
         "info",
+        "events",
         "prove",
         "grant",
         "check",

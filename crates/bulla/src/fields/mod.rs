@@ -1,6 +1,7 @@
-//! Field rules, applied: what the rules of a log take from an entry before anything of it is staged.
+//! Fields of entries: by which of them entries are asked for ([`filter`]), and field rules, applied: what the rules of a log
+//! take from an entry before anything of it is staged.
 //!
-//! Invariants:
+//! Invariants of the rules:
 //! - what a rule takes away is copied nowhere: it reaches no buffer, so no row, no hash, no index and no file;
 //! - a value that cannot be treated as its rule says is dropped;
 //! - an entry within the limits is within them afterwards, too;
@@ -9,6 +10,7 @@
 
 mod address;
 mod cut;
+pub(crate) mod filter;
 #[cfg(test)]
 mod tests;
 

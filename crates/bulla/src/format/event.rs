@@ -91,14 +91,31 @@ pub enum Event {
 pub struct ExportRecord {
     /// How many.
     pub entries: u64,
-    /// The names of the filters by which they were chosen: `subject`, `stream`, `operation`, `processor`, `time`, `entries`. Their
+    /// The names of the filters by which they were chosen: of fields ([`crate::FieldFilters::names`]), `time`, `entries`. Their
     /// values are left out, since those may be personal. Empty where everything was asked for.
     pub filters: Vec<String>,
     /// The form that they were given in, such as `jsonl` or `grant`: up to 32 lower-case letters, digits and hyphens.
     pub format: String,
 }
 
-const FILTERS: [&str; 6] = ["subject", "stream", "operation", "processor", "time", "entries"];
+/// The names that filters can have.
+pub(crate) const FILTERS: [&str; 15] = [
+    "subject",
+    "stream",
+    "operation",
+    "processor",
+    "controller",
+    "purpose",
+    "actor",
+    "client",
+    "location",
+    "status",
+    "duration",
+    "size",
+    "flags",
+    "time",
+    "entries",
+];
 
 impl ExportRecord {
     /// The event that says so.
@@ -208,6 +225,20 @@ impl Event {
             _ => return Ok(()),
         };
         Err(wrong.to_owned())
+    }
+
+    /// The name of its kind, as in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::Recovered { .. } => "recovered",
+            Event::Abandoned { .. } => "abandoned",
+            Event::Configured { .. } => "configured",
+            Event::Erased { .. } => "erased",
+            Event::Held { .. } => "held",
+            Event::Released { .. } => "released",
+            Event::Exported(_) => "exported",
+            Event::Heartbeat {} => "heartbeat",
+        }
     }
 
     /// A change of `[log]`.

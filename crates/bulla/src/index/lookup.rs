@@ -3,6 +3,7 @@
 use super::file::Parts;
 use super::part::Part;
 use super::{GROUP, GROUPED, Searched, token};
+use crate::fields::filter::TextField;
 use crate::scan::keyless::Keyless;
 use crate::scan::query::Query;
 use crate::scan::stored_tree::Encoded;
@@ -38,14 +39,12 @@ struct Group {
     hits: u64,
 }
 
-/// What is known of the data subject that a query asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is known of the data subjects that a query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// Groups of this number are theirs.
-    Number(u64),
-    /// No group is.
-    Nobody,
-    /// Nothing, since there are no keys that could tell: any group can be theirs.
+    /// Groups of these numbers are theirs, and no others.
+    Numbers(Vec<u64>),
+    /// Nothing, since there are no keys that could tell, or no names: any group can be theirs.
     Unknown,
 }
 
@@ -61,18 +60,21 @@ pub(crate) enum Indexed {
 }
 
 impl<'a> Lookup<'a> {
-    /// Looks up what `query` asks for; of a data subject it is `named` which groups can be theirs. So can be groups of `keyless`.
-    pub(crate) fn new(store: &'a dyn Store, query: &Query, named: Named, keyless: &Keyless) -> Self {
+    /// Looks up what `query` asks for; of data subjects it is `named` which groups can be theirs. So can be groups of `keyless`.
+    /// What a value begins with cannot be looked up.
+    pub(crate) fn new(store: &'a dyn Store, query: &Query, named: &Named, keyless: &Keyless) -> Self {
         let value = |field, value: &[u8]| Value { field, value: value.to_vec(), from: 0 };
         let number = |number: u64| value(Searched::Number, &number.to_le_bytes());
         let grouped = |from| Value { from, ..value(Searched::Grouped, GROUPED) };
+        let one_of = |field, searched| {
+            let values = query.fields.values(field)?;
+            Some(values.into_iter().map(|text| value(searched, text)).collect::<Vec<_>>())
+        };
         let mut wanted = Vec::new();
-        if let Some(subject) = &query.subject {
-            let mut values =
-                vec![value(Searched::Subject, subject.as_bytes()), grouped(keyless.first_frame())];
+        if let Some(mut values) = one_of(TextField::Subject, Searched::Subject) {
+            values.push(grouped(keyless.first_frame()));
             match named {
-                Named::Number(named) => values.push(number(named)),
-                Named::Nobody => {}
+                Named::Numbers(numbers) => values.extend(numbers.iter().copied().map(number)),
                 Named::Unknown => values.push(grouped(0)),
             }
             match keyless.listed() {
@@ -82,12 +84,12 @@ impl<'a> Lookup<'a> {
             values.extend(keyless.probed().map(number));
             wanted.push(values);
         }
-        if let Some(stream) = &query.stream {
-            wanted.push(vec![value(Searched::Stream, stream.as_bytes()), grouped(0)]);
+        if let Some(mut values) = one_of(TextField::Stream, Searched::Stream) {
+            values.push(grouped(0));
+            wanted.push(values);
         }
-        let one = |field, text: &String| vec![value(field, text.as_bytes())];
-        wanted.extend(query.operation.iter().map(|operation| one(Searched::Operation, operation)));
-        wanted.extend(query.processor.iter().map(|processor| one(Searched::Processor, processor)));
+        wanted.extend(one_of(TextField::Operation, Searched::Operation));
+        wanted.extend(one_of(TextField::Processor, Searched::Processor));
         Lookup { store, wanted, epoch: None, group: None }
     }
 

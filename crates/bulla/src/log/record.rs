@@ -14,15 +14,12 @@ use std::sync::Arc;
 impl ExportRecord {
     /// Of so many entries that a query chose, in this form.
     pub fn new(entries: u64, query: &Query, format: &str) -> Self {
-        let filters = [
-            ("subject", query.subject.is_some()),
-            ("stream", query.stream.is_some()),
-            ("operation", query.operation.is_some()),
-            ("processor", query.processor.is_some()),
+        let besides = [
             ("time", query.from.is_some() || query.to.is_some()),
             ("entries", query.first_entry.is_some() || query.last_entry.is_some()),
         ];
-        let used = filters.into_iter().filter(|(_, used)| *used).map(|(name, _)| name.to_owned());
+        let besides = besides.into_iter().filter(|(_, used)| *used).map(|(name, _)| name);
+        let used = query.fields.names().chain(besides).map(str::to_owned);
         ExportRecord { entries, filters: used.collect(), format: format.to_owned() }
     }
 }

@@ -9,6 +9,7 @@ use crate::read::given::{Given, given};
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
+use crate::read::standing::AskedSubject;
 use crate::read::verify::{Examined, Verify};
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
@@ -44,6 +45,8 @@ pub struct Exported {
     pub withheld: RedactedEntries,
     /// Entries that were not written, though they may have met the query: see [`ReadReport::undecided`].
     pub undecided: u64,
+    /// Where nothing was found: what can be said of the data subjects that were asked for by name.
+    pub subjects: Vec<AskedSubject>,
     /// Entries that a salvage left out because of damage. Of a query, those that could have met it as far as the public
     /// numbers and times tell: at most so many would have. Those of missing frames count as far as the tree tells how
     /// many they were.
@@ -193,7 +196,11 @@ impl Export {
         let reading = reader.reading()?;
         let read = reading.read(&self.query, self.delivery, render, write)?;
         let (notice, _) = unsigned(&reading.manifest)?.unwrap_or_default();
-        Ok(Exported::of(read, notice.into_iter().collect()))
+        let mut exported = Exported::of(read, notice.into_iter().collect());
+        if exported.entries == 0 {
+            exported.subjects = reading.subjects_not_found(&self.query)?;
+        }
+        Ok(exported)
     }
 }
 
@@ -204,6 +211,7 @@ impl Exported {
             entries: read.entries,
             withheld: read.withheld,
             undecided: read.undecided,
+            subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
             findings,

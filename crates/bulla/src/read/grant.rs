@@ -65,7 +65,8 @@ impl Reader {
         let keys = self.given.group_keys.as_deref();
         let (mut groups, mut entries, mut asked) = (Vec::new(), 0, 0);
         let mut named = BTreeMap::<String, BTreeSet<u64>>::new();
-        let read = self.reading()?.read(query, Delivery::Discardable, granted, |found| {
+        let reading = self.reading()?;
+        let read = reading.read(query, Delivery::Discardable, granted, |found| {
             for Found { group, names, rows, met } in found {
                 for name in names {
                     named.entry(name).or_default().extend(&group.subjects);
@@ -80,7 +81,12 @@ impl Reader {
             let log = self.given.store.describe("");
             let nothing =
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
-            return Err(read.found_nothing(nothing));
+            // Of others than those there is something: they are in no group that opens.
+            let subjects = match read.entries {
+                0 => reading.subjects_not_found(query)?,
+                _ => Vec::new(),
+            };
+            return Err(read.found_nothing(nothing, &subjects));
         }
         let names = named.keys().map(String::as_str).collect::<Vec<_>>();
         let numbers = keys.map(|keys| keys.numbers(&names)).transpose()?.unwrap_or_default();

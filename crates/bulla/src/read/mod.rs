@@ -1,6 +1,7 @@
 //! Reading: what verification, queries, exports, followers and proofs make of a log that was scanned.
 
 pub(crate) mod epochs;
+pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod follow;
 pub(crate) mod given;
@@ -13,4 +14,5 @@ pub(crate) mod pseudonyms;
 pub(crate) mod reader;
 pub(crate) mod reading;
 pub(crate) mod select;
+pub(crate) mod standing;
 pub(crate) mod verify;

@@ -40,7 +40,11 @@ impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Proven { text: _, units, entries, others, withheld, read } = self;
         let mut shown = f.debug_struct("Proven");
-        shown.field("units", units).field("entries", entries).field("others", others).field("withheld", withheld);
+        shown
+            .field("units", units)
+            .field("entries", entries)
+            .field("others", others)
+            .field("withheld", withheld);
         shown.field("read", read).finish_non_exhaustive()
     }
 }
@@ -70,7 +74,8 @@ impl Reader {
         })?;
         if frames.is_empty() {
             let log = self.given.store.describe("");
-            return Err(read.found_nothing(format!("nothing to prove: no entry of {log} meets that")));
+            let nothing = format!("nothing to prove: no entry of {log} meets that");
+            return Err(read.found_nothing(nothing, &reading.subjects_not_found(query)?));
         }
         let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();

@@ -8,6 +8,7 @@ use crate::format::config::{self, LogConfig};
 use crate::read::given::{Given, given};
 use crate::read::reading::{Delivery, Keyring, ReadReport, Reading};
 use crate::read::select::Matches;
+use crate::read::standing::AskedSubject;
 use crate::scan::query::Query;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::Entry;
@@ -124,6 +125,15 @@ impl Reader {
         write: impl FnMut(P) -> Result<()>,
     ) -> Result<ReadReport> {
         self.reading()?.read(query, delivery, render, write)
+    }
+
+    /// Of a query that found nothing: what can be said of the data subjects that it asked for by name. A name that was misspelt
+    /// must not come to "nothing is held on you".
+    ///
+    /// # Errors
+    /// As [`Reader::for_each`].
+    pub fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
+        self.reading()?.subjects_not_found(query)
     }
 
     /// What the current checkpoint covers.

@@ -9,6 +9,7 @@ use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};
 use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, asked_for, open_checked};
+use crate::read::standing::{AskedSubject, Nothing, summary};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory, verified};
@@ -86,8 +87,9 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// What is said where it found nothing of any use.
-    pub(crate) fn found_nothing(&self, nothing: String) -> Error {
+    /// What is said where it found nothing of any use; `subjects` are whom it asked for.
+    pub(crate) fn found_nothing(&self, nothing: String, subjects: &[AskedSubject]) -> Error {
+        let nothing = nothing + &summary(subjects);
         let (lost, meet) = match (self.undecided, self.withheld.key_lost) {
             (0, 0) => return Error::new(ErrorKind::Refused, nothing),
             (0, lost) => (lost, "meet that"),
@@ -135,6 +137,22 @@ impl<'a> Reading<'a> {
         asked_for(query, self.given.group_keys.as_deref(), || Erased::in_manifest(&self.manifest, 0))
     }
 
+    /// Of a query that found nothing, what can be said of the data subjects that it asked for.
+    ///
+    /// # Errors
+    /// Where the keys cannot be looked up.
+    pub(crate) fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
+        let Snapshot { config, checkpoint, .. } = &self.manifest.snapshot;
+        let nothing = Nothing {
+            query,
+            keys: self.given.group_keys.as_deref(),
+            erasure: config.erasure,
+            size: checkpoint.size,
+            whole: true,
+        };
+        nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
+    }
+
     /// As [`crate::Reader::read`].
     pub(crate) fn read<P: Send>(
         &self,
@@ -157,7 +175,7 @@ impl<'a> Reading<'a> {
         };
         let erasures = self.erasures()?;
         let (keyless, named) = self.asked_for(query)?;
-        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless, named);
+        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless, &named);
         let mut held = Vec::new();
         let (mut entries, mut size) = (0, 0);
         // What was counted, and whether what was held back became too much.

@@ -1,5 +1,6 @@
 //! What of a block meets a query: the block is opened, all checks done, before anything of it is looked at.
 
+use crate::fields::filter::TextField;
 use crate::index::Named;
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
@@ -94,8 +95,8 @@ pub(crate) struct Asked<'a> {
     keys: Option<&'a dyn GroupKeys>,
     erasures: &'a Erasures<'a>,
     pub(crate) keyless: &'a Keyless,
-    /// Who the data subject is that it asks for.
-    pub(crate) named: Named,
+    /// Who the data subjects are that it asks for.
+    pub(crate) named: &'a Named,
 }
 
 /// Who the data subject is that a query asks for, and who may be as well. Whoever becomes known after this has a number that is
@@ -109,8 +110,13 @@ pub(crate) fn asked_for(
     erased: impl FnOnce() -> Result<Erased>,
 ) -> Result<(Keyless, Named)> {
     let keyless = Keyless::to_look_for(query, keys, erased)?;
-    let named = match (&query.subject, keys) {
-        (Some(subject), Some(keys)) => keys.number(subject)?.map_or(Named::Nobody, Named::Number),
+    let named = match (query.fields.values(TextField::Subject), keys) {
+        (Some(subjects), Some(keys)) => {
+            // What is no text is nobody's name.
+            let names = subjects.into_iter().filter_map(|subject| std::str::from_utf8(subject).ok());
+            let numbers = keys.numbers(&names.collect::<Vec<_>>())?;
+            Named::Numbers(numbers.into_iter().flatten().collect())
+        }
         _ => Named::Unknown,
     };
     Ok((keyless, named))
@@ -122,7 +128,7 @@ impl<'a> Asked<'a> {
         keys: Option<&'a dyn GroupKeys>,
         erasures: &'a Erasures<'a>,
         keyless: &'a Keyless,
-        named: Named,
+        named: &'a Named,
     ) -> Self {
         Asked { query, keys, erasures, keyless, named }
     }
@@ -154,8 +160,7 @@ impl<'a> Asked<'a> {
     /// Whether the group of the data subjects with these numbers can have what is asked for.
     fn may_concern(&self, subjects: &[u64]) -> bool {
         let named = match self.named {
-            Named::Nobody => false,
-            Named::Number(number) => subjects.binary_search(&number).is_ok(),
+            Named::Numbers(numbers) => numbers.iter().any(|number| subjects.binary_search(number).is_ok()),
             Named::Unknown => true,
         };
         named || self.keyless.are_among(subjects)
@@ -183,15 +188,17 @@ impl Memory {
         self.rows.clear();
         let first_entry = frame.commitment.first_entry;
         self.marks.clear();
-        let personal = !asked.query.asks_nothing_personal();
+        // Of an entry whose group was not opened these are not known.
+        let unknown = self.opener.groups().personal();
+        let personal = asked.query.fields.ask_for(unknown);
         let (mut bytes, mut withheld, mut undecided) = (0, RedactedEntries::default(), 0);
         for ((number, row), index) in (first_entry..).zip(self.opener.rows().iter()).zip(0..) {
             let entry =
                 Entry::decode(row).map_err(|error| Error::tampered(format!("entry {number}: {error}")))?;
             let why = self.opener.withheld(index as usize);
             if why.is_some() && personal {
-                undecided +=
-                    u64::from(why == Some(Redaction::KeyLost) && asked.query.may_match(number, &entry));
+                let lost = why == Some(Redaction::KeyLost);
+                undecided += u64::from(lost && asked.query.may_match(number, &entry, unknown));
             } else if asked.query.matches(number, &entry) {
                 self.rows.push(index);
                 self.marks.extend_from_slice(&index.to_le_bytes());

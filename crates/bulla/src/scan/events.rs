@@ -4,9 +4,9 @@
 //! rests on them is answered.
 
 use crate::erase::holds::ToldHolds;
-use crate::format::event::Event;
+use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::located::{event_in, verified};
-use crate::scan::manifest::{Frames, Manifest};
+use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_store::Result;
 
@@ -64,4 +64,24 @@ pub(crate) fn event(manifest: &Manifest, frame: u64) -> Result<Option<(Commitmen
         }
     }
     Ok(None)
+}
+
+/// An event's frame.
+pub(crate) struct Told {
+    pub(crate) commitment: Commitment,
+    /// What it tells; none where it is too long for an event.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+/// What the frame of an event tells, which was met last.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn body_of(frames: &mut Frames<'_>, placed: Placed) -> Result<Told> {
+    if placed.commitment.body_length > MAX_EVENT {
+        return Ok(Told { commitment: placed.commitment, body: None });
+    }
+    let located = frames.locate(placed)?;
+    let body = Some(verified(&located)?.into_body());
+    Ok(Told { commitment: located.commitment, body })
 }

@@ -9,7 +9,7 @@
 //! next sound head that the tree knows, and goes on there.
 
 mod epochs;
-mod orders;
+pub(crate) mod orders;
 mod position;
 mod tail;
 
@@ -571,7 +571,7 @@ impl<'a> Scan<'a> {
 }
 
 /// That data subjects were held, each with the frame that tells so, where there are any.
-fn held(held: &[(u64, u64)]) -> Option<String> {
+pub(crate) fn held(held: &[(u64, u64)]) -> Option<String> {
     const FEW: usize = 8;
     let each = held.iter().take(FEW).map(|(number, frame)| format!("{number} (frame {frame})"));
     let each = each.collect::<Vec<_>>().join(", ");

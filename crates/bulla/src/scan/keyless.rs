@@ -3,6 +3,7 @@
 //! Invariant: a group that nobody here can open, and that the log does not say was erased, names one of them. So what a query
 //! does not find in groups that name none of them is not there.
 
+use crate::fields::filter::TextField;
 use crate::scan::erasures::Erased;
 use crate::scan::query::Query;
 use bulla_crypto::group::GroupKeys;
@@ -41,9 +42,20 @@ impl Keyless {
         keys: Option<&dyn GroupKeys>,
         erased: impl FnOnce() -> Result<Erased>,
     ) -> Result<Self> {
-        let Some(keys) = keys.filter(|keys| query.subject.is_some() && keys.is_complete()) else {
+        match keys.filter(|_| query.fields.values(TextField::Subject).is_some()) {
+            Some(keys) => Self::of(keys, erased),
+            None => Ok(Self::NOBODY),
+        }
+    }
+
+    /// Whom the keys at hand lack; nobody where they are not meant to be everybody's.
+    ///
+    /// # Errors
+    /// As [`Keyless::to_look_for`].
+    pub(crate) fn of(keys: &dyn GroupKeys, erased: impl FnOnce() -> Result<Erased>) -> Result<Self> {
+        if !keys.is_complete() {
             return Ok(Self::NOBODY);
-        };
+        }
         let mut missing = keys.missing(0)?;
         let mut from = 0;
         while let Some(more) = missing.more {
@@ -61,6 +73,11 @@ impl Keyless {
             false => without(missing.numbers, &erased()?),
         };
         Ok(Keyless { numbers, given: missing.given, frames: missing.frames })
+    }
+
+    /// Whether groups of the log's first `frames` frames name none of them.
+    pub(crate) fn is_nobody_below(&self, frames: u64) -> bool {
+        self.numbers.is_empty() && self.frames >= frames
     }
 
     /// Whether one of these is a number of somebody without a key.

@@ -1,24 +1,23 @@
 //! Which entries somebody asks for.
 
+use crate::fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
+use bulla_columns::PERSONAL;
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 
-/// Which entries are asked for: those that meet everything that is set.
+/// Which entries are asked for: those that meet everything that is set. Of a field that is asked for several times they meet
+/// one of what is asked.
 ///
 /// ```
-/// use bulla::Query;
+/// use bulla::{NumberField, Query, TextField};
 /// let touched = Query::new().processor("mailer").from(1_700_000_000_000_000_000);
+/// let refused = Query::new().actor("ada").actor("bob").numbers(NumberField::Status, 400..=499);
+/// let below = Query::new().begins_with(TextField::Location, "user_42/");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// One of the data subjects.
-    pub subject: Option<String>,
-    /// The stream; `default` matches entries that name none.
-    pub stream: Option<String>,
-    /// The operation.
-    pub operation: Option<String>,
-    /// The processor.
-    pub processor: Option<String>,
+    /// What is asked of the entries' fields.
+    pub fields: FieldFilters,
     /// The earliest time, in nanoseconds since the Unix epoch.
     pub from: Option<i64>,
     /// The first time that is too late.
@@ -35,28 +34,72 @@ impl Query {
         Self::default()
     }
 
-    /// Only entries that concern this data subject.
-    pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
+    /// Only entries of which this field is these bytes, or is as asked otherwise.
+    pub fn is(mut self, field: TextField, value: impl Into<Vec<u8>>) -> Self {
+        self.fields.add_text(field, TextFilter::Is(value.into()));
         self
+    }
+
+    /// Only entries of which this field begins with these bytes, or is as asked otherwise.
+    pub fn begins_with(mut self, field: TextField, prefix: impl Into<Vec<u8>>) -> Self {
+        self.fields.add_text(field, TextFilter::BeginsWith(prefix.into()));
+        self
+    }
+
+    /// Only entries of which this field is one of these numbers, or is as asked otherwise.
+    pub fn numbers(mut self, field: NumberField, numbers: std::ops::RangeInclusive<u64>) -> Self {
+        self.fields.add_numbers(field, numbers);
+        self
+    }
+
+    /// Only entries that concern this data subject.
+    pub fn subject(self, subject: impl Into<String>) -> Self {
+        self.is(TextField::Subject, subject.into())
     }
 
     /// Only entries of this stream; those that name none are of `default`.
-    pub fn stream(mut self, stream: impl Into<String>) -> Self {
-        self.stream = Some(stream.into());
-        self
+    pub fn stream(self, stream: impl Into<String>) -> Self {
+        self.is(TextField::Stream, stream.into())
     }
 
     /// Only entries of this operation.
-    pub fn operation(mut self, operation: impl Into<String>) -> Self {
-        self.operation = Some(operation.into());
-        self
+    pub fn operation(self, operation: impl Into<String>) -> Self {
+        self.is(TextField::Operation, operation.into())
     }
 
     /// Only entries of this processor.
-    pub fn processor(mut self, processor: impl Into<String>) -> Self {
-        self.processor = Some(processor.into());
-        self
+    pub fn processor(self, processor: impl Into<String>) -> Self {
+        self.is(TextField::Processor, processor.into())
+    }
+
+    /// Only entries of this controller.
+    pub fn controller(self, controller: impl Into<String>) -> Self {
+        self.is(TextField::Controller, controller.into())
+    }
+
+    /// Only entries for this purpose.
+    pub fn purpose(self, purpose: impl Into<String>) -> Self {
+        self.is(TextField::Purpose, purpose.into())
+    }
+
+    /// Only entries by this actor.
+    pub fn actor(self, actor: impl Into<String>) -> Self {
+        self.is(TextField::Actor, actor.into())
+    }
+
+    /// Only entries from this client.
+    pub fn client(self, client: impl Into<String>) -> Self {
+        self.is(TextField::Client, client.into())
+    }
+
+    /// Only entries at this location.
+    pub fn location(self, location: impl Into<Vec<u8>>) -> Self {
+        self.is(TextField::Location, location)
+    }
+
+    /// Only entries with this status.
+    pub fn status(self, status: u32) -> Self {
+        self.numbers(NumberField::Status, status.into()..=status.into())
     }
 
     /// Only entries at this time or later, in nanoseconds since the Unix epoch.
@@ -84,23 +127,17 @@ impl Query {
 
     /// Whether entry `number` meets it.
     pub fn matches(&self, number: u64, entry: &Entry<'_>) -> bool {
-        let concerns = |subject: &String| {
-            entry.subjects.as_ref().is_some_and(|subjects| subjects.iter().any(|one| one == subject))
-        };
-        self.may_match(number, entry)
-            && is(&self.stream, Some(entry.stream_or_default()))
-            && self.subject.as_ref().is_none_or(concerns)
+        self.may_match(number, entry, 0)
     }
 
-    /// Whether entry `number`, of which no more than the shared fields is known, may meet it.
-    pub(crate) fn may_match(&self, number: u64, entry: &Entry<'_>) -> bool {
+    /// Whether entry `number` may meet it, of which the fields with the presence bits `unknown` are not known.
+    pub(crate) fn may_match(&self, number: u64, entry: &Entry<'_>, unknown: u16) -> bool {
         let time = entry.time.unwrap_or_default();
         self.from.is_none_or(|from| time >= from)
             && self.to.is_none_or(|to| time < to)
             && self.first_entry.is_none_or(|first| number >= first)
             && self.last_entry.is_none_or(|last| number <= last)
-            && is(&self.operation, Some(entry.operation))
-            && is(&self.processor, entry.processor)
+            && self.fields.are_met(entry, unknown)
     }
 
     /// Which of `count` entries from `first` on have numbers that are asked for: the first and the last of them.
@@ -111,9 +148,10 @@ impl Query {
         (first <= last).then_some((first, last))
     }
 
-    /// Whether an entry of which no more than the shared fields is known can be said to meet it.
-    pub(crate) fn asks_nothing_personal(&self) -> bool {
-        self.subject.is_none() && self.stream.is_none()
+    /// Whether it asks for anything that is personal of an entry with data subjects: of one whose group does not open, nobody
+    /// can tell whether it meets that.
+    pub fn asks_for_personal(&self) -> bool {
+        self.fields.ask_for(PERSONAL)
     }
 
     /// Whether a frame with this commitment can hold anything that meets it: as far as the public times and numbers
@@ -126,8 +164,4 @@ impl Query {
             })
             && self.clip(commitment.first_entry, commitment.entries).is_some()
     }
-}
-
-fn is(wanted: &Option<String>, value: Option<&str>) -> bool {
-    wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
 }

@@ -6,8 +6,8 @@ use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::segment::SegmentName;
 use bulla::{
-    Configure, Configured, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Query, Report,
-    Result, SettingSource, Unopened, Verify,
+    Configure, Configured, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Query, Reader,
+    Report, Result, SettingSource, Unopened, Verify,
 };
 use bulla_proof::Commitment;
 use bulla_proof::hash::{Hash, sha256};
@@ -112,6 +112,18 @@ impl Made {
         stopped.machine.stop_at(rename + if renamed { 2 } else { 0 });
         assert_eq!(stopped.change(to).unwrap_err().kind(), ErrorKind::Unavailable);
         stopped.killed()
+    }
+
+    /// Of each change that the log tells of, whether it is said to have been carried out.
+    fn done(&self) -> Vec<Option<bool>> {
+        let mut done = Vec::new();
+        let reader = Reader::open_store(Arc::new(self.machine.store("audit"))).unwrap();
+        let listed = reader.events(|logged| {
+            done.extend(matches!(logged.event, Ok(Event::Configured { .. })).then_some(logged.done));
+            Ok(())
+        });
+        listed.unwrap();
+        done
     }
 
     fn text(&self) -> String {
@@ -351,12 +363,14 @@ fn between_the_event_and_the_next_epoch_either_will_do() {
         let expected = if renamed { &[][..] } else { &left[..] };
         assert_eq!(cut.findings(), expected, "it was not yet said which one it is");
         assert_eq!(cut.events().len(), 1);
+        assert_eq!(cut.done(), [None]);
         let mine = cut.killed();
         mine.write(&edited(&old));
         assert_eq!(mine.open().unwrap_err().kind(), ErrorKind::Refused, "but no third one");
         assert_eq!(mine.findings()[..1], [(FindingKind::ConfigMismatch, Some(0))]);
         cut.append(3).unwrap();
         assert_eq!(cut.findings(), []);
+        assert_eq!(cut.done(), [Some(renamed)]);
     }
 }
 

@@ -6,6 +6,8 @@ use crate::workshop::Workshop;
 use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::store::Store;
 use bulla::{Entry, ErrorKind, Export, FindingKind, Log, Options, Query, Reader, Result, Verify};
+use bulla_proof::commitment::{CODEC_PLAIN, Commitment, FrameKind};
+use bulla_proof::hash::Hash;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -136,5 +138,37 @@ fn a_block_that_was_signed_with_other_times_than_its_entries_have_is_found_and_n
         for (how, given) in [("export", exported), ("query", read), ("prove", proven), ("follow", followed)] {
             assert_eq!(given, if true_ones { Ok(1) } else { Err(ErrorKind::Tampered) }, "{how}: {times:?}");
         }
+    }
+}
+
+/// The frame of the block that [`signed_as`] replaces becomes an event's, of ciphertext.
+#[test]
+fn an_event_that_is_none_is_listed_as_such_where_the_log_signed_it() {
+    for longer in [false, true] {
+        let made = signed_as(|text, commitment| {
+            text.resize(if longer { 1 << 20 } else { 20 }, b' ');
+            let before = commitment.clone();
+            *commitment = Commitment {
+                kind: FrameKind::Event,
+                codec: CODEC_PLAIN,
+                content_log2: 0,
+                entries: 0,
+                units: 0,
+                root: Hash::ZERO,
+                ..before
+            };
+        });
+        let store = Arc::new(made.image);
+        let report = Verify::open_store(store.clone()).unwrap().key(made.key.clone()).run().unwrap();
+        let kinds = report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+        assert!(kinds.contains(&FindingKind::EventInvalid), "{:?}", report.findings);
+        let mut told = Vec::new();
+        let listed = Reader::open_store(store).unwrap().key(made.key).events(|logged| {
+            told.push((logged.is_violation(), logged.event.unwrap_err()));
+            Ok(())
+        });
+        listed.unwrap();
+        let (violation, why) = &told[0];
+        assert!(*violation && told.len() == 1 && why.contains("longer than any event") == longer, "{told:?}");
     }
 }

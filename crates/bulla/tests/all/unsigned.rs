@@ -4,9 +4,10 @@ use crate::damage::image::Image;
 use crate::damage::layout::{HEAD, Layout, SEAL};
 use crate::damage::world::{Level, Mask, RECIPIENT, World, environment};
 use bulla::environment::{AesGcm, Clock, Environment, Interrupt};
+use bulla::event::Event;
 use bulla::{
-    Configure, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Report, Result, Severity,
-    Step, Verify, info_of,
+    Configure, Entry, ErrorKind, Export, Finding, FindingKind, Init, Log, Options, Reader, Report, Result,
+    Severity, Step, Verify, info_of,
 };
 use bulla_testkit::Memory;
 use std::collections::BTreeSet;
@@ -365,6 +366,13 @@ fn a_heartbeat_comes_where_no_epoch_and_no_event_came_for_so_long() {
     assert_eq!(log.signed_time(), Some(START + 60));
     let report = Verify::open_store(log.store.clone()).unwrap().run().unwrap();
     assert_eq!((report.ok, report.signed_time), (true, Some(START + 60)));
+    let mut told = Vec::new();
+    let listed = Reader::open_store(log.store.clone()).unwrap().events(|logged| {
+        told.push((logged.time, logged.event.unwrap()));
+        Ok(())
+    });
+    listed.unwrap();
+    assert_eq!(told, [(START + 60, Event::Heartbeat {})]);
     // An epoch is as good as one; a clock that was put back does not silence it.
     log.clock.to(START + 100);
     open.rotate().unwrap();

@@ -9,6 +9,7 @@ use super::{Export, Exported, Unopened};
 use crate::format::frame;
 use crate::read::given::Progress;
 use crate::read::select::{Asked, Matches, Memory, Selection, asked_for};
+use crate::read::standing::Nothing;
 use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
@@ -33,6 +34,7 @@ impl Export {
             entries: 0,
             withheld: RedactedEntries::default(),
             undecided: 0,
+            subjects: Vec::new(),
             left_out: 0,
             unopened: Vec::new(),
             findings: report.findings,
@@ -56,7 +58,7 @@ impl Export {
         let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
         let keys = given.group_keys.as_deref();
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
-        let asked = Asked::new(&self.query, keys, &erasures, &keyless, named);
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);
@@ -102,6 +104,16 @@ impl Export {
         }
         exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
+        if exported.entries == 0 {
+            let nothing = Nothing {
+                query: &self.query,
+                keys,
+                erasure: examined.snapshot.config.erasure,
+                size: examined.snapshot.checkpoint.size,
+                whole: exported.signed && exported.left_out == 0 && exported.unopened.is_empty(),
+            };
+            exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
+        }
         Ok(())
     }
 

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 /// The orders that were met: by each, who was erased, and by which of its names.
 #[derive(Default)]
-pub(super) struct Orders(HashMap<Hash, (Vec<u64>, Vec<u32>)>);
+pub(crate) struct Orders(HashMap<Hash, (Vec<u64>, Vec<u32>)>);
 
 impl Orders {
     /// What is wrong with an erasure of these data subjects, by which these names of the order were carried out, if anything is.
     ///
     /// An order says of how many, not of whom: it is good for so many, once. That it is told of twice, with the same
     /// numbers by the same names, is no second erasure.
-    pub(super) fn objection(
+    pub(crate) fn objection(
         &mut self,
         config: &LogConfig,
         (numbers, carried_out): (&[u64], &[u32]),

@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
-use bulla::{ErasureOrder, ErrorKind, FindingKind, Init, Log, Options};
+use bulla::{ErasureOrder, ErrorKind, FindingKind, Init, Log, Options, Reader};
 use bulla_proof::order::{ORDER_SALT_LENGTH, Order, ordered_subject};
 use ed25519_dalek::Signer as _;
 use serde_json::json;
@@ -133,7 +133,16 @@ fn an_erasure_that_nobody_ordered_is_found() {
             report.findings.iter().all(|finding| finding.kind == FindingKind::ErasureUnordered),
             "{report:?}"
         );
-        report.findings.len()
+        let mut objections = 0;
+        let reader = Reader::open(&world.directory).unwrap();
+        let listed = reader.events(|logged| {
+            objections += usize::from(logged.objection.is_some());
+            assert!(logged.order.is_some() && logged.is_violation() == logged.objection.is_some());
+            Ok(())
+        });
+        listed.unwrap();
+        assert_eq!(objections, report.findings.len(), "whoever lists the events is told the same");
+        objections
     };
     // As many as were ordered, once; told of again; and fewer, of whom the others were unknown.
     assert_eq!(unordered(&[erased(&[7], &[0], one.note()), erased(&[7], &[0], one.note())]), 0);

@@ -38,7 +38,7 @@ fn identity(place: &Place) -> Arc<IdentityFile> {
 /// Reads all entries; how many there are.
 fn read(reader: &Reader) -> bulla::Result<u64> {
     let mut entries = 0;
-    let query = bulla::Query { subject: Some("s".to_owned()), ..bulla::Query::default() };
+    let query = bulla::Query::new().subject("s");
     reader.for_each(&query, |_, _| {
         entries += 1;
         Ok(())

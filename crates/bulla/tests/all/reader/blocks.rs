@@ -2,7 +2,7 @@
 
 use super::world::{Row, World, answer, blocks, frames, index_files, without_index};
 use crate::damage::image::Image;
-use bulla::{Options, Query};
+use bulla::{Options, Query, TextField};
 use bulla_proof::commitment::FrameKind;
 
 /// Blocks of the log.
@@ -94,6 +94,22 @@ fn criteria_intersect() {
     assert_eq!(check(&world, &image, &query, |k| k % 7 == 3 && (70..120).contains(&k)), 7);
     let query = query.entries(250..=300).operation("read");
     assert_eq!(check(&world, &image, &query, |k| k % 21 == 3 && (83..=100).contains(&k)), 1);
+}
+
+#[test]
+fn several_values_are_looked_up_and_beginnings_of_values_are_not() {
+    let (world, image) = log();
+    let query = Query::new().subject("user_3").subject("rare").subject("nobody");
+    assert_eq!(check(&world, &image, &query, |k| k % 7 == 3 || k % 50 == 17), 24);
+    let query = query.operation("delete").operation("write");
+    check(&world, &image, &query, |k| (k % 7 == 3 || k % 50 == 17) && k % 3 != 0);
+    // Any block may have what begins so, and what the index does not have.
+    let query = Query::new().subject("rare").begins_with(TextField::Subject, "user_3");
+    check(&world, &image, &query, |_| true);
+    check(&world, &image, &Query::new().actor("ada"), |_| true);
+    // Other fields still narrow that down.
+    let query = Query::new().begins_with(TextField::Subject, "user_").operation("write");
+    check(&world, &image, &query, |k| k % 3 == 1);
 }
 
 #[test]

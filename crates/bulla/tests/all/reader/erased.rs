@@ -9,8 +9,8 @@ use bulla::event::Event;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, SharedOnly, Subjects};
 use bulla::store::Store;
 use bulla::{
-    ErrorKind, Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result, Step,
-    Verify,
+    ErrorKind, Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result,
+    Standing, Step, TextField, Verify,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -109,6 +109,15 @@ fn a_query_says_of_how_many_entries_it_cannot_be_told_since_their_keys_are_lost(
         (whole().stream("default"), 2 * 2 * OF_EACH + 1, gone),
         (whole().stream("s"), 1, gone),
         (whole().subject("user_1").operation("read"), 0, gone),
+        // So it is of every field that is personal, of several names and of their beginnings.
+        (whole().subject("user_1").subject("user_2"), 2 * OF_EACH + 1, gone),
+        (whole().begins_with(TextField::Subject, "user_"), 4 * OF_EACH + 1, gone),
+        (whole().begins_with(TextField::Location, "1"), 6, gone),
+        (whole().actor("ada"), 0, gone),
+        (whole().client("192.0.2.1").operation("read"), 0, gone),
+        (whole().client("192.0.2.1").operation("write"), 0, 0),
+        (whole().actor("ada").status(404), 0, 0),
+        (whole().purpose("support"), 0, 0),
         // The fields that are shared rule them out.
         (whole().subject("user_1").operation("write"), 0, 0),
         (whole().subject("user_1").from(1), 0, 0),
@@ -210,6 +219,76 @@ fn a_query_that_names_nobody_needs_the_keys_of_the_groups_that_it_meets_alone() 
         let named = answer(&reader, &Query::new().subject("user_2")).unwrap_err();
         assert!(named.to_string().contains("row 9"), "{named}");
     }
+}
+
+#[test]
+fn of_whom_nothing_is_found_it_is_told_whether_they_are_known_as_far_as_anybody_can() {
+    let (world, log) = log(2);
+    let register = world.register.clone().unwrap();
+    let standings = |keys: Arc<dyn GroupKeys>, salvage: bool, query: Query| {
+        let export = Export::open_store(Arc::new(world.image())).unwrap().identity(Arc::new(Mask));
+        let export = export.group_keys(keys.clone()).query(query.clone()).salvage(salvage);
+        let exported = export.run(&mut Vec::new()).unwrap();
+        let subjects =
+            exported.subjects.into_iter().map(|one| (one.subject, one.standing)).collect::<Vec<_>>();
+        assert_eq!(exported.entries > 0, subjects.is_empty(), "{query:?}");
+        if exported.entries == 0 {
+            let told = reader_of(&world).group_keys(keys).subjects_not_found(&query).unwrap();
+            assert_eq!(told.into_iter().map(|one| (one.subject, one.standing)).collect::<Vec<_>>(), subjects);
+        }
+        subjects.into_iter().map(|(_, standing)| standing).collect::<Vec<_>>()
+    };
+    let asked = |names: &[&str]| names.iter().fold(Query::new(), |query, name| query.subject(*name));
+    let shared: Arc<dyn GroupKeys> = Arc::new(SharedOnly);
+    for salvage in [false, true] {
+        let told = |query| standings(register.clone(), salvage, query);
+        assert_eq!(told(asked(&["user_1", "nobody"])), []);
+        assert_eq!(told(asked(&["nobody"])), [Standing::NotKnown]);
+        let nothing = asked(&["user_1", "nobody"]).operation("write");
+        assert_eq!(told(nothing.clone()), [Standing::Known, Standing::NotKnown]);
+        assert_eq!(told(nothing.begins_with(TextField::Subject, "x")), [Standing::Known, Standing::NotKnown]);
+        assert_eq!(standings(shared.clone(), salvage, asked(&["user_1"])), [Standing::NoVault]);
+    }
+    // Whoever has no number may have had one that was lost, and a vault that is older than the log may not know them yet.
+    let number = register.lose("user_1");
+    assert_eq!(standings(register.clone(), false, asked(&["user_1"])), [Standing::KeysLost]);
+    assert_eq!(
+        standings(register.clone(), false, asked(&["nobody"]).operation("write")),
+        [Standing::KeysLost]
+    );
+    let nothing = asked(&["user_0"]).operation("write");
+    assert_eq!(standings(register.clone(), false, nothing), [Standing::Known]);
+    record(&log, &[number]);
+    log.close().unwrap();
+    assert_eq!(standings(register.clone(), false, asked(&["user_1"])), [Standing::NotKnown]);
+    register.frames.store(2, Ordering::Relaxed);
+    assert_eq!(standings(register, false, asked(&["user_1"])), [Standing::KeysLost]);
+}
+
+#[test]
+fn a_log_without_a_vault_tells_whom_it_never_met_where_all_of_it_was_asked() {
+    let mut world = World::new(4);
+    let log = world.open();
+    for name in ["ada", "bob"] {
+        world.block(&log, vec![Row::new(0, "read").subject(name)], 1);
+    }
+    log.close().unwrap();
+    let image = world.image();
+    let standing = |image: &Image, query: Query| {
+        let export = Export::open_store(Arc::new(image.clone())).unwrap().identity(Arc::new(Mask));
+        let exported = export.salvage(true).query(query).run(&mut Vec::new()).unwrap();
+        exported.subjects.into_iter().map(|one| one.standing).collect::<Vec<_>>()
+    };
+    assert_eq!(standing(&image, Query::new().subject("nobody")), [Standing::NeverMet]);
+    assert_eq!(standing(&image, Query::new().subject("ada")), []);
+    for narrow in [Query::new().operation("write"), Query::new().from(1), Query::new().entries(0..=9)] {
+        assert_eq!(standing(&image, narrow.subject("nobody")), [Standing::NotAllAsked]);
+    }
+    // What is damaged may have named them.
+    let block = blocks(&image).pop().unwrap();
+    let (path, at) = body_of(&image, &block);
+    let damaged = image.flipped(&path, at, |byte| byte ^ 1);
+    assert_eq!(standing(&damaged, Query::new().subject("nobody")), [Standing::NotAllAsked]);
 }
 
 fn reader_of(world: &World) -> Reader {

@@ -88,7 +88,7 @@ fn expected_of(
     met: &BTreeSet<Group>,
 ) -> u64 {
     let readable = |number: &u64| groups[number].as_ref().is_none_or(|group| met.contains(group));
-    let shared = query.subject.is_none() && query.stream.is_none();
+    let shared = !query.asks_for_personal();
     world.expected(query).iter().filter(|number| readable(number) || shared).count() as u64
 }
 

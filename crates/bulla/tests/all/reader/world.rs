@@ -9,8 +9,8 @@ use bulla::keys::{files, signing::SigningKey};
 use bulla::store::Store;
 use bulla::text::jsonl;
 use bulla::{
-    Entry, ErasureOrder, Export, Init, Log, Options, Producer, Query, ReadReport, Reader, Result, Step,
-    VerifierKey, Verify,
+    Entry, ErasureOrder, Export, Init, Log, NumberField, Options, Producer, Query, ReadReport, Reader,
+    Result, Step, TextField, TextFilter, VerifierKey, Verify,
 };
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::{Checkpoint, SignedNote, tile};
@@ -26,6 +26,10 @@ pub(super) struct Row {
     pub(super) processor: Option<String>,
     pub(super) stream: Option<String>,
     pub(super) subjects: Option<Vec<String>>,
+    pub(super) actor: Option<String>,
+    pub(super) purpose: Option<String>,
+    pub(super) status: Option<u32>,
+    pub(super) location: String,
     pub(super) payload: Vec<u8>,
 }
 
@@ -55,31 +59,42 @@ impl Row {
         self
     }
 
-    fn append(&self, producer: &mut Producer, location: usize) {
-        let location = location.to_string();
-        let mut entry = Entry::new(&self.operation, &location).time(self.time).payload(&self.payload);
+    fn append(&self, producer: &mut Producer) {
+        let mut entry = Entry::new(&self.operation, &self.location).time(self.time).payload(&self.payload);
         entry.processor = self.processor.as_deref();
         entry.stream = self.stream.as_deref();
+        (entry.actor, entry.purpose) = (self.actor.as_deref(), self.purpose.as_deref());
+        entry.status = self.status;
         entry.subjects = self.subjects.as_ref().map(|subjects| subjects.iter().map(String::as_str).collect());
         producer.append(&entry).unwrap();
     }
 
     /// Whether it meets `query`, by what the documentation says.
     pub(super) fn meets(&self, number: u64, query: &Query) -> bool {
-        let Query { subject, stream, operation, processor, from, to, first_entry, last_entry } = query;
+        let Query { fields, from, to, first_entry, last_entry } = query;
+        let some = |value: &Option<String>| value.clone().into_iter().collect::<Vec<_>>();
+        let stream = self.stream.clone().unwrap_or("default".to_owned());
+        let has = [
+            (TextField::Subject, self.subjects.clone().unwrap_or_default()),
+            (TextField::Stream, vec![stream]),
+            (TextField::Operation, vec![self.operation.clone()]),
+            (TextField::Processor, some(&self.processor)),
+            (TextField::Actor, some(&self.actor)),
+            (TextField::Purpose, some(&self.purpose)),
+            (TextField::Location, vec![self.location.clone()]),
+        ];
         let mut meets = true;
-        if let Some(subject) = subject {
-            meets &= self.subjects.iter().flatten().any(|one| one == subject);
+        for (field, values) in has {
+            let wanted = fields.texts(field);
+            let met = |value: &String, filter: &TextFilter| match filter {
+                TextFilter::Is(text) => value.as_bytes() == text,
+                TextFilter::BeginsWith(text) => value.as_bytes().starts_with(text),
+            };
+            meets &= wanted.is_empty() || values.iter().any(|value| wanted.iter().any(|one| met(value, one)));
         }
-        if let Some(stream) = stream {
-            meets &= self.stream.clone().unwrap_or("default".to_owned()) == *stream;
-        }
-        if let Some(operation) = operation {
-            meets &= self.operation == *operation;
-        }
-        if processor.is_some() {
-            meets &= self.processor == *processor;
-        }
+        let wanted = fields.numbers(NumberField::Status);
+        let met = |status: u32| wanted.iter().any(|range| range.contains(&u64::from(status)));
+        meets &= wanted.is_empty() || self.status.is_some_and(met);
         let times = from.unwrap_or(i64::MIN) as i128..to.map_or(i128::MAX, i128::from);
         let numbers = first_entry.unwrap_or(0)..=last_entry.unwrap_or(u64::MAX);
         meets && times.contains(&i128::from(self.time)) && numbers.contains(&number)
@@ -176,7 +191,8 @@ impl World {
     pub(super) fn block(&mut self, log: &Log, rows: Vec<Row>, producers: usize) {
         let mut handles = (0..producers).map(|_| log.producer().unwrap()).collect::<Vec<_>>();
         for row in rows {
-            row.append(&mut handles[self.rows.len() % producers], self.rows.len());
+            let row = Row { location: self.rows.len().to_string(), ..row };
+            row.append(&mut handles[self.rows.len() % producers]);
             self.rows.push(row);
         }
         for handle in &mut handles {
@@ -343,6 +359,11 @@ pub(super) fn varied(rng: &mut Rng) -> Row {
         1 => Some(Vec::new()),
         more => Some((0..more - 1).map(|_| (*rng.one(&names)).to_owned()).collect()),
     };
+    if rng.below(3) > 0 {
+        row.actor = Some((*rng.one(&["ada", "adam", "", "user_1"])).to_owned());
+        row.purpose = Some((*rng.one(&["support", "billing", "ada"])).to_owned());
+        row.status = Some(*rng.one(&[0, 200, 403, 404, 500]));
+    }
     let bytes = rng.below(60) as usize;
     row.noise(rng, bytes)
 }
@@ -361,6 +382,32 @@ pub(super) fn some_query(rng: &mut Rng, entries: u64) -> Query {
     }
     if rng.below(3) == 0 {
         query = query.processor(*rng.one(&["shop", "mailer", "", "user_1", "user_2"]));
+    }
+    if rng.below(5) == 0 {
+        query = query.actor(*rng.one(&["ada", "adam", "", "user_1", "nobody"]));
+    }
+    if rng.below(5) == 0 {
+        query = query.purpose(*rng.one(&["support", "billing"]));
+    }
+    if rng.below(5) == 0 {
+        query =
+            query.numbers(NumberField::Status, *rng.one(&[0, 400, 404])..=*rng.one(&[404, 499, u64::MAX]));
+    }
+    // Another value of a field, which meets it as well, or alone.
+    while rng.below(3) == 0 {
+        let field = *rng.one(&[
+            TextField::Subject,
+            TextField::Stream,
+            TextField::Operation,
+            TextField::Processor,
+            TextField::Actor,
+            TextField::Location,
+        ]);
+        let text = *rng.one(&["user_1", "user", "s", "default", "read", "r", "shop", "ada", "1", "2", ""]);
+        query = match rng.below(2) {
+            0 => query.is(field, text),
+            _ => query.begins_with(field, text),
+        };
     }
     if rng.below(4) == 0 {
         query = query.from(rng.below(40_000) as i64 * 250_000_000);

@@ -1,0 +1,237 @@
+//! `bulla events`.
+
+use crate::exit::{Exit, Failure};
+use crate::log_paths::LogPaths;
+use crate::output::{on_line, print, print_json, time};
+use crate::times::Times;
+use crate::verify::parse_key;
+use bulla::event::Event;
+use bulla::{LoggedEvent, Reader};
+use serde::Serialize;
+
+/// List what a log tells of itself: erasures, holds, exports, changes, and what failed.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Takes public data alone, of which each event is checked up to the signed root. Data subjects have
+numbers here, and no names: whose a number is, nobody is told. Heartbeats are left out unless
+--kind asks for them. Exit code 1 where an event is none, or an erasure is not what was
+ordered with the log's erasure key, or of somebody who was held; `bulla verify` tells all.
+
+A line has the frame, the time by the writing host's clock, the kind, and what the event says.
+With the frame, `bulla prove audit --event FRAME` proves it to others.
+
+Examples:
+  bulla events audit --kind erased --from 2026-01-01
+  bulla events audit --kind exported --kind configured --json")]
+pub(crate) struct Events {
+    #[command(flatten)]
+    place: LogPaths,
+
+    /// The public key that the log must be of, or a file with it
+    #[arg(long, value_name = "VKEY")]
+    key: Option<String>,
+
+    /// Only erased, held, released, exported, configured, recovered, abandoned, heartbeat, or invalid,
+    /// which is no event of this version; repeatable
+    #[arg(long = "kind", value_enum, hide_possible_values = true, value_name = "KIND")]
+    kinds: Vec<Kind>,
+
+    #[command(flatten)]
+    times: Times,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Erased,
+    Held,
+    Released,
+    Exported,
+    Configured,
+    Recovered,
+    Abandoned,
+    Heartbeat,
+    Invalid,
+}
+
+impl Kind {
+    fn of(logged: &LoggedEvent) -> Self {
+        match &logged.event {
+            Ok(Event::Erased { .. }) => Kind::Erased,
+            Ok(Event::Held { .. }) => Kind::Held,
+            Ok(Event::Released { .. }) => Kind::Released,
+            Ok(Event::Exported(_)) => Kind::Exported,
+            Ok(Event::Configured { .. }) => Kind::Configured,
+            Ok(Event::Recovered { .. }) => Kind::Recovered,
+            Ok(Event::Abandoned { .. }) => Kind::Abandoned,
+            Ok(Event::Heartbeat {}) => Kind::Heartbeat,
+            _ => Kind::Invalid,
+        }
+    }
+}
+
+impl Events {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let (from, to) = self.times.span()?;
+        let mut reader = Reader::open(self.place.directory())?;
+        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+            reader = reader.key(key);
+        }
+        let (mut exit, mut told, mut failed) = (Exit::Done, 0_u64, None);
+        reader.events(|logged| {
+            let nanoseconds = logged.time.saturating_mul(1_000_000_000);
+            let in_time = from.is_none_or(|from| nanoseconds >= from) && to.is_none_or(|to| nanoseconds < to);
+            let shown = in_time && self.asks_for(Kind::of(&logged)) && failed.is_none();
+            if shown {
+                told += 1;
+                failed = self.print(&logged).err();
+            }
+            if logged.is_violation() {
+                exit = Exit::Violation;
+                if !shown {
+                    note!("frame {}: {}", logged.frame, on_line(&to_text(&logged)));
+                }
+            }
+            Ok(())
+        })?;
+        if told == 0 {
+            note!("0 events");
+        }
+        failed.map_or(Ok(exit), Err)
+    }
+
+    fn asks_for(&self, kind: Kind) -> bool {
+        match &self.kinds[..] {
+            [] => kind != Kind::Heartbeat,
+            kinds => kinds.contains(&kind),
+        }
+    }
+
+    fn print(&self, logged: &LoggedEvent) -> Result<(), Failure> {
+        if self.json {
+            return print_json(&EventJson::from(logged));
+        }
+        let LoggedEvent { frame, event, .. } = logged;
+        let kind = event.as_ref().map_or("invalid", Event::kind);
+        let line = format!("{frame:>8}  {}  {kind:<10}  {}", time(logged.time), on_line(&to_text(logged)));
+        print(&format!("{}\n", line.trim_end()))
+    }
+}
+
+/// What an event says, on a line.
+fn to_text(logged: &LoggedEvent) -> String {
+    let event = match &logged.event {
+        Ok(event) => event,
+        Err(why) => return why.clone(),
+    };
+    match event {
+        Event::Recovered { segment, offset, length, adopted, .. } => {
+            let adopted = if *adopted == 0 {
+                String::new()
+            } else {
+                format!(", {adopted} frames of which are written again")
+            };
+            format!("{segment} counts up to {offset}: {length} bytes after that do not{adopted}")
+        }
+        Event::Abandoned { segment, offset, reason, .. } => {
+            format!("{segment} counts up to {offset}: {reason}")
+        }
+        Event::Configured { changed, .. } => {
+            let done = match logged.done {
+                Some(true) => "changed",
+                Some(false) => "was to be changed, and was not",
+                None => "is to be changed with the next epoch",
+            };
+            format!("{} {done}", changed.join(", "))
+        }
+        Event::Erased { numbers, .. } => {
+            format!("data subject {}; {}", list(numbers), order_to_text(logged))
+        }
+        Event::Held { number } => format!("data subject {number}"),
+        Event::Released { number, held } => format!("data subject {number}, held in frame {held}"),
+        Event::Exported(record) => {
+            let chosen = match &record.filters[..] {
+                [] => "everything".to_owned(),
+                filters => format!("by {}", filters.join(", ")),
+            };
+            let noun = if record.entries == 1 { "entry" } else { "entries" };
+            format!("{} {noun} as {}, {chosen}", record.entries, record.format)
+        }
+        _ => String::new(),
+    }
+}
+
+fn order_to_text(logged: &LoggedEvent) -> String {
+    let said = logged.order.as_ref().map_or_else(
+        || "without an order".to_owned(),
+        |order| {
+            let reason = order.reason.as_deref().map_or_else(String::new, |reason| format!(", {reason}"));
+            format!("ordered {}{reason}", time(seconds(order.seconds)))
+        },
+    );
+    match &logged.objection {
+        None => said,
+        Some(why) => format!("{said}; but {why}"),
+    }
+}
+
+fn list(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn seconds(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+#[derive(Serialize)]
+struct EventJson<'a> {
+    frame: u64,
+    time: String,
+    /// As the log has it, by the names of the format.
+    #[serde(flatten)]
+    event: Told<'a>,
+    /// Of a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<Option<bool>>,
+    /// Of an erasure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ordered: Option<OrderJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Event(&'a Event),
+    Invalid { event: &'static str, detail: &'a str },
+}
+
+#[derive(Serialize)]
+struct OrderJson<'a> {
+    time: Option<String>,
+    reason: Option<&'a str>,
+    /// Whether verification objects to nothing: the log's erasure key signed it, the erasure is as it says, and nobody was held.
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+impl<'a> From<&'a LoggedEvent> for EventJson<'a> {
+    fn from(logged: &'a LoggedEvent) -> Self {
+        let event = match &logged.event {
+            Ok(event) => Told::Event(event),
+            Err(why) => Told::Invalid { event: "invalid", detail: why },
+        };
+        let order = logged.order.as_ref();
+        let ordered = matches!(logged.event, Ok(Event::Erased { .. })).then(|| OrderJson {
+            time: order.map(|order| time(seconds(order.seconds))),
+            reason: order.and_then(|order| order.reason.as_deref()),
+            ok: logged.objection.is_none(),
+            detail: logged.objection.as_deref(),
+        });
+        let done = matches!(logged.event, Ok(Event::Configured { .. })).then_some(logged.done);
+        EventJson { frame: logged.frame, time: time(logged.time), event, done, ordered }
+    }
+}

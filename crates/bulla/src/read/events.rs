@@ -1,0 +1,106 @@
+//! What a log tells of itself: its events, with public data alone.
+
+use crate::erase::holds::ToldHolds;
+use crate::format::event::Event;
+use crate::read::reader::Reader;
+use crate::read::reading::epoch_body;
+use crate::scan::events::{Told, body_of};
+use crate::scan::full::held;
+use crate::scan::full::orders::Orders;
+use crate::scan::manifest::Frames;
+use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
+use bulla_proof::note::SignedNote;
+use bulla_proof::order::Order;
+use bulla_store::Result;
+
+/// An event under the checkpoint of a log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoggedEvent {
+    /// Its frame.
+    pub frame: u64,
+    /// The writing host's clock as it was made, in seconds since the Unix epoch.
+    pub time: i64,
+    /// What it says; or why it is no event of this version, which is a violation.
+    pub event: std::result::Result<Event, String>,
+    /// Of a change of the configuration: whether the next epoch was begun with it. `None` where no epoch has begun since.
+    pub done: Option<bool>,
+    /// Of an erasure: its order, as it stands there; none where that is no order.
+    pub order: Option<Order>,
+    /// Of an erasure: what verification objects to in it, which is a violation. Where there is nothing, the log's erasure key
+    /// signed the order, the event is in accord with it, and nobody of it was held.
+    pub objection: Option<String>,
+}
+
+impl Reader {
+    /// Gives `each` the events that the checkpoint covers, in the order of their frames. It takes no identity: they are public.
+    /// Each is checked up to the signed root before it is given out.
+    ///
+    /// # Errors
+    /// `Tampered` where the checkpoint is not the log's, or an event or epoch is damaged or missing, after everything that comes
+    /// before that; `Unavailable` where a file cannot be read; and whatever `each` returns.
+    pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
+        let reading = self.reading()?;
+        let mut frames = Frames::new(&reading.manifest)?;
+        let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
+        // A change, and what follows it up to the epoch that is begun with it or not.
+        let mut waiting = Vec::<LoggedEvent>::new();
+        while let Some(placed) = frames.next()? {
+            match placed.commitment.kind {
+                FrameKind::Epoch => {
+                    let before = current.replace(epoch_body(&mut frames, placed)?.config);
+                    for mut logged in waiting.drain(..) {
+                        logged.done = logged.change().map(|change| Some(change) == before.zip(current));
+                        each(logged)?;
+                    }
+                }
+                FrameKind::Event => {
+                    let mut logged = LoggedEvent::of(body_of(&mut frames, placed)?);
+                    if let Ok(event) = &logged.event {
+                        logged.objection = self.objection(event, &mut orders, &holds);
+                        holds.take(logged.frame, logged.time, event);
+                    }
+                    match waiting.is_empty() && logged.change().is_none() {
+                        true => each(logged)?,
+                        false => waiting.push(logged),
+                    }
+                }
+                _ => {}
+            }
+        }
+        waiting.into_iter().try_for_each(each)
+    }
+
+    /// What verification objects to in an event.
+    fn objection(&self, event: &Event, orders: &mut Orders, holds: &ToldHolds) -> Option<String> {
+        let Event::Erased { numbers, carried_out, order, .. } = event else { return None };
+        let unordered = orders.objection(&self.config, (numbers, carried_out), order);
+        unordered.or_else(|| held(&holds.held_of(numbers)))
+    }
+}
+
+impl LoggedEvent {
+    fn of(Told { commitment, body }: Told) -> Self {
+        let event = body.ok_or_else(|| "it is longer than any event".to_owned());
+        let event = event.and_then(|body| Event::decode(&body).map_err(|error| error.to_string()));
+        let order = match &event {
+            Ok(Event::Erased { order, .. }) => {
+                SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok())
+            }
+            _ => None,
+        };
+        let (frame, time) = (commitment.frame, commitment.earliest);
+        LoggedEvent { frame, time, event, done: None, order, objection: None }
+    }
+
+    /// The digests of `[log]` before and after a change of it.
+    fn change(&self) -> Option<(Hash, Hash)> {
+        self.event.as_ref().ok().and_then(Event::configures)
+    }
+
+    /// Whether it shows that the log is not what it should be.
+    pub fn is_violation(&self) -> bool {
+        self.event.is_err() || self.objection.is_some()
+    }
+}

@@ -1,0 +1,141 @@
+//! Of data subjects of whom a query found nothing: whether they are known here, so that nobody takes a slip of the pen for
+//! "nothing is held on you".
+
+use crate::fields::filter::{TextField, TextFilter};
+use crate::scan::erasures::Erased;
+use crate::scan::keyless::Keyless;
+use crate::scan::query::Query;
+use bulla_crypto::group::GroupKeys;
+use bulla_store::Result;
+use std::fmt;
+
+/// What can be said of a data subject of whom a query found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// They have a number: entries of theirs may be there, and none meets the query.
+    Known,
+    /// Nobody here has that name: they were never met, or they were erased. Which of these, nothing can say: events name data
+    /// subjects by number, and theirs went with their key.
+    NotKnown,
+    /// The log has no erasure, and no entry of it names them.
+    NeverMet,
+    /// Nobody can tell: no vault with everybody's keys is at hand.
+    NoVault,
+    /// Nobody can tell: the vault lacks keys that were not erased, so that it may be older than the log.
+    KeysLost,
+    /// Nobody can tell from this: the log has no erasure, so nobody has a number, and not all of its entries were asked for.
+    NotAllAsked,
+}
+
+impl Standing {
+    /// The name, as in JSON: all that cannot be told are one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Known => "known",
+            Standing::NotKnown | Standing::NeverMet => "not-known",
+            Standing::NoVault | Standing::KeysLost | Standing::NotAllAsked => "cannot-tell",
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    /// What follows the name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Standing::Known => "is known here, but no entry of theirs that can be read meets this",
+            Standing::NotKnown => {
+                "is not known here: never met, or erased; which of these cannot be told, since events have no names"
+            }
+            Standing::NeverMet => "is not known here: no entry of the log names them",
+            Standing::NoVault => {
+                "may be known or not, which cannot be told: no vault with everybody's keys is at hand"
+            }
+            Standing::KeysLost => {
+                "may be known or not, which cannot be told: keys are lost that the log does not say were erased"
+            }
+            Standing::NotAllAsked => {
+                "may be known or not, which this cannot tell, since the log has no vault: ask for them with no other filter"
+            }
+        })
+    }
+}
+
+/// A data subject that a query asked for by name, and who is not in what it found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AskedSubject {
+    /// As the query has it.
+    pub subject: String,
+    /// What can be said of them.
+    pub standing: Standing,
+}
+
+/// Of a query that found nothing in a log.
+pub(crate) struct Nothing<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) keys: Option<&'a dyn GroupKeys>,
+    /// Whether the log has erasure.
+    pub(crate) erasure: bool,
+    /// Frames that the checkpoint covers.
+    pub(crate) size: u64,
+    /// Whether every entry that was asked for was looked at.
+    pub(crate) whole: bool,
+}
+
+impl Nothing<'_> {
+    /// What can be said of the data subjects that were asked for by name; `erased` says whose keys were destroyed.
+    ///
+    /// # Errors
+    /// Where the keys cannot be looked up; as `erased`.
+    pub(crate) fn subjects(self, erased: impl FnOnce() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
+        let names = self.query.fields.texts(TextField::Subject).iter().filter_map(|filter| match filter {
+            TextFilter::Is(name) => std::str::from_utf8(name).ok(),
+            TextFilter::BeginsWith(_) => None,
+        });
+        let names = names.collect::<Vec<_>>();
+        let asked = |name: &&str, standing| AskedSubject { subject: (*name).to_owned(), standing };
+        let Some(keys) = self.keys.filter(|_| !names.is_empty()) else {
+            let standing = match (self.erasure, self.whole && self.asks_for_subjects_alone()) {
+                (true, _) => Standing::NoVault,
+                (false, true) => Standing::NeverMet,
+                (false, false) => Standing::NotAllAsked,
+            };
+            return Ok(names.iter().map(|name| asked(name, standing)).collect());
+        };
+        let keyless = Keyless::of(keys, erased)?;
+        let unknown = match (keys.is_complete(), keyless.is_nobody_below(self.size)) {
+            (false, _) => Standing::NoVault,
+            (true, false) => Standing::KeysLost,
+            (true, true) => Standing::NotKnown,
+        };
+        let numbers = keys.numbers(&names)?;
+        let one =
+            |(name, number): (&&str, Option<u64>)| asked(name, number.map_or(unknown, |_| Standing::Known));
+        Ok(names.iter().zip(numbers).map(one).collect())
+    }
+
+    fn asks_for_subjects_alone(&self) -> bool {
+        let Query { fields, from, to, first_entry, last_entry } = self.query;
+        let besides = from.is_some() || to.is_some() || first_entry.is_some() || last_entry.is_some();
+        !besides && fields.names().eq([TextField::Subject.name()])
+    }
+}
+
+/// The same, to follow what says that nothing was found, without names: what an error says is kept where they must not be.
+pub(crate) fn summary(subjects: &[AskedSubject]) -> String {
+    if let [AskedSubject { standing, .. }] = subjects {
+        return format!("; the data subject {standing}");
+    }
+    let mut told = Vec::<(Standing, Vec<String>)>::new();
+    for (AskedSubject { standing, .. }, place) in subjects.iter().zip(1_u64..) {
+        match told.iter_mut().find(|(known, _)| known == standing) {
+            Some((_, places)) => places.push(place.to_string()),
+            None => told.push((*standing, vec![place.to_string()])),
+        }
+    }
+    let each = |(standing, places): (Standing, Vec<String>)| {
+        format!("; of the data subjects asked for, each of {} {standing}", places.join(", "))
+    };
+    told.into_iter().map(each).collect()
+}
