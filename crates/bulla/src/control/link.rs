@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Ends every wait of a server: by closing one end of a pipe, which cannot fail, so that nobody waits for ever.
+/// Ends every wait of a server, by a byte in a pipe that is empty, which has room for it; and by closing its end, should writing
+/// fail all the same. Closing alone is not enough: a child that has not come to its `exec` has that end open, too.
 pub(super) struct Stop {
-    /// Is hung up on once it is set.
+    /// Has something to read, or is hung up on, once it is set.
     waiting: OwnedFd,
     until: Mutex<Option<OwnedFd>>,
 }
@@ -27,7 +28,9 @@ impl Stop {
 
     /// Ends the waits of now and of later.
     pub(super) fn set(&self) {
-        drop(self.until.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(until) = self.until.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = rustix::io::write(&until, &[1]);
+        }
     }
 
     /// Waits for so long at most; whether it is set.
