@@ -124,7 +124,7 @@ def write_index():
 def write_vault():
     """Records and rows of the vault's vectors, its files by name, and the text of a file of keys behind its counts."""
     vault = vectors("vault/vault.json")
-    for name in ("meta", "erasing", "not_erasing", "follows", "changes", "skipped"):
+    for name in ("meta", "erasing", "not_erasing", "changes", "skipped"):
         record = bytes.fromhex(vault[name])[:-16]
         write("vault", name, record)
         write("vault", f"{name}-unchecked", record[:-4])

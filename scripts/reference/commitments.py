@@ -26,4 +26,4 @@ def read_commitment(data):
     require(block or root == bytes(32), "a commitment has a root but no units")
     require(length <= (0 if kind == 4 else 1 << 29), "a commitment's body is too long")
     return dict(kind=KINDS[kind], hash=HASHES[hash_id], log=log, frame=frame, first=first, entries=entries, epoch=epoch,
-                length=length, digest=digest, units=units, root=root, content=1 << log2)
+                earliest=earliest, latest=latest, length=length, digest=digest, units=units, root=root, content=1 << log2)

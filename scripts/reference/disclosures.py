@@ -110,6 +110,9 @@ def read_units(disclosure, commitment):
     top = multi_proof_root(lambda left, right: digest(b"\1", left, right), commitment["units"], leaves, nodes)
     root = digest(b"\2", integer(commitment["units"]), top)
     require(root == commitment["root"], f"frame {commitment['frame']} does not have what is disclosed of it")
+    for number, _, entry in (one for entries, _ in found for one in entries):
+        within = commitment["earliest"] <= entry["time"] // 10**9 <= commitment["latest"]
+        require(within, f"the time of entry {number} is not within those of its frame")
     return sorted(open_groups(found, commitment), key=lambda one: one[0])
 
 

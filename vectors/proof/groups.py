@@ -82,9 +82,8 @@ class GroupedLog(Log):
 
     def __init__(self, hash_name, encode, commitment, tree, row, garble=None):
         self.write, self.random, self.garble = row, bytes(range(32)), garble or {}
-        self.declared = self.garble.get("declared", {})
         layout = [("epoch", 0), ("block", 12), ("block", 3), ("event", 0), ("block", 40)]
-        super().__init__(hash_name, encode, commitment, tree, row, layout)
+        super().__init__(hash_name, encode, commitment, tree, row, layout, self.garble.get("declared"))
 
     def entry(self, number, group):
         entry = dict(time=1700000000000000000 + number, operation="read", location=f"user_{number}/ü".encode().hex())
@@ -254,6 +253,13 @@ def refused(log, multi_proof):
         yield name, proofs.altered(both, lambda parts: parts["frames"][0]["units"][0].update(change)), problem
 
 
+def refused_times(make, multi_proof):
+    """A log that committed to other times than its rows have: those of groups count, opened or not."""
+    log = make(dict(declared=dict(earliest=1700000001)))
+    for name, closed in [("a group from before its block's earliest", []), ("the same without its secret", [(1, 1)])]:
+        yield name, render(log.disclosed({1: [1]}, multi_proof, closed)), "Unit { frame: 1, unit: 0, problem: Time(1) }"
+
+
 def unopened(make, multi_proof):
     """Logs that committed to groups which do not open: the proofs hold, and their groups are refused."""
     for name, garble in [
@@ -274,6 +280,7 @@ def unopened(make, multi_proof):
 def vectors(encode, commitment, tree, multi_proof, row):
     make = lambda garble=None, name="sha256": GroupedLog(name, encode, commitment, tree, row, garble)
     logs = {name: make(name=name) for name in proofs.HASHES}
-    named = [dict(name=name, file=file, error=error) for name, file, error in refused(logs["sha256"], multi_proof)]
+    wrong = [*refused(logs["sha256"], multi_proof), *refused_times(make, multi_proof)]
+    named = [dict(name=name, file=file, error=error) for name, file, error in wrong]
     return dict(vkey=proofs.vkey(ORIGIN, SEED), proofs=list(accepted(logs, multi_proof)), refused=named,
                 unopened=list(unopened(make, multi_proof)))

@@ -42,10 +42,8 @@ class Log:
 
     LAYOUT = [("epoch", 0), ("block", 5), ("block", 1), ("event", 0), ("gap", 41), ("block", 13), ("block", 300)]
 
-    # What commitments of blocks say besides.
-    declared = {}
-
-    def __init__(self, hash_name, encode, commitment, tree, row, layout=LAYOUT):
+    def __init__(self, hash_name, encode, commitment, tree, row, layout=LAYOUT, declared=None):
+        """`declared` is what commitments of blocks say besides."""
         self.digest, self.tree, self.frames, first = HASHES[hash_name], tree, [], 0
         for number, (kind, count) in enumerate(layout):
             fields = dict(hash=hash_name, frame=number, first_entry=first, entries=count, epoch=0)
@@ -53,7 +51,7 @@ class Log:
             if units:
                 top = tree(self.digest, [unit["hash"] for unit in units])
                 root = self.digest(b"\2" + struct.pack("<Q", len(units)) + top).hexdigest()
-                fields.update(units=len(units), root=root, **self.declared)
+                fields.update(units=len(units), root=root, **(declared or {}))
             self.frames.append(dict(encoded=encode(commitment("", kind, **fields)), first=first, units=units))
             first += count
         self.leaves = [hashlib.sha256(b"\0" + frame["encoded"]).digest() for frame in self.frames]
@@ -309,6 +307,16 @@ def refused(log, other, encode, commitment, multi_proof):
         yield name, altered(one, change), error
 
 
+def refused_times(dated, multi_proof):
+    """A log that committed to other times than its rows have: of the root that says nothing."""
+    for name, earliest, latest in [
+        ("an entry from before its block's earliest", 1700000001, 1700000060),
+        ("an entry from after its block's latest", 1699999940, 1699999999),
+    ]:
+        log = dated(dict(earliest=earliest, latest=latest))
+        yield name, render(log.proof({1: [1, 3]}, multi_proof)), "Unit { frame: 1, unit: 0, problem: Time(1) }"
+
+
 def growth(log, old, new, nodes=None, old_note=None, new_note=None):
     nodes = log.consistency(old, new) if nodes is None else nodes
     lines = ["bulla-consistency-v1", "old " + text64((old_note or log.checkpoint(old)).encode()), *map(text64, nodes)]
@@ -349,9 +357,10 @@ def vectors(encode, commitment, tree, multi_proof, consistency, row):
     for log in logs.values():
         log.consistency = lambda old, new, log=log: consistency(hashlib.sha256, log.leaves[:new], old)
     log, other = logs["sha256"], logs["sha3-256"]
+    dated = lambda times: Log("sha256", encode, commitment, tree, row, declared=times)
     named = lambda items: [dict(name=name, file=file, error=error) for name, file, error in items]
     grown = [dict(old_size=old, new_size=new, file=growth(log, old, new))
              for old, new in [(0, 0), (0, 7), (1, 7), (3, 7), (4, 7), (6, 7), (7, 7), (5, 6)]]
     return dict(vkey=vkey(ORIGIN, SEED), proofs=list(accepted(logs, multi_proof)),
-                refused=named(refused(log, other, encode, commitment, multi_proof)),
+                refused=named([*refused(log, other, encode, commitment, multi_proof), *refused_times(dated, multi_proof)]),
                 consistency=grown, consistency_refused=named(refused_growth(log, other)))

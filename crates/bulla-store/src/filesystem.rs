@@ -108,6 +108,12 @@ impl FileSystem {
         Ok(())
     }
 
+    /// Removes the directory, and those above it, as far as this store made them and they are empty: for whoever takes back what they
+    /// began. The store is of no use after that.
+    pub fn remove_made(&self) {
+        self.shared.root.remove_made();
+    }
+
     /// Opens a regular file, and refuses anything else: opening a pipe that somebody put there would wait for a writer, and a
     /// device would be read.
     fn open_regular(&self, path: &str, flags: OFlags) -> io::Result<File> {

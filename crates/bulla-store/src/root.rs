@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -16,6 +17,8 @@ use crate::beneath::SEARCH;
 pub(crate) struct Root {
     path: PathBuf,
     base: Option<OwnedFd>,
+    /// The directories that were made, each after the one that it is in.
+    made: Mutex<Vec<PathBuf>>,
 }
 
 /// The mode of a directory that is created.
@@ -25,7 +28,7 @@ impl Root {
     pub(crate) fn new(path: PathBuf) -> Self {
         // Where the current directory is gone there is nothing below it either.
         let base = if path.is_absolute() { None } else { open(CWD, Path::new("."), SEARCH).ok() };
-        Root { path, base }
+        Root { path, base, made: Mutex::default() }
     }
 
     /// What paths below it are relative to, where they are.
@@ -53,9 +56,11 @@ impl Root {
         let missing = self.path.ancestors().take_while(|path| is_missing(path)).collect::<Vec<_>>();
         for path in missing.iter().rev() {
             match rustix::fs::mkdirat(self.base(), *path, DIRECTORY_MODE) {
-                Ok(()) | Err(Errno::EXIST) => self.sync_parent(path)?,
+                Ok(()) => self.made.lock().unwrap_or_else(PoisonError::into_inner).push((*path).to_owned()),
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
+            self.sync_parent(path)?;
         }
         match missing.is_empty() {
             // It was there already, but whoever made it may not have synced the directory above. We may not be allowed to
@@ -65,6 +70,16 @@ impl Root {
                 _ => Err(error),
             }),
             false => Ok(()),
+        }
+    }
+
+    /// Removes the directories that were made here, as far as they are empty.
+    pub(crate) fn remove_made(&self) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(path) = made.pop() {
+            if rustix::fs::unlinkat(self.base(), &path, AtFlags::REMOVEDIR).is_err() {
+                made.clear();
+            }
         }
     }
 

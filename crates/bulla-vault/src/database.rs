@@ -76,7 +76,8 @@ const LMDB: &str = "data.mdb";
 
 /// "Bull", where a file says whose it is.
 const APPLICATION: i32 = 0x4275_6c6c;
-const VERSION: i32 = 1;
+/// Version 1 had what the vault follows in a record of its own.
+const VERSION: i32 = 2;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
 /// The most connections that are kept for whoever reads next.
@@ -115,7 +116,7 @@ impl Database {
             make(&connection)?;
         }
         keep_a_log(&connection)?;
-        check(&connection, Purpose::Write)?;
+        check(&connection, &file, Purpose::Write)?;
         *database.writer() = Some(Writer { connection, log: None });
         Ok(database)
     }
@@ -448,7 +449,7 @@ impl Database {
             }
             connection => {
                 let connection = connection?;
-                check(&connection, Purpose::Read)?;
+                check(&connection, &file, Purpose::Read)?;
                 Ok(Reader { connection, frozen: None })
             }
         }
@@ -491,14 +492,18 @@ fn refuse_earlier(directory: &Path) -> Result<()> {
     if !directory::has(&file)? || directory::has(&directory.join(FILE))? {
         return Ok(());
     }
-    Err(Error::new(
+    Err(earlier(&file))
+}
+
+fn earlier(file: &Path) -> Error {
+    Error::new(
         ErrorKind::Refused,
         format!(
-            "{} is a vault of an earlier version of Bulla, in LMDB, which this one does not read: export the log with the \
-             version that wrote it, and begin a new one",
+            "{} is a vault of an earlier version of Bulla, which this one does not read: export the log with the version \
+             that wrote it, and begin a new one",
             file.display()
         ),
-    ))
+    )
 }
 
 /// Whether the file, or one beside it, could not be opened or made.
@@ -515,7 +520,7 @@ fn connect_checked(
         directory::require_room(directory, SHARED)?;
     }
     let connection = connect(file, purpose, patience)?;
-    check(&connection, purpose)?;
+    check(&connection, file, purpose)?;
     Ok(connection)
 }
 
@@ -595,12 +600,15 @@ fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// That the file says of itself what a vault's says.
-fn check(connection: &Connection, purpose: Purpose) -> Result<(), TransactionError> {
+fn check(connection: &Connection, file: &Path, purpose: Purpose) -> Result<(), TransactionError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("application_id")? != APPLICATION {
         return Err(damaged("it is no database of a vault"));
     }
     let version = number("user_version")?;
+    if (1..VERSION).contains(&version) {
+        return Err(earlier(file).into());
+    }
     if version != VERSION {
         return Err(damaged(format!("it has version {version}, this version of Bulla knows {VERSION}")));
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError};
 use super::index::{self, Bucket};
 use super::keys::{AHEAD, Keys, ROWS_LOG2, row_bucket};
 use super::pseudonym::Pseudonym;
-use super::record::{Erasing, Follows, MAX_ERASED};
+use super::record::{Erasing, MAX_ERASED};
 use super::rows;
 use super::snapshot::Change;
 use super::transaction_error::TransactionError;
@@ -143,7 +143,7 @@ impl Vault {
     /// Where the vault cannot be read.
     pub fn follows(&self) -> Result<u64> {
         self.check_owner()?;
-        self.shared.snapshot(|snapshot| Ok(Follows::read(snapshot.txn, snapshot.keys)?.0))
+        Ok(self.shared.meta()?.follows)
     }
 
     /// Says that whoever was erased in the log's first `frames` frames is erased here.
@@ -155,7 +155,10 @@ impl Vault {
         if self.follows()? >= frames {
             return Ok(());
         }
-        self.shared.change(|change| Follows(frames).write(change.txn, &change.keys))
+        self.shared.change(|change| {
+            change.meta.follows = frames;
+            Ok(())
+        })
     }
 
     /// Says that the log has recorded that these numbers were erased: the vault forgets about it.

@@ -5,7 +5,7 @@
 use super::index::{Bucket, END, Entry, IndexCipher};
 use super::keys::{HEAD, Keys, MAGIC, file_key};
 use super::pseudonym::Pseudonym;
-use super::record::{Changes, Erasing, Follows, Meta, Skipped, with_check};
+use super::record::{Changes, Erasing, Meta, Skipped, with_check};
 use super::root::{Root, RootFile, RootKey};
 use super::roots::RootsFile;
 use super::rows::{Person, Row, RowCipher};
@@ -41,7 +41,6 @@ pub fn vault(bytes: &[u8]) {
 fn record(bytes: &[u8]) {
     let again = [
         Meta::decode(bytes).map(|meta| meta.encode()),
-        Follows::decode(bytes).map(Follows::encode),
         Changes::decode(bytes).map(Changes::encode),
         Erasing::decode(bytes).map(|erasing| Erasing::encode(erasing.as_ref())),
         Skipped::decode(bytes).map(|skipped| skipped.encode()),

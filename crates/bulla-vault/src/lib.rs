@@ -80,6 +80,7 @@ pub use record::MAX_ERASED;
 pub use replica::ReplicaLocation;
 pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
+pub use roots::DIRECTORY as ROOTS;
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,15 +1,16 @@
 //! The records: what the vault is, and how far it has come. All of them are there from the beginning.
 //!
 //! ```text
-//! 1: "bullaVM2" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ next index bucket u32 ‖ CRC-32C
+//! 1: "bullaVM3" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows u64 ‖ next index bucket u32 ‖ CRC-32C
 //! 2: "bullaVE2" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
-//! 3: "bullaVF2" ‖ frames u64 ‖ CRC-32C
+//! 3: none
 //! 4: "bullaVC2" ‖ count u64 ‖ random (8) ‖ CRC-32C
 //! 5: "bullaVS2" ‖ so many times: first u64 ‖ end u64; ascending ‖ CRC-32C
 //! ```
 //!
 //! Little-endian; behind each the seal of [`Keys::vouch`]. The checksum is for whoever has no keys yet: the first record says which
-//! generation's they are.
+//! generation's they are. In that one is whatever an older vault could be made to look newer with: a record is authentic by itself,
+//! and what it says of the numbers given and of the frames followed is of one state.
 
 use super::keys::{Keys, SEAL};
 use super::table::Table;
@@ -26,13 +27,11 @@ pub(super) struct Meta {
     pub(super) generation: u64,
     /// The number that the next new subject gets; no row has it or a greater one.
     pub(super) next_number: u64,
+    /// The number of frames of the log whose erasures the vault has followed, and whose numbers are all below the next one.
+    pub(super) follows: u64,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
 }
-
-/// The number of frames of the log whose erasures the vault has followed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Follows(pub(super) u64);
 
 /// Identifies the last transaction. Two copies of one vault with the same value have the same content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,7 +63,6 @@ pub(super) const MAX_SKIPPED: usize = 4096;
 pub(super) enum Record {
     Vault = 1,
     Erasing = 2,
-    Follows = 3,
     Changes = 4,
     Skipped = 5,
 }
@@ -86,9 +84,8 @@ impl<T> Peeked<T> {
     }
 }
 
-const META_MAGIC: &[u8; 8] = b"bullaVM2";
-const META_LENGTH: usize = 8 + 16 + 8 + 8 + 4;
-const FOLLOWS_MAGIC: &[u8; 8] = b"bullaVF2";
+const META_MAGIC: &[u8; 8] = b"bullaVM3";
+const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 + 4;
 const CHANGES_MAGIC: &[u8; 8] = b"bullaVC2";
 const ERASING_MAGIC: &[u8; 8] = b"bullaVE2";
 const SKIPPED_MAGIC: &[u8; 8] = b"bullaVS2";
@@ -131,10 +128,10 @@ impl Record {
 /// Writes all records of a new vault. From here on it is one.
 pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
     Erasing::clear(txn, keys)?;
-    Follows(0).write(txn, keys)?;
     Changes::default().write(txn, keys)?;
     Skipped::default().write(txn, keys)?;
-    Meta { log: keys.log, generation: keys.generation, next_number: 0, next_bucket: 1 }.write(txn, keys)
+    Meta { log: keys.log, generation: keys.generation, next_number: 0, follows: 0, next_bucket: 1 }
+        .write(txn, keys)
 }
 
 /// That those records are there, and vouched for, which a transaction does not read unless it needs them. Whoever took one away could
@@ -143,7 +140,6 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
 /// # Errors
 /// Where one is missing or damaged.
 pub(super) fn require_others(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
-    Follows::read(txn, keys)?;
     Changes::read(txn, keys)?;
     Skipped::read(txn, keys).map(|_| ())
 }
@@ -160,7 +156,7 @@ impl Meta {
         if content.len() != META_LENGTH || magic != META_MAGIC {
             return None;
         }
-        let [low, high, generation, next_number] = log else { return None };
+        let [low, high, generation, next_number, follows] = log else { return None };
         let mut id = [0; 16];
         id[..8].copy_from_slice(low);
         id[8..].copy_from_slice(high);
@@ -168,7 +164,8 @@ impl Meta {
             log: LogId(id),
             generation: u64::from_le_bytes(*generation),
             next_number: u64::from_le_bytes(*next_number),
-            next_bucket: u32::from_le_bytes(content[40..].try_into().ok()?),
+            follows: u64::from_le_bytes(*follows),
+            next_bucket: u32::from_le_bytes(content[48..].try_into().ok()?),
         })
     }
 
@@ -178,31 +175,13 @@ impl Meta {
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
         bytes.extend_from_slice(&self.next_number.to_le_bytes());
+        bytes.extend_from_slice(&self.follows.to_le_bytes());
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
         with_check(bytes)
     }
 
     pub(super) fn write(&self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
         Record::Vault.write(txn, keys, self.encode())
-    }
-}
-
-impl Follows {
-    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Self, TransactionError> {
-        Record::Follows.read(txn, keys, Self::decode)
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let ([magic, frames], []) = checked(bytes)?.as_chunks::<8>() else { return None };
-        (magic == FOLLOWS_MAGIC).then_some(Follows(u64::from_le_bytes(*frames)))
-    }
-
-    pub(super) fn encode(self) -> Vec<u8> {
-        with_check([&FOLLOWS_MAGIC[..], &self.0.to_le_bytes()].concat())
-    }
-
-    pub(super) fn write(self, txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), TransactionError> {
-        Record::Follows.write(txn, keys, self.encode())
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::cache::Tag;
 use super::index::{self, Entry};
 use super::pseudonym::Pseudonym;
-use super::record::{Changes, Follows, Skipped};
+use super::record::{Changes, Skipped};
 use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
 use super::transaction_error::{TransactionError, damaged};
@@ -127,8 +127,7 @@ impl Vault {
 
 impl Snapshot<'_> {
     fn missing(&self, from: u64) -> Result<Missing, TransactionError> {
-        let given = self.meta.next_number;
-        let frames = Follows::read(self.txn, self.keys)?.0;
+        let (given, frames) = (self.meta.next_number, self.meta.follows);
         let skipped = Skipped::read(self.txn, self.keys)?;
         let erasing = self.erasing.as_ref().map_or(&[][..], |erasing| &erasing.numbers);
         let mut numbers = Vec::<Range<u64>>::new();

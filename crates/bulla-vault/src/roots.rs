@@ -15,7 +15,8 @@ use bulla_store::Store;
 use bulla_store::read_small;
 use bulla_store::{Error, ErrorKind, Result};
 
-const DIRECTORY: &str = "roots";
+/// The directory of the roots and their keys, in the key directory or in that of a replica.
+pub const DIRECTORY: &str = "roots";
 /// The longest root file: an age file to many recipients.
 const MAX_ROOT: u64 = 64 << 10;
 /// How many bytes are overwritten at a time.

@@ -82,6 +82,66 @@ fn what_exists_is_left_alone() {
     assert_eq!(place.verifier_key(), key);
 }
 
+/// What was there before stays.
+#[test]
+fn what_fails_leaves_nothing_behind_that_it_made() {
+    let place = Place::empty();
+    let names = || {
+        let mut names = std::fs::read_dir(place.path("")).unwrap().map(|item| item.unwrap().file_name());
+        names.by_ref().collect::<std::collections::BTreeSet<_>>()
+    };
+    std::os::unix::fs::symlink("missing/too", place.path("leads nowhere")).unwrap();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let before = names();
+    let deep = place.path("a/b/audit");
+    // The last one is longer than a vault's database can be named: it fails when keys are there already.
+    let long = ["x"; 3].map(|name| name.repeat(200)).join("/");
+    for (audit, keys) in [
+        (place.path("leads nowhere"), place.path("c/keys")),
+        (deep.clone(), place.path("leads nowhere")),
+        (deep.clone(), place.path("a").join(&long)),
+        (place.path("empty"), place.path(&long)),
+        (deep, place.path("empty").join(&long)),
+    ] {
+        let ran = bulla(arguments!["init", audit, "--keys", keys]).exits(exit::ENVIRONMENT);
+        assert!(!ran.err.is_empty());
+        assert_eq!(names(), before, "{} {}", audit.display(), keys.display());
+        assert_eq!(std::fs::read_dir(place.path("empty")).unwrap().count(), 0, "{ran:?}");
+    }
+    bulla(arguments!["init", place.path("empty")]).exits(exit::DONE);
+}
+
+#[test]
+fn what_an_init_that_was_killed_has_left_is_told_with_what_to_do() {
+    let refused = |place: &Place, said: &[&str]| {
+        let ran = place.run("init", &[]).exits(exit::REFUSED);
+        assert!(said.iter().all(|said| ran.err.contains(said)), "{said:?}: {}", ran.err);
+        ran.err
+    };
+    // Killed before the log was one: its directory says so, and then the key directory.
+    let place = Place::new();
+    let config = place.audit().join("bulla.toml");
+    std::fs::remove_file(&config).unwrap();
+    let said = ["audit exists and is not empty: it has `LOCK`", "no `bulla.toml`", "cut short", "remove it"];
+    refused(&place, &said);
+    std::fs::remove_dir_all(place.audit()).unwrap();
+    let said = ["audit.keys exists and is not empty: it has", "`identity.age`", "`vault`", "cut short"];
+    refused(&place, &[&said[..], &["where no log was made with them, remove it"]].concat());
+    std::fs::remove_dir_all(place.path("audit.keys")).unwrap();
+    place.run("init", &[]).exits(exit::DONE);
+
+    // Of a log that has lost its configuration nobody says that it can be removed.
+    place.append(&[], &lines(0..3)).exits(exit::DONE);
+    std::fs::remove_file(&config).unwrap();
+    let err = refused(&place, &["`segments`", "no `bulla.toml`", "restore that file"]);
+    assert!(!err.contains("remove"), "{err}");
+    std::fs::remove_dir_all(place.audit()).unwrap();
+    std::fs::create_dir(place.audit()).unwrap();
+    std::fs::write(place.audit().join("notes"), b"").unwrap();
+    let err = refused(&place, &["exists and is not empty: name a directory"]);
+    assert!(!err.contains("cut short"), "{err}");
+}
+
 #[test]
 fn a_recipient_or_an_origin_that_is_none_is_told() {
     for (option, value) in [("--recipient", "age1nobody"), ("--origin", ""), ("--origin", "two words")] {

@@ -49,8 +49,8 @@ impl DisclosedFrame {
         &self.units
     }
 
-    /// Checks that the units have the root that the commitment states, and the disclosed secrets the commitments that
-    /// their groups state.
+    /// Checks that the units have the root that the commitment states, the entries times within those that it states, and the
+    /// disclosed secrets the commitments that their groups state.
     pub(super) fn verify(&self) -> Result<(), At> {
         let Commitment { hash, units: count, root, .. } = self.commitment;
         let mut scratch = Vec::new();
@@ -61,11 +61,9 @@ impl DisclosedFrame {
         if root_of_top(hash, count, &top) != root {
             return Err(FrameProblem::Root.into());
         }
-        let fits = |unit: &DisclosedUnit| unit.group().is_none_or(|group| group.secret_fits());
-        match self.units.iter().position(|unit| !fits(unit)) {
-            Some(unit) => Err(At::Unit { unit, problem: UnitProblem::Secret }),
-            None => Ok(()),
-        }
+        self.units.iter().enumerate().try_for_each(|(unit, disclosed)| {
+            disclosed.verify(&self.commitment).map_err(|problem| At::Unit { unit, problem })
+        })
     }
 
     /// Appends the binary form.

@@ -112,6 +112,8 @@ pub enum UnitProblem {
     Repeated,
     /// The disclosed secret is not the one that the group commits to.
     Secret,
+    /// The time of this entry is not within what the frame's commitment says.
+    Time(u64),
 }
 
 /// What is wrong inside a frame whose number the reader knows.
@@ -205,6 +207,9 @@ impl fmt::Display for UnitProblem {
             Self::Repeated => write!(f, "one of its entries is in a unit before it"),
             Self::Secret => {
                 write!(f, "the secret that is disclosed is not the one that the group commits to")
+            }
+            Self::Time(entry) => {
+                write!(f, "the time of entry {entry} is not within those that its frame's commitment states")
             }
         }
     }

@@ -1,6 +1,8 @@
 //! A unit that is disclosed: a row, or a group of rows whose personal fields stay encrypted unless its secret is told.
 
-use crate::commitment::Commitment;
+use super::error::UnitProblem;
+use crate::commitment::{Commitment, whole_second};
+use crate::entry::RawRow;
 use crate::group::GroupSecret;
 use crate::hash::{Hash, HashId};
 use crate::unit::{
@@ -84,6 +86,22 @@ impl DisclosedUnit {
                 let entries = group.entries.iter().map(|entry| (entry.number, &entry.row[..]));
                 group_unit(hash, &self.salt, entries, &group.content(), scratch)
             }
+        }
+    }
+
+    /// Checks what holds of a unit by itself, once its block has it: the times of its entries, which are never personal, and the
+    /// secret of its group.
+    pub(super) fn verify(&self, commitment: &Commitment) -> Result<(), UnitProblem> {
+        let times = commitment.earliest..=commitment.latest;
+        for entry in self.entries() {
+            let row = RawRow::parse(&entry.row).map_err(UnitProblem::Row)?;
+            if !times.contains(&whole_second(row.time)) {
+                return Err(UnitProblem::Time(entry.number));
+            }
+        }
+        match self.group().is_none_or(DisclosedGroup::secret_fits) {
+            true => Ok(()),
+            false => Err(UnitProblem::Secret),
         }
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use check::Damage;
 use index::{Bucket, Entry};
-use record::{Changes, Erasing, Follows, Meta, Skipped};
+use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, ROW, Row, RowCipher};
 use table::Table;
 use transaction_error::TransactionError;
@@ -289,7 +289,7 @@ fn every_byte_of_a_record_counts() {
     fill(&vault, "s", 10);
     vault.skip_to(1000).unwrap();
     drop(vault.begin_erasure(&["s3"]).unwrap());
-    let records = [(1, "Vault"), (2, "Erasing"), (3, "Follows"), (4, "Changes"), (5, "Skipped")];
+    let records = [(1, "Vault"), (2, "Erasing"), (4, "Changes"), (5, "Skipped")];
     let records = records.map(|(id, name)| (Table::Records, id, name));
     for (table, id, name) in records.into_iter().chain([(Table::Buckets, 0, "bucket")]) {
         let sound = vault.shared.snapshot(|it| Ok(it.txn.get(table, id)?.unwrap())).unwrap();
@@ -308,7 +308,6 @@ fn every_byte_of_a_record_counts() {
             };
             put(bytes);
             let error = match name {
-                "Follows" => vault.follows().err(),
                 // Looking up needs no counter of changes.
                 "Changes" => vault.resolve(&["new"]).err(),
                 // Row 30 is not there, and has to have been skipped.
@@ -326,7 +325,7 @@ fn every_byte_of_a_record_counts() {
 /// Also one that nothing asks for: a vault without replicas and without numbers that were left out.
 #[test]
 fn a_record_that_is_taken_away_is_named_by_whoever_opens_the_vault() {
-    let records = [(2, "Erasing"), (3, "Follows"), (4, "Changes"), (5, "Skipped")];
+    let records = [(2, "Erasing"), (4, "Changes"), (5, "Skipped")];
     for (id, name) in records {
         let world = World::new();
         let vault = world.open();
@@ -346,7 +345,7 @@ fn records_are_read_back() {
     let world = World::new();
     let vault = world.open();
     let keys = vault.shared.keys();
-    let meta = Meta { log: LOG, generation: 0, next_number: 1 << 30, next_bucket: 77 };
+    let meta = Meta { log: LOG, generation: 0, next_number: 1 << 30, follows: 1 << 50, next_bucket: 77 };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true };
     let bucket = Bucket { id: 9, start: 0x1234, end: index::END };
     let changes = Changes { count: 1 << 40, tag: *b"tagtagta" };
@@ -355,7 +354,6 @@ fn records_are_read_back() {
         meta.write(txn, &keys)?;
         changes.write(txn, &keys)?;
         erasing.write(txn, &keys)?;
-        Follows(1 << 50).write(txn, &keys)?;
         skipped.write(txn, &keys)?;
         Bucket { id: 0, start: 0, end: 0x1234 }.write(txn, &keys)?;
         bucket.write(txn, &keys)
@@ -366,7 +364,6 @@ fn records_are_read_back() {
         .snapshot(|it| {
             assert_eq!((it.meta, it.erasing.clone()), (meta, Some(erasing.clone())));
             assert_eq!(Changes::read(it.txn, it.keys)?, changes);
-            assert_eq!(Follows::read(it.txn, it.keys)?, Follows(1 << 50));
             assert_eq!(Skipped::read(it.txn, it.keys)?, skipped);
             assert_eq!(Bucket::of(it.txn, it.keys, 0x1234)?, bucket);
             assert_eq!(Bucket::of(it.txn, it.keys, 0xffff)?, bucket);

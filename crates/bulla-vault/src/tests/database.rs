@@ -229,7 +229,7 @@ fn making_it_goes_on_where_it_was_cut_short() {
 fn a_file_with_another_schema_is_refused() {
     let changes = [
         "PRAGMA application_id = 7",
-        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 3",
         "CREATE TABLE more (id INTEGER PRIMARY KEY)",
         "CREATE VIEW more AS SELECT 1",
         "CREATE INDEX more ON rows (sealed)",
@@ -341,6 +341,21 @@ fn a_vault_in_lmdb_is_refused_by_name() {
         assert!(error.to_string().contains("data.mdb is a vault of an earlier version"), "{error}");
     }
     assert!(!place.path().join(FILE).exists());
+}
+
+/// So is one in SQLite whose records were others.
+#[test]
+fn a_vault_with_the_records_of_an_earlier_version_is_refused_by_name() {
+    let place = tempfile::tempdir().unwrap();
+    drop(create(place.path()));
+    let connection = rusqlite::Connection::open(place.path().join(FILE)).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    for refused in [Database::open(place.path()), Database::create(place.path())] {
+        let error = refused.err().unwrap().into_error("it");
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("vault.db is a vault of an earlier version"), "{error}");
+    }
 }
 
 /// A directory whose name is none that SQLite would take as it is.

@@ -5,7 +5,7 @@ use super::*;
 use bulla_crypto::subject::Secret;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
-use record::{Changes, Erasing, Follows, Meta, Skipped};
+use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, Row, RowCipher, first_of};
 use serde_json::Value;
 use table::Table;
@@ -94,14 +94,14 @@ fn the_key_of_fields_pseudonyms_is_the_other_implementation_s() {
 fn records_are_the_other_implementation_s() {
     let vectors = vectors();
     let keys = keys(&vectors);
-    let meta = Meta { log: keys.log, generation: keys.generation, next_number: 8201, next_bucket: 10 };
+    let Keys { log, generation, .. } = keys;
+    let meta = Meta { log, generation, next_number: 8201, follows: 300, next_bucket: 10 };
     let erasing = Erasing { numbers: vec![17, 1 << 40], erased: false };
     let changes = Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] };
     let records = [
         (1, "meta", meta.encode()),
         (2, "erasing", Erasing::encode(Some(&erasing))),
         (2, "not_erasing", Erasing::encode(None)),
-        (3, "follows", Follows(300).encode()),
         (4, "changes", changes.encode()),
         (5, "skipped", Skipped(vec![(9, 4096), (4097, 8200)]).encode()),
     ];

@@ -130,6 +130,61 @@ fn every_older_row_is_found() {
     assert_eq!(vault.look_up(&["s1"], nobody).unwrap(), [Some(1)]);
 }
 
+/// Whatever of a vault is put back to what it was before somebody came, records included: the vault is damaged, or it finds them, or it
+/// says that somebody is missing, or it says as the older one did how far it has come, and whoever reads looks at the log from there on.
+#[test]
+fn no_mixture_of_an_older_vault_and_a_newer_one_hides_anybody() {
+    let world = World::with(Settings { cache: 0, ..Settings::default() });
+    let vault = world.open();
+    fill(&vault, "s", 40);
+    vault.follow(3).unwrap();
+    let tables = || kept(world.path(), &FileSystem::new(world.path())).0;
+    let before = tables();
+    assert_eq!(number(&vault, "new"), 40);
+    vault.follow(7).unwrap();
+    drop(vault);
+    let now = tables();
+    let mut differing = Vec::new();
+    for (table, (before, now)) in table::TABLES.into_iter().zip(before.iter().zip(&now)) {
+        let pairs = before.iter().zip(now).inspect(|(older, newer)| assert_eq!(older.0, newer.0));
+        differing.extend(pairs.filter(|(older, newer)| older != newer).map(|pair| (table, pair)));
+    }
+    let places = differing.iter().map(|(table, ((id, _), _))| (*table, *id)).collect::<Vec<_>>();
+    let [records @ .., (Table::Rows, 2), (Table::Index, _)] = &places[..] else { panic!("{places:?}") };
+    assert_eq!(records, [(Table::Records, 1), (Table::Records, 4)]);
+    let (mut damaged, mut missing, mut older) = (0, 0, 0);
+    for chosen in 0..1_u32 << differing.len() {
+        let database = Database::open(&world.path().join("vault")).map_err(|error| error.into_error("test"));
+        let put = database.unwrap().write(|txn| {
+            differing.iter().enumerate().try_for_each(|(place, (table, (older, newer)))| {
+                let (id, row) = if chosen >> place & 1 == 1 { older } else { newer };
+                txn.put(*table, *id, row)
+            })
+        });
+        put.map_err(|error| error.into_error("test")).unwrap();
+        let vault = Vault::open(world.path(), LOG, Access::Read, &world.settings).unwrap();
+        let state = (vault.next_number().unwrap(), vault.follows().unwrap());
+        assert!([(40, 3), (41, 7)].contains(&state), "{chosen:b}: {state:?}");
+        for everybody_may_be_erased in [false, true] {
+            match vault.look_up(&["new"], |_| everybody_may_be_erased).map(|found| found[0]) {
+                Ok(Some(number)) => assert_eq!(number, 40, "{chosen:b}"),
+                Ok(None) if state == (40, 3) => older += 1,
+                Ok(None) => {
+                    assert!(everybody_may_be_erased, "{chosen:b}");
+                    let found = vault.missing(40).unwrap().numbers;
+                    assert_eq!(found, std::slice::from_ref(&(40..41)), "{chosen:b}");
+                    missing += 1;
+                }
+                Err(error) => {
+                    assert_damaged(&error, "");
+                    damaged += 1;
+                }
+            }
+        }
+    }
+    assert!(damaged > 0 && missing > 0 && older > 0, "{damaged} {missing} {older}");
+}
+
 /// All of an older vault but the record that counts changes, in the place of one that is open.
 #[test]
 fn an_older_vault_is_not_believed_while_a_newer_one_is_open() {

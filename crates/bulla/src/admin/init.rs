@@ -1,7 +1,9 @@
 //! Making an empty log.
 
+mod place;
+
 use crate::format::config::{self, FieldRules, allowed::AllowedConfig};
-use crate::format::files::{CHECKPOINT, DIRECTORIES, LOCK};
+use crate::format::files::{CHECKPOINT, DIRECTORIES};
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::pseudonym::PseudonymKey;
@@ -16,8 +18,9 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::HashId;
 use bulla_proof::tree;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
+use place::Place;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
@@ -134,7 +137,8 @@ impl Init {
     /// Makes the log in `directory`, and its keys in `DIR.keys`.
     ///
     /// # Errors
-    /// `Refused` where either directory has something in it, `Invalid` for a recipient or origin that is none, and for
+    /// Whatever was made is removed again. `Refused` where either directory has something in it, `Locked` where somebody else is
+    /// making a log in it, `Invalid` for a recipient or origin that is none, and for
     /// a rule that is none or that its field cannot have or a heartbeat out of its limits, `Unavailable` where a file cannot be written.
     pub fn create(self, directory: impl AsRef<Path>) -> Result<Created> {
         let keys = default_keys(directory.as_ref());
@@ -173,11 +177,13 @@ impl Init {
             true => Some(keys.directory().ok_or_else(|| no_place_for_a_vault(keys))?),
             false => None,
         };
-        refuse_used(log)?;
-        refuse_used(keys)?;
+        place::LOG.require_unused(log, &[])?;
+        place::KEYS.require_unused(keys, &[])?;
+        // What fails from here on leaves nothing behind: what was taken last goes first, which may lie in the other.
+        let log_place = Place::take(log, &place::LOG)?;
+        let key_place = Place::take(keys, &place::KEYS)?;
         let made_identity = self.recipients.is_empty();
         let mut recipients = self.recipients;
-        prepare(keys, &[])?;
         if made_identity {
             let (identity, recipient) = identities::generate();
             write(keys, files::IDENTITY, identity.as_bytes())?;
@@ -214,10 +220,11 @@ impl Init {
         SealState { log: id, terms, chain, root, subjects: 0, holds: 0 }.save(keys)?;
 
         prepare(log, &DIRECTORIES)?;
-        drop(log.lock(LOCK).map_err(|error| Error::io(format!("locking {}", log.describe("")), error))?);
         write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;
         // This file comes last: with it the directory is a log.
         write(log, config::FILE, text.as_bytes())?;
+        key_place.keep();
+        log_place.keep();
         let made_pseudonym_key = fields.pseudonymise() && vault.is_none();
         Ok(Created {
             id,
@@ -263,21 +270,6 @@ fn random<const N: usize>(random: &dyn Random) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     random.fill(&mut bytes)?;
     Ok(bytes)
-}
-
-fn refuse_used(store: &dyn Store) -> Result<()> {
-    match store.list("") {
-        Ok(items) if items.is_empty() => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(Error::new(
-            ErrorKind::Refused,
-            format!(
-                "{} exists and is not empty: name a directory that does not exist yet",
-                store.describe("")
-            ),
-        )),
-        Err(error) => Err(Error::io(format!("listing {}", store.describe("")), error)),
-    }
 }
 
 fn prepare(store: &dyn Store, directories: &[&str]) -> Result<()> {

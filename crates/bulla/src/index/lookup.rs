@@ -81,7 +81,6 @@ impl<'a> Lookup<'a> {
                 Some(numbers) => values.extend(numbers.map(number)),
                 None => values.push(grouped(0)),
             }
-            values.extend(keyless.probed().map(number));
             wanted.push(values);
         }
         if let Some(mut values) = one_of(TextField::Stream, Searched::Stream) {

@@ -30,6 +30,8 @@ pub const SETTINGS: &str = "settings.toml";
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.
 pub const VAULT: &str = "vault";
+/// The roots of the vault's keys, a directory.
+pub const ROOTS: &str = bulla_vault::ROOTS;
 /// Taken by the writer: one key directory serves one writer.
 pub const LOCK: &str = "LOCK";
 

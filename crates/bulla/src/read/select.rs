@@ -145,9 +145,6 @@ impl<'a> Asked<'a> {
             return Err(Error::new(ErrorKind::NoKey, message));
         };
         let groups = opener.groups();
-        (0..groups.len()).try_for_each(|group| {
-            self.keyless.require_none_beyond(frame.commitment.frame, groups.content(group).subjects)
-        })?;
         let asked = |subjects: &[u64]| self.may_concern(subjects);
         if !(0..groups.len()).any(|group| asked(groups.content(group).subjects)) {
             return Ok(());

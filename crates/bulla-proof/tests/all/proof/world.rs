@@ -1,6 +1,6 @@
 //! Small logs, whose every frame and unit the tests know.
 
-use bulla_proof::commitment::{CODEC_COLUMNS, CODEC_PLAIN, Commitment, FrameKind, LogId};
+use bulla_proof::commitment::{CODEC_COLUMNS, CODEC_PLAIN, Commitment, FrameKind, LogId, whole_second};
 use bulla_proof::entry::{Field, RawRow};
 use bulla_proof::tree::node_hash;
 use bulla_proof::unit::{CODEC_ROW, group_unit};
@@ -200,6 +200,8 @@ pub(crate) fn body(frame: u64) -> Vec<u8> {
 fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<DisclosedUnit>) -> Frame {
     let hashes: Vec<Hash> = units.iter().map(|unit| hash_of(hash, unit)).collect();
     let block = entries > 0;
+    let times = units.iter().flat_map(DisclosedUnit::entries);
+    let times = times.map(|entry| whole_second(RawRow::parse(&entry.row).unwrap().time)).collect::<Vec<_>>();
     let commitment = Commitment {
         kind: match (number, block) {
             (0, _) => FrameKind::Epoch,
@@ -213,8 +215,8 @@ fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<Disclos
         frame: number,
         first_entry: first,
         entries,
-        earliest: 1_700_000_000,
-        latest: 1_700_000_000 + i64::from(block),
+        earliest: times.iter().copied().min().unwrap_or(1_700_000_000),
+        latest: times.iter().copied().max().unwrap_or(1_700_000_000),
         epoch: 0,
         units: units.len() as u64,
         root: if block { block_root(hash, &mut hashes.clone()) } else { Hash::ZERO },

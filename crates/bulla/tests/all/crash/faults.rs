@@ -92,6 +92,30 @@ fn first_operation(scenario: &Scenario) -> usize {
     machine.operations() as usize
 }
 
+/// Whatever fails, at whichever operation: no file is left, and it can be done again in the same place.
+#[test]
+fn making_a_log_that_fails_leaves_nothing_behind() {
+    let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 5 };
+    let (mut failed, mut made) = (0, 0);
+    for number in 0..=first_operation(&scenario) as u64 {
+        for fault in Fault::ALL {
+            let machine = Faults::new();
+            machine.fail_at(number, fault);
+            match scenario.init(&machine, &scenario.history()) {
+                Ok(()) => made += 1,
+                outcome => {
+                    is_unavailable(&outcome).unwrap();
+                    assert_eq!(machine.files(), [] as [&str; 0], "{fault:?} at {number}: {}", tail(&machine));
+                    machine.heal();
+                    scenario.init(&machine, &scenario.history()).unwrap();
+                    failed += 1;
+                }
+            }
+        }
+    }
+    assert!(failed > 100 && made > 0, "{failed} {made}");
+}
+
 fn every_fault(lasting: bool) {
     let mut points = Vec::new();
     for (scenario, trace) in scenarios() {
