@@ -1,0 +1,136 @@
+"""The seal chain, and what follows the checkpoint, as who has the seal key judges it (docs/format.md, "Recovery")."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from . import notes, segments
+from .cursor import u64
+from .hashes import mac
+from .log import Log
+from .refused import Refused
+from .segments import FIXED, Segment
+
+
+def seal_key(text: str, log_id: bytes) -> bytes:
+    """S_0, from the file that holds it."""
+    begin = f"bulla-seal-key-v1 {log_id.hex()} "
+    if not text.startswith(begin) or not text.endswith("\n"):
+        raise Refused("seal key", "must be this log's")
+    state = notes.base64_bytes(text[len(begin) : -1], "seal key")
+    if len(state) != 32:
+        raise Refused("seal key", "must have 32 bytes")
+    return state
+
+
+class Chain:
+    """The state before some frame."""
+
+    def __init__(self, state: bytes) -> None:
+        self.state = state
+        self.before = bytes(32)
+
+    def seal(self, group: int, commitment: bytes) -> bytes:
+        """What the seal of the next frame must be."""
+        return mac(mac(self.state, b"bulla seal v1"), self.before + u64(group) + commitment)
+
+    def step(self, seal: bytes) -> None:
+        self.before = seal
+        self.state = mac(self.state, b"bulla evolve v1")
+
+
+def check(log: Log, key: bytes) -> None:
+    """Checks every seal that the checkpoint covers, and what follows it."""
+    chain = Chain(key)
+    for frame in log.frames:
+        if frame is None or frame.header is None:
+            chain.step(frame.seal() if frame is not None else bytes(32))
+            continue
+        wanted = chain.seal(frame.header.group, frame.commitment.encoded)
+        if wanted != frame.seal():
+            log.find("seal-mismatch", "the seal does not hold", frame)
+        chain.step(frame.seal())
+    if len(log.frames) == log.size and None not in log.frames:
+        check_tail(log, chain)
+
+
+def check_tail(log: Log, chain: Chain) -> None:
+    """Judges what follows the checkpoint: nobody has signed it, but only a writer or a crash may have left it."""
+    try:
+        walk_tail(log, chain)
+    except Refused as refused:
+        log.find("tail-damaged", str(refused), number=log.size)
+
+
+def walk_tail(log: Log, chain: Chain) -> None:
+    number = log.size
+    last = log.commitments[-1] if log.commitments else None
+    entry = last.next_entry if last is not None else 0
+    rest = list(log.tails)
+    while rest:
+        tail = rest.pop(0)
+        if tail.number > number:
+            raise Refused("tail", f"{tail.segment.name} begins beyond frame {number}, where the frames end")
+        segment, at = tail.segment, tail.offset
+        if segment.first >= log.size:
+            at = copy_length(log, segment)
+        bound = rest[0].number if rest else None
+        while bound is None or number < bound:
+            found = whole_frame(log, segment, at)
+            if found is None or found.number != number or found.commitment.first_entry != entry:
+                break
+            assert found.header is not None
+            if chain.seal(found.header.group, found.commitment.encoded) != found.seal():
+                break
+            chain.step(found.seal())
+            number, entry, at = number + 1, found.commitment.next_entry, found.end
+        if at < segment.length:
+            check_rest(log, segment, at, number, chain)
+
+
+def copy_length(log: Log, segment: Segment) -> int:
+    """How long the copy of an epoch frame is that a segment behind the checkpoint begins with."""
+    copy = whole_frame(log, segment, 0)
+    return copy.end if copy is not None and copy.number < segment.first else 0
+
+
+def whole_frame(log: Log, segment: Segment, at: int) -> Optional[segments.Frame]:
+    """The frame at a place, whose head parses and whose body has its digest."""
+    head = segment.read(at, FIXED)
+    if len(head) < FIXED:
+        return None
+    try:
+        header = segments.header(head)
+    except Refused:
+        return None
+    it = segments.commitment(head[segments.HEAD :])
+    if it is None or (it.kind, it.body_length) != (header.kind, header.body_length) or it.log_id != log.config.log_id:
+        return None
+    frame = segments.Frame(it.frame, segment, at, it, header)
+    return frame if frame.end <= segment.length and frame.body_is_sound() else None
+
+
+def check_rest(log: Log, segment: Segment, at: int, number: int, chain: Chain) -> None:
+    """Refuses bytes behind the last frame that no crash leaves."""
+    common = b"Bulf\x01" + bytes(1) + (152).to_bytes(2, "little") + bytes(16) + b"\x01" + bytes(7) + log.config.log_id
+    checked = list(range(5)) + [6, 7] + [24] + list(range(32, 48))
+    start = segment.read(at, len(common))
+    if any(place < len(start) and start[place] not in (0, common[place]) for place in checked):
+        raise Refused("tail", f"what follows at offset {at} of {segment.name} is no frame")
+    data = segment.read(at, segment.length - at)
+    found = data.find(segments.MARK)
+    while found >= 0:
+        frame = whole_frame(log, segment, at + found)
+        if frame is not None:
+            judge_frame(frame, number, found == 0, chain)
+        found = data.find(segments.MARK, found + 1)
+
+
+def judge_frame(frame: segments.Frame, number: int, is_next: bool, chain: Chain) -> None:
+    assert frame.header is not None
+    if not is_next and frame.header.group > number or is_next and frame.number != number:
+        raise Refused("tail", f"frame {frame.number} stands behind the end, and is not the next one")
+    if is_next:
+        wanted = chain.seal(frame.header.group, frame.commitment.encoded)
+        if any(there not in (0, right) for there, right in zip(frame.seal(), wanted)):
+            raise Refused("tail", f"frame {frame.number} has a seal that no writer made")
