@@ -394,6 +394,7 @@ class Block:
     groups: list[Group]
     member: list[int]
     left: int
+    length: int  # of the plaintext without its padding
 
     def group_of(self, place: int) -> Optional[Group]:
         number = self.member[place]
@@ -468,7 +469,7 @@ def decoded(data: bytes, entries: int, content_limit: int) -> Block:
     taken = sum(len(row.encoded()) + 4 for row in rows)
     if taken > content_limit:
         raise budget.refuse()
-    return Block(rows, personal, groups, member, content_limit - taken)
+    return Block(rows, personal, groups, member, content_limit - taken, length)
 
 
 def signed(value: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from . import commitments, config, notes, segments, tiles, trees
 from .commitments import LENGTH, Commitment
@@ -152,7 +152,10 @@ def walk(log: Log, segment: Segment, bound: Optional[int]) -> None:
     end = min(log.size, bound if bound is not None else log.size)
     while number < min(end, len(log.frames)):
         frame = read_frame(log, segment, at, number)
-        if frame is None or frame.end > segment.length:
+        if isinstance(frame, int) and at + frame <= segment.length:
+            number, at = number + 1, at + frame
+            continue
+        if frame is None or isinstance(frame, int) or frame.end > segment.length:
             log.find("frames-missing", f"{segment.name} ends, or cannot be followed, at offset {at}", number=number)
             return
         log.frames[number] = frame
@@ -186,8 +189,8 @@ def pass_copy(log: Log, segment: Segment) -> int:
     return original.length
 
 
-def read_frame(log: Log, segment: Segment, at: int, number: int) -> Optional[Frame]:
-    """The frame of this number at this place, if anything tells how long it is."""
+def read_frame(log: Log, segment: Segment, at: int, number: int) -> Union[Frame, int, None]:
+    """The frame of this number at this place; its length alone, where nothing tells more; or nothing."""
     head = segment.read(at, FIXED)
     stored = head[segments.HEAD :] if len(head) == FIXED else None
     try:
@@ -197,7 +200,11 @@ def read_frame(log: Log, segment: Segment, at: int, number: int) -> Optional[Fra
     agreed = log.told[number].agreed(stored if segments.commitment(stored) is not None else None)
     known = segments.commitment(agreed)
     if known is None:
-        return None
+        if header is None:
+            return None
+        detail = "the commitment is none"
+        log.findings.append(Finding("frame-damaged", detail, segment.name, at, number))
+        return FIXED + header.body_length + SEAL
     frame = Frame(number, segment, at, known, header)
     if stored is not None and stored != agreed:
         log.find("frame-damaged", "the commitment is not the one that the tree has", frame)

@@ -147,8 +147,9 @@ def check_tree(frames: list[Commitment], checkpoint: notes.Checkpoint, proof: li
     if any(it.frame >= checkpoint.size for it in frames):
         raise Refused("proof", "a frame must be below the checkpoint's size")
     leaves = {it.frame: trees.leaf(it.encoded) for it in frames}
-    if trees.multi_proof(leaves, checkpoint.size, proof) != checkpoint.root:
-        raise Refused("proof", "does not lead to the checkpoint's root")
+    root = trees.multi_proof(leaves, checkpoint.size, proof)
+    if root != checkpoint.root:
+        raise Refused("proof", "does not lead to the checkpoint's root", (checkpoint.root, root))
 
 
 def entries(lines: Lines, checkpoint: notes.Checkpoint, many: bool, length: int) -> EntriesProof:
@@ -193,8 +194,9 @@ def disclosed_frame(cursor: Cursor, index: int) -> DisclosedFrame:
     join = trees.block_node(commitment.hash)
     proof = [cursor.take(32) for _ in range(trees.needed(list(leaves), commitment.units))]
     top = trees.multi_proof(leaves, commitment.units, proof, join)
-    if trees.block_root(commitment.hash, commitment.units, top) != commitment.root:
-        raise cursor.refuse("the units must lead to the block's root")
+    root = trees.block_root(commitment.hash, commitment.units, top)
+    if root != commitment.root:
+        raise Refused(cursor.structure, "the units must lead to the block's root", (commitment.root, root))
     taken = sum(len(row.encoded()) + 4 for unit in found for _, row in unit_rows(unit))
     if taken > commitment.content_limit:
         raise cursor.refuse("the rows must take at most what the commitment says")
