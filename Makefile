@@ -67,6 +67,7 @@ fuzz:
 ## The known answers, made anew by their independent scripts.
 vectors:
 	python3 vectors/access/make.py
+	python3 vectors/events/make.py
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py

@@ -24,6 +24,6 @@ def read_commitment(data):
     require(epoch == frame if kind == 2 else epoch < frame, "a commitment's epoch is wrong")
     require(1 <= units <= entries if block else units == 0, "a commitment's number of units is wrong")
     require(block or root == bytes(32), "a commitment has a root but no units")
-    require(length <= 1 << 29, "a commitment's body is too long")
+    require(length <= (0 if kind == 4 else 1 << 29), "a commitment's body is too long")
     return dict(kind=KINDS[kind], hash=HASHES[hash_id], log=log, frame=frame, first=first, entries=entries, epoch=epoch,
                 length=length, digest=digest, units=units, root=root, content=1 << log2)

@@ -8,6 +8,7 @@ from .basics import require
 from .notes import canonical_base64, parse_note, parse_vkey
 
 REMAINS = {"shared-fields", "copies", "key-backups", "medium"}
+FILTERS = {"subject", "stream", "operation", "processor", "time", "entries"}
 MOST = 1 << 20
 
 
@@ -20,8 +21,9 @@ def text(value):
 
 
 def ascending(value):
-    """Numbers, one at least, each above the one before."""
-    return isinstance(value, list) and value and all(map(number, value)) and all(a < b for a, b in zip(value, value[1:]))
+    """Numbers, 1 to 4,096 of them, each above the one before."""
+    rises = isinstance(value, list) and all(map(number, value)) and all(a < b for a, b in zip(value, value[1:]))
+    return rises and 1 <= len(value) <= 4096
 
 
 def texts(value):
@@ -38,18 +40,26 @@ def keys(value):
     return texts(value) and value and len(set(value)) == len(value) and all(map(key.fullmatch, value))
 
 
-def remains(value):
-    return texts(value) and set(value) <= REMAINS
+def some_of(names):
+    return lambda value: texts(value) and set(value) <= names and len(set(value)) == len(value)
+
+
+def segment(value):
+    return text(value) and re.fullmatch(r"[0-9]{20}(-[1-9][0-9]*)?\.seg", value, re.ASCII)
+
+
+def form(value):
+    return text(value) and re.fullmatch(r"[a-z0-9-]{1,32}", value, re.ASCII)
 
 
 FIELDS = {
-    "recovered": dict(segment=text, next_frame=number, offset=number, length=number, sha256=text, adopted=number),
-    "abandoned": dict(segment=text, next_frame=number, offset=number, reason=text),
+    "recovered": dict(segment=segment, next_frame=number, offset=number, length=number, sha256=digest, adopted=number),
+    "abandoned": dict(segment=segment, next_frame=number, offset=number, reason=text),
     "configured": dict(before=digest, after=digest, changed=keys),
-    "erased": dict(numbers=ascending, carried_out=ascending, order=text, remains=remains),
+    "erased": dict(numbers=ascending, carried_out=ascending, order=text, remains=some_of(REMAINS)),
     "held": dict(number=number),
     "released": dict(number=number, held=number),
-    "exported": dict(entries=number, filters=texts, format=text),
+    "exported": dict(entries=number, filters=some_of(FILTERS), format=form),
     "heartbeat": {},
 }
 
@@ -62,7 +72,7 @@ def once(pairs):
 def read_event(body, log):
     """What an event says, of the log with this id."""
     require(len(body) <= MOST, f"the event has over {MOST} bytes")
-    event = json.loads(body, object_pairs_hook=once)
+    event = json.loads(body.decode(), object_pairs_hook=once)
     require(isinstance(event, dict) and event.get("event") in FIELDS, "the event is of no kind that there is")
     fields = FIELDS[event["event"]]
     require(event.keys() - {"event"} == fields.keys(), f"the event has other fields than {', '.join(fields)}")

@@ -127,6 +127,7 @@ def refused_commitments():
         ("gap", "a gap with units", "Units(1)", dict(units=1)),
         ("event", "an event with a root", "Root", dict(root="00" * 31 + "01")),
         ("gap", "a gap with a root", "Root", dict(root="80" + "00" * 31)),
+        ("gap", "a gap with a body", "BodyLength(1)", dict(body_length=1)),
         ("block", "a body past the limit", f"BodyLength({2**29 + 1})", dict(body_length=2**29 + 1)),
         ("event", "an event's body past the limit", f"BodyLength({top})", dict(body_length=top)),
     ]:

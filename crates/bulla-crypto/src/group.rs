@@ -100,6 +100,27 @@ pub trait GroupKeys: Send + Sync {
         let _ = from;
         Ok(Missing { numbers: Vec::new(), more: None, given: 0, frames: 0 })
     }
+
+    /// Of each name, which of the numbers beside it that data subject has; `None` where no names can be told here. So a
+    /// verification finds that a group is under the keys of others than it names.
+    ///
+    /// # Errors
+    /// Where that cannot be looked up.
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        let _ = asked;
+        Ok(None)
+    }
+}
+
+/// Which of some numbers a data subject has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This one.
+    Number(u64),
+    /// None: they are other people's.
+    Others,
+    /// None that is left: the key of one of them is gone, or is being erased.
+    Gone,
 }
 
 /// Numbers that have no key, those of people who were erased among them.

@@ -19,7 +19,7 @@
 //! | 64 | 8 | epoch: the frame number of the epoch frame whose key seals this; its own for an epoch frame |
 //! | 72 | 8 | units of the block; zero unless block |
 //! | 80 | 32 | root of the block's own tree; zero unless block |
-//! | 112 | 8 | length of the body, in bytes |
+//! | 112 | 8 | length of the body, in bytes; zero of a gap |
 //! | 120 | 32 | SHA-256 of the body as stored |
 //!
 //! **Invariant:** a commitment has exactly one encoding, and [`Commitment::decode`] refuses every other bytes.
@@ -252,7 +252,7 @@ impl Commitment {
             (self.epoch_fits(), CommitmentError::Epoch),
             (self.units_fit(), CommitmentError::Units(self.units)),
             (block || self.root == Hash::ZERO, CommitmentError::Root),
-            (self.body_length <= MAX_BODY, CommitmentError::BodyLength(self.body_length)),
+            (self.body_length <= self.longest_body(), CommitmentError::BodyLength(self.body_length)),
         ];
         rules.into_iter().try_for_each(|(holds, error)| if holds { Ok(()) } else { Err(error) })
     }
@@ -289,6 +289,13 @@ impl Commitment {
         match self.kind {
             FrameKind::Epoch => self.epoch == self.frame,
             FrameKind::Block | FrameKind::Event | FrameKind::Gap => self.epoch < self.frame,
+        }
+    }
+
+    fn longest_body(&self) -> u64 {
+        match self.kind {
+            FrameKind::Block | FrameKind::Epoch | FrameKind::Event => MAX_BODY,
+            FrameKind::Gap => 0,
         }
     }
 
@@ -343,7 +350,7 @@ pub enum CommitmentError {
     Units(u64),
     /// A frame that is not a block has a root.
     Root,
-    /// The body is longer than [`MAX_BODY`].
+    /// The body is longer than [`MAX_BODY`], or a gap has one.
     BodyLength(u64),
     /// A log id is not 32 lowercase hex digits.
     LogId,
@@ -381,7 +388,7 @@ impl fmt::Display for CommitmentError {
             Self::Units(units) => write!(f, "the commitment has {units} units, which its entries have not"),
             Self::Root => write!(f, "the commitment has a root but is not of a block"),
             Self::BodyLength(length) => {
-                write!(f, "the commitment has a body of {length} bytes, more than {MAX_BODY}")
+                write!(f, "the commitment has a body of {length} bytes, more than its kind of frame has")
             }
             Self::LogId => write!(f, "the log id is not 32 lowercase hex digits"),
         }

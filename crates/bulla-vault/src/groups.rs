@@ -2,7 +2,7 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects, Whose};
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Subjects for Vault {
@@ -80,5 +80,9 @@ impl GroupKeys for Vault {
 
     fn missing(&self, from: u64) -> Result<Missing> {
         Vault::missing(self, from)
+    }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        Vault::whose(self, asked).map(Some)
     }
 }

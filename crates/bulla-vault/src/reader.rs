@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Access, Settings, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::commitment::LogId;
 use bulla_store::Result;
 
@@ -46,5 +46,9 @@ impl GroupKeys for VaultReader {
 
     fn missing(&self, from: u64) -> Result<Missing> {
         self.0.missing(from)
+    }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        GroupKeys::whose(&self.0, asked)
     }
 }

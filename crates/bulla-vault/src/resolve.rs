@@ -11,7 +11,7 @@ use super::rows::{self, Person};
 use super::snapshot::{Change, Snapshot};
 use super::transaction_error::{TransactionError, damaged};
 use super::{Access, Shared, Vault};
-use bulla_crypto::group::Missing;
+use bulla_crypto::group::{Missing, Whose};
 use bulla_crypto::subject::{Secret, Subject, SubjectKey};
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -87,6 +87,26 @@ impl Vault {
     }
 }
 
+impl Vault {
+    /// Of each name which of the numbers beside it that data subject has, as [`GroupKeys::whose`].
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    ///
+    /// [`GroupKeys::whose`]: bulla_crypto::group::GroupKeys::whose
+    pub fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Vec<Whose>> {
+        self.check_owner()?;
+        let shared = &*self.shared;
+        shared.snapshot(|snapshot| {
+            let whose = |(numbers, name): &(&[u64], &str)| {
+                let pseudonym = Pseudonym::of(name, shared.log, &snapshot.keys.pseudonym);
+                snapshot.whose(numbers, pseudonym)
+            };
+            asked.iter().map(whose).collect()
+        })
+    }
+}
+
 /// The most rows that are looked at before it is told who is missing: a message of the control socket has room for as many
 /// ranges as can be in them, and in what was left out.
 const LOOKED_AT: u64 = if cfg!(test) { 2 } else { 1 << 11 };
@@ -133,6 +153,19 @@ impl Snapshot<'_> {
             (next, room) = (end, room - 1);
         }
         Ok(Missing { numbers, more: (next < given).then_some(next), given, frames })
+    }
+
+    fn whose(&self, numbers: &[u64], pseudonym: Pseudonym) -> Result<Whose, TransactionError> {
+        let mut gone = false;
+        for &number in numbers {
+            let erasing = self.erasing.as_ref().is_some_and(|erasing| erasing.holds_back(number));
+            let person = if erasing { None } else { self.person(number)? };
+            match person {
+                Some(person) if person.pseudonym == pseudonym => return Ok(Whose::Number(number)),
+                person => gone |= person.is_none(),
+            }
+        }
+        Ok(if gone { Whose::Gone } else { Whose::Others })
     }
 
     /// Who has a number that is not being erased.

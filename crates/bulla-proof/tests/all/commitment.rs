@@ -157,7 +157,7 @@ fn any_commitment() -> impl Strategy<Value = Commitment> {
                 epoch: if kind == FrameKind::Epoch { frame } else { epoch % frame },
                 units: if block { 1 + units % entries } else { 0 },
                 root: if block { Hash(root) } else { Hash::ZERO },
-                body_length: length,
+                body_length: if kind == FrameKind::Gap { 0 } else { length },
                 body_digest: Hash(digest),
             }
         },

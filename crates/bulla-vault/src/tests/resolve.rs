@@ -2,7 +2,7 @@
 
 use super::pseudonym::Pseudonym;
 use super::*;
-use bulla_crypto::group::Missing;
+use bulla_crypto::group::{Missing, Whose};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Barrier;
 
@@ -28,6 +28,26 @@ fn a_subject_keeps_its_number_and_key() {
         assert_eq!(vault.key(was.number).unwrap().unwrap().bytes(), was.key.bytes());
     }
     assert_eq!(number(&vault, "dave"), 3);
+}
+
+#[test]
+fn whose_a_number_is_can_be_asked_by_name() {
+    let world = World::new();
+    let vault = world.open();
+    vault.resolve(&["alice", "bob", "carol"]).unwrap();
+    let whose = |numbers: &[u64], name| vault.whose(&[(numbers, name)]).unwrap()[0];
+    assert_eq!(whose(&[0, 1, 2], "bob"), Whose::Number(1));
+    for (numbers, name) in [(&[0, 2][..], "bob"), (&[0, 1, 2], "Bob"), (&[], "bob")] {
+        assert_eq!(whose(numbers, name), Whose::Others, "{numbers:?} {name}");
+    }
+    // A number that nobody has may have been that person's.
+    for number in [3, u64::MAX] {
+        assert_eq!(whose(&[0, number], "bob"), Whose::Gone);
+    }
+    let erasure = vault.begin_erasure(&["bob"]).unwrap().unwrap();
+    assert_eq!((whose(&[0, 1], "bob"), whose(&[0], "alice")), (Whose::Gone, Whose::Number(0)));
+    vault.confirm(erasure.commit().unwrap().destroy().unwrap().numbers()).unwrap();
+    assert_eq!((whose(&[0, 1], "bob"), whose(&[0, 2], "bob")), (Whose::Gone, Whose::Others));
 }
 
 #[test]

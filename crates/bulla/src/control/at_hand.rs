@@ -5,7 +5,7 @@ use crate::format::config;
 use crate::keys::files;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, FileSystem, Result, read_secret};
@@ -87,6 +87,10 @@ impl GroupKeys for SubjectKeys {
 
     fn missing(&self, from: u64) -> Result<Missing> {
         self.ask(|source| source.missing(from))
+    }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        self.ask(|source| source.whose(asked))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder};
 use crate::format::event::ExportRecord;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl GroupKeys for Client {
 
     fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let mut secrets = Vec::with_capacity(groups.len());
-        for batch in batches(groups) {
+        for batch in batches(groups, |group| bytes_of(group)) {
             secrets.extend(self.some_secrets(place, batch)?);
         }
         Ok(secrets)
@@ -204,21 +204,47 @@ impl GroupKeys for Client {
             _ => Err(strange()),
         }
     }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        let mut whose = Vec::with_capacity(asked.len());
+        for batch in batches(asked, |(numbers, name)| bytes_of(numbers) + bytes_of_name(name)) {
+            let owned = batch.iter().map(|(numbers, name)| (numbers.to_vec(), (*name).to_owned()));
+            match self.ask(&Request::Whose { asked: owned.collect() }, Answered::Soon)? {
+                Answer::Whose(answers) if answers.len() == batch.len() => {
+                    whose.extend(answers.into_iter().map(Whose::from));
+                }
+                _ => return Err(strange()),
+            }
+        }
+        Ok(Some(whose))
+    }
 }
 
-/// The groups in runs that one message takes.
-pub(super) fn batches<'a, 'b>(mut groups: &'a [&'b [u64]]) -> impl Iterator<Item = &'a [&'b [u64]]> {
+/// What is asked for in runs that one message takes, by the bytes that each item takes at most.
+pub(super) fn batches<T>(mut asked: &[T], bytes_of: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |group: &&&[u64]| {
-            bytes += 3 + DIGITS * group.len();
+        let fits = |item: &&T| {
+            bytes += bytes_of(item);
             bytes <= BATCH
         };
-        let count = groups.iter().take(MAX_GROUPS).take_while(fits).count();
-        let (batch, rest) = groups.split_at(count.max(1).min(groups.len()));
-        groups = rest;
+        let count = asked.iter().take(MAX_GROUPS).take_while(fits).count();
+        let (batch, rest) = asked.split_at(count.max(1).min(asked.len()));
+        asked = rest;
         Some(batch).filter(|batch| !batch.is_empty())
     })
+}
+
+/// The bytes that a group's numbers take in a message, at most.
+pub(super) fn bytes_of(group: &[u64]) -> usize {
+    3 + DIGITS * group.len()
+}
+
+/// The bytes that a name beside them takes, at most.
+pub(super) fn bytes_of_name(name: &str) -> usize {
+    /// One byte's as JSON, at most.
+    const ESCAPED: usize = 6;
+    8 + ESCAPED * name.len()
 }
 
 /// Asks on a connection of its own. None is kept open between requests, since the writer would have to keep it, too.

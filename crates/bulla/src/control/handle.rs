@@ -18,6 +18,7 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
             secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }
         Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
+        Request::Whose { asked } => whose(engine, &asked),
         Request::Missing { from } => Ok(Answer::Missing(engine.vault()?.missing(from)?.into())),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
         Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
@@ -41,15 +42,24 @@ fn status(engine: &Engine) -> Status {
 
 fn secrets(engine: &Engine, place: BlockContext<'_>, groups: &[Vec<u64>]) -> Result<Answer> {
     check_log(engine, place.log)?;
-    if groups.len() > MAX_GROUPS {
-        return Err(Error::invalid(format!(
-            "{} groups are asked for at once, not {MAX_GROUPS}",
-            groups.len()
-        )));
-    }
+    check_count(groups.len())?;
     let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();
     let secrets = engine.vault()?.secrets(place, &groups)?;
     Ok(Answer::Secrets(secrets.into_iter().map(|secret| secret.map(Secret)).collect()))
+}
+
+fn whose(engine: &Engine, asked: &[(Vec<u64>, String)]) -> Result<Answer> {
+    check_count(asked.len())?;
+    let asked = asked.iter().map(|(numbers, name)| (&numbers[..], &name[..])).collect::<Vec<_>>();
+    let whose = engine.vault()?.whose(&asked)?;
+    Ok(Answer::Whose(whose.into_iter().map(Into::into).collect()))
+}
+
+fn check_count(count: usize) -> Result<()> {
+    match count <= MAX_GROUPS {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("{count} groups are asked for at once, not {MAX_GROUPS}"))),
+    }
 }
 
 fn check_log(engine: &Engine, log: LogId) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::format::event::{ExportRecord, parse_digest};
 use crate::write::recover::Recovery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulla_crypto::group::{GroupSecret, Missing};
+use bulla_crypto::group::{GroupSecret, Missing, Whose};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
@@ -42,6 +42,8 @@ pub(super) enum Request {
     ErasedUpTo,
     /// [`bulla_crypto::group::GroupKeys::missing`].
     Missing { from: u64 },
+    /// [`bulla_crypto::group::GroupKeys::whose`], of up to [`MAX_GROUPS`].
+    Whose { asked: Vec<(Vec<u64>, String)> },
     /// [`crate::Log::configure`].
     Configure(Configure),
     /// [`crate::Log::rotate`].
@@ -77,6 +79,7 @@ pub(super) enum Answer {
     Secrets(Vec<Option<Secret>>),
     ErasedUpTo(u64),
     Missing(Absent),
+    Whose(Vec<Matched>),
     Configured(Changed),
     Epoch(u64),
     Recorded,
@@ -123,6 +126,35 @@ impl From<Absent> for Missing {
     fn from(Absent { numbers, more, given, frames }: Absent) -> Self {
         let numbers = numbers.into_iter().map(|(start, end)| start..end).collect();
         Missing { numbers, more, given, frames }
+    }
+}
+
+/// [`Whose`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Matched {
+    Number(u64),
+    Others,
+    Gone,
+}
+
+impl From<Whose> for Matched {
+    fn from(whose: Whose) -> Self {
+        match whose {
+            Whose::Number(number) => Matched::Number(number),
+            Whose::Others => Matched::Others,
+            Whose::Gone => Matched::Gone,
+        }
+    }
+}
+
+impl From<Matched> for Whose {
+    fn from(matched: Matched) -> Self {
+        match matched {
+            Matched::Number(number) => Whose::Number(number),
+            Matched::Others => Whose::Others,
+            Matched::Gone => Whose::Gone,
+        }
     }
 }
 

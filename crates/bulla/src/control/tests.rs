@@ -1,6 +1,6 @@
 //! Clients of all kinds, against a server that answers by itself.
 
-use super::client::{Client, batches, through_writer};
+use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer};
 use super::link::Link;
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Secret, Status, VERSION, decode, encode};
 use super::server::{CONNECTIONS, PATIENCE, Server, admit};
@@ -304,11 +304,25 @@ fn a_message_keeps_the_limit() {
 fn groups_are_asked_for_in_messages_that_fit() {
     let (one, many) = ([u64::MAX], [u64::MAX; 64]);
     for groups in [vec![], vec![&one[..]; 10_000], vec![&many[..]; 1000], vec![&one[..], &many, &[]]] {
-        let batches = batches(&groups).collect::<Vec<_>>();
+        let batches = batches(&groups, |group| bytes_of(group)).collect::<Vec<_>>();
         assert_eq!(batches.concat(), groups);
         for batch in batches {
             let request = secrets_of(batch.iter().map(|group| group.to_vec()).collect());
             assert!(batch.len() <= MAX_GROUPS && encode(&request).unwrap().len() < LIMIT);
+        }
+    }
+}
+
+#[test]
+fn names_are_asked_for_in_messages_that_fit() {
+    let (many, long) = (vec![u64::MAX; 64], "\u{1}".repeat(1 << 16));
+    for name in ["x", &long] {
+        let asked = vec![(many.clone(), name.to_owned()); 20];
+        let bytes = |(numbers, name): &(Vec<u64>, String)| bytes_of(numbers) + bytes_of_name(name);
+        let batches = batches(&asked, bytes).collect::<Vec<_>>();
+        assert_eq!(batches.concat(), asked);
+        for batch in batches {
+            assert!(encode(&Request::Whose { asked: batch.to_vec() }).unwrap().len() < LIMIT);
         }
     }
 }

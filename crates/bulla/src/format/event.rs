@@ -1,7 +1,8 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
+use super::segment::SegmentName;
 use bulla_proof::hash::Hash;
-use bulla_proof::order::is_ascending;
+use bulla_proof::order::{MAX_ORDERED, is_ascending};
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -105,20 +106,26 @@ impl ExportRecord {
     /// # Errors
     /// `Invalid` where a filter or the format is none: an event is public, and has no room for anything else.
     pub(crate) fn event(self) -> Result<Event> {
-        let unknown = self.filters.iter().find(|filter| !FILTERS.contains(&filter.as_str()));
-        if unknown.is_some() || self.filters.len() > FILTERS.len() {
-            return Err(Error::invalid(format!("the filters of an export are {}", FILTERS.join(", "))));
+        self.check().map_err(Error::invalid)?;
+        Ok(Event::Exported(self))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !self.filters.iter().all(|filter| FILTERS.contains(&filter.as_str()))
+            || !is_each_once(&self.filters)
+        {
+            return Err(format!("the filters of an export are {}, each once", FILTERS.join(", ")));
         }
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if self.format.is_empty() || self.format.len() > 32 || !self.format.bytes().all(plain) {
-            return Err(Error::invalid("the format of an export is a word of up to 32 letters"));
+        match (1..=32).contains(&self.format.len()) && self.format.bytes().all(plain) {
+            true => Ok(()),
+            false => Err("the format of an export is a word of up to 32 letters".to_owned()),
         }
-        Ok(Event::Exported(self))
     }
 }
 
 /// What an erasure does not reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Remains {
@@ -162,29 +169,45 @@ impl Event {
     /// Reads the body of an event frame.
     ///
     /// # Errors
-    /// `Invalid` where it is not an event of this version, its numbers are none or do not ascend, or a change of `[log]` is
-    /// none.
+    /// `Invalid` where it is not an event of this version, or one of its members is not what `docs/format.md` ("Events") wants.
     pub fn decode(body: &[u8]) -> Result<Self> {
-        let event = serde_json::from_slice(body);
-        let event = event.map_err(|error| Error::invalid(format!("the event is not one: {error}")))?;
-        let wrong = match &event {
-            Event::Erased { numbers, carried_out, .. } => {
-                let ascend = is_ascending(numbers) && is_ascending(carried_out);
-                (!ascend).then_some("its numbers are none, or do not ascend")
+        let invalid = |wrong: String| Error::invalid(format!("the event is not one: {wrong}"));
+        let event = serde_json::from_slice::<Event>(body).map_err(|error| invalid(error.to_string()))?;
+        event.check().map_err(invalid).map(|()| event)
+    }
+
+    /// That its members are what they have to be, which their types do not say.
+    fn check(&self) -> Result<(), String> {
+        let wrong = match self {
+            Event::Recovered { segment, .. } | Event::Abandoned { segment, .. }
+                if SegmentName::parse(segment).is_none() =>
+            {
+                "it names no segment"
             }
-            Event::Configured { changed, .. } => match event.configures() {
-                None => Some("what it calls a digest of [log] is none"),
-                Some((before, after)) if before == after => Some("it tells of a change to what was there"),
-                Some(_) => {
-                    (!are_keys(changed)).then_some("it names no keys of [log] that can change, each once")
+            Event::Recovered { sha256, .. } if parse_digest(sha256).is_none() => {
+                "what it calls a digest is none"
+            }
+            Event::Erased { numbers, carried_out, remains, .. } => {
+                if !is_ascending(numbers) || !is_ascending(carried_out) {
+                    "its numbers are none, or do not ascend"
+                } else if numbers.len() > MAX_ORDERED || carried_out.len() > MAX_ORDERED {
+                    "its numbers are more than an order names"
+                } else if !is_each_once(remains) {
+                    "it says twice what remains"
+                } else {
+                    return Ok(());
                 }
+            }
+            Event::Configured { changed, .. } => match self.configures() {
+                None => "what it calls a digest of [log] is none",
+                Some((before, after)) if before == after => "it tells of a change to what was there",
+                Some(_) if !are_keys(changed) => "it names no keys of [log] that can change, each once",
+                Some(_) => return Ok(()),
             },
-            _ => None,
+            Event::Exported(record) => return record.check(),
+            _ => return Ok(()),
         };
-        match wrong {
-            Some(wrong) => Err(Error::invalid(format!("the event is not one: {wrong}"))),
-            None => Ok(event),
-        }
+        Err(wrong.to_owned())
     }
 
     /// A change of `[log]`.
@@ -231,8 +254,12 @@ fn are_keys(names: &[String]) -> bool {
         ["recipients", "heartbeat"].contains(&name.as_str())
             || name.strip_prefix("fields.").is_some_and(is_field)
     };
-    let distinct = names.iter().collect::<HashSet<_>>().len() == names.len();
-    !names.is_empty() && distinct && names.iter().all(is_key)
+    !names.is_empty() && is_each_once(names) && names.iter().all(is_key)
+}
+
+fn is_each_once<T: Eq + std::hash::Hash>(list: &[T]) -> bool {
+    let mut seen = HashSet::new();
+    list.iter().all(|one| seen.insert(one))
 }
 
 /// Reads a hash as [`Hash`] displays it, and in no other spelling.
@@ -251,35 +278,25 @@ pub(crate) fn parse_digest(text: &str) -> Option<Hash> {
 mod tests {
     use super::*;
 
+    /// `vectors/events/`.
+    fn vectors(name: &str) -> Vec<String> {
+        let path = format!("{}/../../vectors/events/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
     #[test]
-    fn a_change_has_two_digests_and_the_names_of_what_changed() {
-        let (one, other) = ("0a".repeat(32), "b0".repeat(32));
-        let configured = |before: &str, after: &str, changed: &[&str]| {
-            let changed = changed.iter().map(|name| (*name).to_owned()).collect();
-            let event = Event::Configured { before: before.to_owned(), after: after.to_owned(), changed };
-            Event::decode(&event.encode())
-        };
-        for changed in [&["recipients"][..], &["recipients", "heartbeat", "fields.client"]] {
-            assert!(configured(&one, &other, changed).is_ok(), "{changed:?}");
+    fn every_kind_has_its_members_each_once_within_their_limits_and_no_others() {
+        let (taken, refused) = (vectors("taken"), vectors("refused"));
+        let mut kinds = HashSet::new();
+        for body in &taken {
+            let event = Event::decode(body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
+            assert_eq!(Event::decode(&event.encode()).unwrap(), event);
+            kinds.insert(std::mem::discriminant(&event));
         }
-        for wrong in ["zz", "", &"zz".repeat(32), &"0A".repeat(32), &"0a".repeat(33)] {
-            for (before, after) in [(wrong, &other[..]), (&one, wrong)] {
-                let error = configured(before, after, &["recipients"]).unwrap_err();
-                assert!(error.to_string().contains("a digest of [log]"), "{error}");
-            }
-        }
-        assert!(configured(&one, &one, &["recipients"]).is_err(), "nothing changed");
-        for changed in [
-            &[][..],
-            &["recipients", "recipients"],
-            &["origin"],
-            &[""],
-            &["fields."],
-            &["fields.Client"],
-            &["fields.a b"],
-        ] {
-            let error = configured(&one, &other, changed).unwrap_err();
-            assert!(error.to_string().contains("names no keys"), "{changed:?}: {error}");
+        assert_eq!(kinds.len(), 8, "one of each kind");
+        for body in &refused {
+            let error = Event::decode(body.as_bytes()).expect_err(body).to_string();
+            assert!(error.starts_with("the event is not one: "), "{error}");
         }
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Asked<'a> {
         if !(0..groups.len()).any(|group| asked(groups.content(group).subjects)) {
             return Ok(());
         }
-        let opening = Opening { keys, erasures: self.erasures, asked: &asked };
+        let opening = Opening { keys, erasures: self.erasures, asked: &asked, names: None };
         let opened = opener.open_groups(&frame.commitment, epoch, &opening)?;
         opened.map_err(|unreadable| unreadable.error(frame))
     }

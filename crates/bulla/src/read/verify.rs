@@ -18,6 +18,7 @@ use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind, Findings, Severity};
 use crate::scan::full::{Scan, Tail};
 use crate::scan::located::{Located, Unreadable, most_memory};
+use crate::scan::open::names::Names;
 use crate::scan::open::{BlockOpener, Opening};
 use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
@@ -222,7 +223,11 @@ impl Verify {
         let keys = given.group_keys.as_deref().filter(|_| identity.is_some());
         let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
         let personal = keys.zip(erasures.as_ref());
-        let personal = personal.map(|(keys, erasures)| Opening { keys, erasures, asked: &|_| true });
+        let names = keys.map(Names::new);
+        let personal = personal.map(|(keys, erasures)| {
+            let names = names.as_ref();
+            Opening { keys, erasures, asked: &|_| true, names }
+        });
         let chain = chain.or_else(|| state.as_ref().map(|state| state.chain.clone()));
         let mut scan = Scan::new(&snapshot, identity, chain)?;
         if let Some(state) = &state {

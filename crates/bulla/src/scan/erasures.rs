@@ -6,10 +6,10 @@
 //!   key was found missing. An erasure is recorded before the vault lets go of it, so none is overlooked that was at
 //!   work meanwhile.
 
-use crate::format::event::{Event, MAX_EVENT};
+use crate::format::event::Event;
 use crate::scan::events::each_event;
 use crate::scan::full::Scan;
-use crate::scan::located::{Located, verified};
+use crate::scan::located::{Located, event_in};
 use crate::scan::manifest::Manifest;
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
@@ -80,7 +80,7 @@ impl<'a> Erasures<'a> {
     /// Takes in what a frame that was just met says, if it is an event.
     ///
     /// # Errors
-    /// `Tampered` where it is damaged.
+    /// `Tampered` where it is damaged, or none of this version.
     pub(crate) fn meet(&self, frame: &Located) -> Result<()> {
         if frame.commitment.kind == FrameKind::Event {
             self.known().take_frame(frame)?;
@@ -109,7 +109,7 @@ impl Erased {
     /// What the frames of a manifest say from `from` on.
     ///
     /// # Errors
-    /// `Tampered` where an event is damaged, `Unavailable` where it cannot be read.
+    /// `Tampered` where an event is damaged or none of this version, `Unavailable` where it cannot be read.
     pub(crate) fn in_manifest(manifest: &Manifest, from: u64) -> Result<Self> {
         let end = manifest.size().max(from);
         let mut erased = Erased { numbers: HashSet::new(), frames: from..end };
@@ -128,12 +128,7 @@ impl Erased {
     }
 
     fn take_frame(&mut self, frame: &Located) -> Result<()> {
-        // What is too long for an event, or is none of this version, says nothing of an erasure.
-        if frame.commitment.body_length <= MAX_EVENT
-            && let Ok(event) = Event::decode(&verified(frame)?.into_body())
-        {
-            self.take_event(&event);
-        }
+        self.take_event(&event_in(frame)?);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** no [`Verified`] is made but from a body that was hashed, and nothing else leads to what is inside.
 
+use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame;
 use crate::format::segment::SegmentName;
 use crate::scan::finding::{Finding, FindingKind};
@@ -109,6 +110,22 @@ impl Located {
 /// `Tampered` where it is not.
 pub(crate) fn verified(frame: &Located) -> Result<Verified<'_>> {
     frame.verify()?.map_err(|unreadable| unreadable.error(frame))
+}
+
+/// The event in the body of an event frame.
+///
+/// # Errors
+/// `Tampered` where the body is not what was committed to, or no event of this version; `Unavailable` where it cannot be read.
+pub(crate) fn event_in(frame: &Located) -> Result<Event> {
+    let (number, length) = (frame.commitment.frame, frame.commitment.body_length);
+    let none = |what: String| {
+        let rests = "whatever rests on events is not answered; `bulla verify` tells all";
+        Error::tampered(format!("frame {number} is signed, and its event is none: {what}; {rests}"))
+    };
+    if length > MAX_EVENT {
+        return Err(none(format!("it has {length} bytes, and an event has {MAX_EVENT} at most")));
+    }
+    Event::decode(&verified(frame)?.into_body()).map_err(|error| none(error.to_string()))
 }
 
 /// The most bytes of memory that reading a frame may take, whatever is in its body.

@@ -13,12 +13,11 @@
 
 use crate::format::config::{self, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
-use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame;
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind, Findings};
-use crate::scan::located::{Located, verified};
+use crate::scan::located::{Located, event_in, verified};
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
 use bulla_proof::commitment::{Commitment, FrameKind};
@@ -127,11 +126,8 @@ impl Manifest {
             }
             latest.time = placed.commitment.latest;
             // What events allow matters to a file that has something else than the epoch.
-            if body.config != own
-                && placed.commitment.body_length <= MAX_EVENT
-                && let Ok(event) = Event::decode(&verified(&frames.locate(placed)?)?.into_body())
-            {
-                terms.take(&event);
+            if body.config != own {
+                terms.take(&event_in(&frames.locate(placed)?)?);
             }
         }
         Ok((latest, terms.admit(own)))

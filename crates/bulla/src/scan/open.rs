@@ -1,5 +1,7 @@
 //! From a located frame to its rows: digest, decryption, decoding, units.
 
+pub(crate) mod names;
+
 use crate::format::groups::{Leaves, Members, decrypt, merge};
 use crate::format::sealed::LogIdentity;
 use crate::scan::erasures::Erasures;
@@ -15,6 +17,9 @@ use bulla_proof::commitment::{Commitment, FrameKind, whole_second};
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::SALT_LENGTH;
 use bulla_store::Result;
+use foldhash::fast::RandomState;
+use names::{Named, Names};
+use std::collections::HashSet;
 use std::mem::take;
 use std::ops::Range;
 
@@ -43,6 +48,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) erasures: &'a Erasures<'a>,
     /// Whether to open the group of the data subjects with these numbers.
     pub(crate) asked: &'a (dyn Fn(&[u64]) -> bool + Sync),
+    /// With what the names in groups are compared, where they are.
+    pub(crate) names: Option<&'a Names<'a>>,
 }
 
 impl Opening<'_> {
@@ -94,6 +101,11 @@ impl BlockOpener {
             return Err(mismatch("the block's entries do not have the times in its commitment"));
         }
         let groups = self.decoder.groups();
+        let mut sets = HashSet::with_capacity_and_hasher(groups.len(), RandomState::default());
+        // Their keys would be the same, and the nonce is.
+        if !(0..groups.len()).all(|group| sets.insert(groups.content(group).subjects)) {
+            return Err(invalid("two groups of the block are of the same data subjects".to_owned()));
+        }
         self.members.fill(entries, groups.len(), |row| groups.of_row(row));
         self.whole.clear();
         self.secrets.clear();
@@ -121,6 +133,7 @@ impl BlockOpener {
         let asked = (0..self.secrets.len()).filter(asked).collect::<Vec<_>>();
         let sets = asked.iter().map(|&group| groups.content(group).subjects).collect::<Vec<_>>();
         let secrets = opening.secrets(place, &sets)?;
+        let mut named = Vec::new();
         for (group, secret) in asked.into_iter().zip(secrets) {
             let secret = match secret {
                 Ok(secret) => secret,
@@ -139,11 +152,26 @@ impl BlockOpener {
             if let Err(error) = decoder.decode_group(&text, rows.len(), fields, &mut left, pieces) {
                 return Ok(Err(invalid(format!("a group of the block does not decode: {error}"))));
             }
+            let numbers = self.decoder.groups().content(group).subjects;
+            let Some(names) = names::of_group(self.pieces.iter(), numbers.len()) else {
+                let detail = "entries of a group of the block are of other data subjects than the group is";
+                return Ok(Err(invalid(detail.to_owned())));
+            };
+            if opening.names.is_some() {
+                let names = names.into_iter().map(str::to_owned).collect();
+                named.push(Named { numbers: numbers.to_vec(), names });
+            }
             for (&row, piece) in rows.iter().zip(self.pieces.iter()) {
                 places[row as usize] = Some(self.personal.len()..self.personal.len() + piece.len());
                 self.personal.extend_from_slice(piece);
             }
             self.secrets[group] = Ok(secret);
+        }
+        if let Some(names) = opening.names
+            && !names.fit(&named)?
+        {
+            let detail = "a group of the block is under the keys of other data subjects than it names";
+            return Ok(Err(invalid(detail.to_owned())));
         }
         Ok(self.merge(&places))
     }

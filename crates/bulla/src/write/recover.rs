@@ -20,12 +20,13 @@
 
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
-use crate::format::event::{Event, MAX_EVENT};
+use crate::format::event::Event;
 use crate::format::files;
 use crate::format::frame::{self, FrameError, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
+use crate::scan::located::event_in;
 use crate::write::checkpoint;
 use crate::write::commit::{Start, free_name};
 use bulla_crypto::seal_chain::SealChain;
@@ -285,9 +286,9 @@ fn sound_names(log: &dyn Store) -> Result<Vec<SegmentName>> {
 impl Scan<'_> {
     /// Scans the segments from the one that holds the last frame below all anchors.
     fn run(&mut self, segments: &[SegmentName]) -> Result<Vec<Scanned>> {
-        let below = self.state.chain.next_frame().min(self.checkpoint.size).saturating_sub(1);
+        let below = self.anchored().saturating_sub(1);
         // A segment that was passed over for one of the same first frame was told of before any checkpoint.
-        let begin = match self.state.chain.next_frame().min(self.checkpoint.size) {
+        let begin = match self.anchored() {
             0 => 0,
             _ => segments.partition_point(|name| name.first <= below).saturating_sub(1),
         };
@@ -364,19 +365,14 @@ impl Scan<'_> {
         }
         // What the seal state does not speak of yet: its seal was checked just now.
         let sealed = frame >= self.state.chain.next_frame();
-        if kind == FrameKind::Event
-            && body_length <= MAX_EVENT
-            && let Ok(event) = Event::decode(&body()?)
-        {
-            self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
-            if sealed {
-                self.terms.take(&event);
-                if event.is_of_hold() {
-                    self.holds = frame + 1;
-                }
-            }
-            if frame >= self.checkpoint.size {
-                self.erased.extend(event.erases());
+        if kind == FrameKind::Event {
+            let event = match event_in(&cursor.locate(head.commitment.clone(), head.offset)) {
+                // Verification judges what both anchors cover. An event that is damaged there explains nothing.
+                Err(error) if error.kind() == ErrorKind::Tampered && frame < self.anchored() => None,
+                event => Some(event?),
+            };
+            if let Some(event) = event {
+                self.take_event(frame, sealed, &event);
             }
         }
         if kind == FrameKind::Epoch && sealed && body_length <= MAX_EPOCH {
@@ -386,6 +382,25 @@ impl Scan<'_> {
         self.next = frame + 1;
         self.next_entry = first_entry + entries;
         Ok(true)
+    }
+
+    /// Takes in what an event says: of `[log]` and of holds one that is `sealed`, of which the seal state does not speak yet.
+    fn take_event(&mut self, frame: u64, sealed: bool, event: &Event) {
+        self.explained.extend(event.explains().map(|(segment, at)| (segment.to_owned(), at)));
+        if sealed {
+            self.terms.take(event);
+            if event.is_of_hold() {
+                self.holds = frame + 1;
+            }
+        }
+        if frame >= self.checkpoint.size {
+            self.erased.extend(event.erases());
+        }
+    }
+
+    /// How many frames both checkpoint and seal state speak of.
+    fn anchored(&self) -> u64 {
+        self.state.chain.next_frame().min(self.checkpoint.size)
     }
 
     /// Nothing below an anchor may be missing, and what is there must be what the anchor saw.

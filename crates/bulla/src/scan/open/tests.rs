@@ -2,6 +2,7 @@
 
 use super::world::{World, nobody};
 use super::*;
+use crate::format::groups::SubjectSet;
 use bulla_columns::Compression;
 use bulla_proof::Entry;
 use bulla_proof::hash::HashId;
@@ -85,11 +86,78 @@ fn another_key_or_another_place_opens_nothing() {
     let (mut opener, mut commitment) = world.open();
     commitment.frame += 1;
     let erasures = nobody();
-    let opening = Opening { keys: &world.register, erasures: &erasures, asked: &|_| true };
+    let opening = Opening { keys: &world.register, erasures: &erasures, asked: &|_| true, names: None };
     let opened = opener.open_groups(&commitment, &world.keys, &opening).unwrap();
     let error = opened.unwrap_err();
     assert_eq!(error.kind, FindingKind::BlockInvalid);
     assert!(error.detail.contains("commits to"), "{}", error.detail);
+}
+
+/// What opening all groups comes to, where names are compared with numbers or are not.
+fn opened(world: &World, compared: bool) -> Result<(), String> {
+    let (mut opener, commitment) = world.open();
+    let (erasures, names) = (nobody(), Names::new(&world.register));
+    let names = compared.then_some(&names);
+    let opening = Opening { keys: &world.register, erasures: &erasures, asked: &|_| true, names };
+    // Twice: what was found the first time is remembered.
+    let mut opened = || opener.open_groups(&commitment, &world.keys, &opening).unwrap();
+    let first = opened().map_err(|error| error.detail);
+    assert_eq!(opened().map_err(|error| error.detail), first);
+    first
+}
+
+#[test]
+fn every_entry_of_a_group_is_of_its_data_subjects_and_of_no_others() {
+    let mut world = World::new(60);
+    assert_eq!(opened(&world, true), Ok(()));
+    // Of two groups with as many data subjects each, an entry of one is in the other.
+    world.regroup(|grouping| {
+        let alike = |one: u64, other: u64| {
+            let [one, other] =
+                [one, other].map(|group| grouping.sets[usize::try_from(group).unwrap() - 1].numbers.len());
+            one == other
+        };
+        let of = |group| grouping.member.iter().position(|member| *member == group).unwrap();
+        let pairs = (1..5).flat_map(|one| (one + 1..6).map(move |other| (one, other)));
+        let (one, other) = pairs.into_iter().find(|(one, other)| alike(*one, *other)).unwrap();
+        let last = grouping.member.iter().rposition(|member| *member == other).unwrap();
+        assert!(of(one) < of(other) && of(other) < last);
+        grouping.member[last] = one;
+    });
+    for compared in [false, true] {
+        let detail = opened(&world, compared).unwrap_err();
+        assert!(detail.contains("other data subjects than the group is"), "{detail}");
+    }
+}
+
+#[test]
+fn a_block_has_one_group_for_each_set_of_data_subjects() {
+    let mut world = World::new(60);
+    world.regroup(|grouping| {
+        let group = grouping.member.iter().find(|group| **group != 0).copied().unwrap();
+        let last = grouping.member.iter().rposition(|member| *member == group).unwrap();
+        let set = &grouping.sets[usize::try_from(group).unwrap() - 1];
+        let again =
+            SubjectSet { numbers: set.numbers.clone(), secret: GroupSecret::new(*set.secret.as_bytes()) };
+        grouping.member[last] = grouping.sets.len() as u64 + 1;
+        grouping.sets.push(again);
+    });
+    let refused = world.try_open(&mut BlockOpener::default()).unwrap_err();
+    assert_eq!(refused.kind, FindingKind::BlockInvalid);
+    assert!(refused.detail.contains("of the same data subjects"), "{}", refused.detail);
+}
+
+#[test]
+fn a_group_under_the_keys_of_others_than_it_names_is_found_where_names_can_be_told() {
+    let mut world = World::new(60);
+    world.regroup(|grouping| {
+        let of_one = |at: &usize| grouping.sets[*at].numbers.len() == 1;
+        let [one, other] = [0, 1].map(|nth| (0..grouping.sets.len()).filter(of_one).nth(nth).unwrap());
+        grouping.sets.swap(one, other);
+    });
+    assert_eq!(opened(&world, false), Ok(()), "nobody can tell");
+    let detail = opened(&world, true).unwrap_err();
+    assert!(detail.contains("other data subjects than it names"), "{detail}");
 }
 
 #[test]

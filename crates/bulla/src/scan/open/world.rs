@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 use super::{BlockOpener, Opening, Unreadable, Verified};
+use crate::format::groups::Grouping;
 use crate::format::sealed::{FrameNumbers, LogIdentity, Sealed};
 use crate::format::segment::SegmentName;
 use crate::scan::erasures::{Erased, Erasures};
@@ -13,7 +14,7 @@ use bulla_columns::Compression;
 use bulla_columns::account::Account;
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects};
+use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects, Whose};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
@@ -79,6 +80,14 @@ impl GroupKeys for Register {
 
     fn erased_up_to(&self) -> Result<u64> {
         Ok(0)
+    }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        let whose = |(numbers, name): &(&[u64], &str)| match self.number(name)? {
+            Some(number) if numbers.contains(&number) => Ok(Whose::Number(number)),
+            _ => Ok(Whose::Others),
+        };
+        asked.iter().map(whose).collect::<Result<Vec<_>>>().map(Some)
     }
 }
 
@@ -150,9 +159,25 @@ impl World {
         keys: &EpochKeys,
         compression: Compression,
     ) -> Sealed {
+        Self::seal_grouped(rows, register, keys, compression, |_| ())
+    }
+
+    /// Seals the block by another grouping, which `change` makes of the right one.
+    pub(crate) fn regroup(&mut self, change: impl FnOnce(&mut Grouping)) {
+        self.sealed = Self::seal_grouped(&self.rows, &self.register, &self.keys, Compression::FAST, change);
+    }
+
+    fn seal_grouped(
+        rows: &[Vec<u8>],
+        register: &Register,
+        keys: &EpochKeys,
+        compression: Compression,
+        change: impl FnOnce(&mut Grouping),
+    ) -> Sealed {
         let views = rows.iter().map(Vec::as_slice).collect::<Vec<_>>();
         let place = BlockContext { log: LOG, epoch_random: keys.random(), frame: 9 };
-        let grouping = group(&views, place, register).unwrap();
+        let mut grouping = group(&views, place, register).unwrap();
+        change(&mut grouping);
         let identity = LogIdentity { log: LOG, hash: HashId::Sha256 };
         let numbers = FrameNumbers { frame: 9, first_entry: 100, epoch: 5 };
         let mut sealer = BlockSealer::new(compression, Account::default());
@@ -189,7 +214,7 @@ impl World {
         let (mut opener, commitment) = self.open();
         let erasures = nobody();
         let asked = |subjects: &[u64]| subject.is_none_or(|subject| subjects.contains(&subject));
-        let opening = Opening { keys: &self.register, erasures: &erasures, asked: &asked };
+        let opening = Opening { keys: &self.register, erasures: &erasures, asked: &asked, names: None };
         let opened = opener.open_groups(&commitment, &self.keys, &opening).unwrap();
         opened.map_err(|error| error.detail).unwrap();
         opener

@@ -151,11 +151,11 @@ impl Engine {
     /// they say: somebody may have put further signatures beneath the same order.
     fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
         let mut found = None;
-        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |frame, event| {
+        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |commitment, event| {
             if let Event::Erased { numbers, carried_out, order: note, .. } = event
                 && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
             {
-                found = Some(CarriedOut { frame, numbers, places: carried_out });
+                found = Some(CarriedOut { frame: commitment.frame, numbers, places: carried_out });
             }
         })?;
         Ok(found)

@@ -25,7 +25,14 @@ fn they_are_those_of_the_vault() {
     assert_eq!(client.erased_up_to().unwrap(), vault.erased_up_to().unwrap());
     assert_eq!(client.missing(0).unwrap(), vault.missing(0).unwrap());
 
-    // More than one message takes; some of subjects that nobody is.
+    // More than one message takes.
+    let names = ["user_0", "user_49", "nobody"].into_iter().cycle().take(9000);
+    let asked = names.map(|name| (&[0, 49, 7][..], name)).collect::<Vec<_>>();
+    let whose = client.whose(&asked).unwrap();
+    assert_eq!(whose, GroupKeys::whose(&vault, &asked).unwrap());
+    assert_eq!(whose.map(|whose| whose.len()), Some(9000));
+
+    // Some of subjects that nobody is.
     let groups = (0..9000).map(|at| vec![at % 60, 60 + at % 3]).chain((0..50).map(|at| vec![at]));
     let groups = groups.collect::<Vec<Vec<u64>>>();
     let groups = groups.iter().map(Vec::as_slice).collect::<Vec<_>>();

@@ -2,15 +2,13 @@
 
 use super::image::Image;
 use super::layout::{BLOCK, Frame, HEAD, Layout, SEAL};
-use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, small};
+use super::world::{Level, Made, Mask, RECIPIENT, environment, in_tree, large, signed, small};
 use bulla::environment::{AesGcm, Cipher};
 use bulla::keys::signing::SigningKey;
 use bulla::{Entry, Export, Init, Log, Options, Result, VerifierKey, Verify};
 use bulla_columns::padme;
-use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::commitment::{Commitment, MAX_CONTENT_LOG2};
-use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::tree::Frontier;
+use bulla_proof::hash::sha256;
 use bulla_proof::varint;
 use bulla_testkit::Memory;
 use bulla_testkit::allocator::most_held;
@@ -119,16 +117,11 @@ pub(crate) fn signed_as(change: impl FnOnce(&mut Vec<u8>, &mut Commitment)) -> M
     claim(&mut content[frame.offset..], commitment.body_length);
     content.extend_from_slice(&body);
     content.extend_from_slice(&[0; SEAL]);
-    let mut image = in_tree(image.with(&path, content), layout.size, frame.number, &commitment.encode());
-    let mut tree = Frontier::new();
-    let leaves = image.get(&format!("tile/0/000.p/{}", layout.size)).chunks(32);
-    leaves.for_each(|leaf| tree.push(Hash(leaf.try_into().unwrap())));
+    let image = in_tree(image.with(&path, content), layout.size, frame.number, &commitment.encode());
     let keys = Image::of_store(&keys);
     let text = |path: &str| String::from_utf8(keys.get(path).to_vec()).unwrap();
     let signing = SigningKey::parse(&text("signing.key")).unwrap();
-    let checkpoint = Checkpoint::new("example.com/hostile", layout.size, tree.root());
-    let note = sign_checkpoint(&checkpoint, &key, |text| signing.sign(text));
-    image.put("checkpoint", note.into_bytes());
+    let image = signed(image, layout.size, &key, &signing);
     Made { image, key, seal_key: text("seal.key") }
 }
 

@@ -78,13 +78,10 @@ impl Layout {
                 let body = u32::from_le_bytes(frame[8..12].try_into().unwrap()) as usize;
                 let kind = frame[5];
                 let recorded = kind == EVENT && frame[HEAD..].starts_with(br#"{"event":"recovered""#);
-                let explains = (kind == EVENT).then(|| {
-                    let event =
-                        serde_json::from_slice::<serde_json::Value>(&frame[HEAD..HEAD + body]).unwrap();
-                    (
-                        event["segment"].as_str().unwrap().to_owned(),
-                        event["offset"].as_u64().unwrap() as usize,
-                    )
+                let event =
+                    (kind == EVENT).then(|| serde_json::from_slice(&frame[HEAD..HEAD + body]).unwrap());
+                let explains = event.and_then(|event: serde_json::Value| {
+                    Some((event["segment"].as_str()?.to_owned(), event["offset"].as_u64()? as usize))
                 });
                 let frame = Frame {
                     segment: segment.to_owned(),

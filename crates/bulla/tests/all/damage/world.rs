@@ -7,12 +7,14 @@ use bulla::environment::{AesGcm, Cipher, Clock, Environment, Interrupt, KeyWrap,
 use bulla::event::Event;
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
+use bulla::keys::signing::SigningKey;
 use bulla::store::Store;
 use bulla::{
     Entry, Finding, FindingKind, Init, Log, Options, Producer, Report, Result, Step, VerifierKey, Verify,
 };
-use bulla_proof::hash::sha256;
-use bulla_proof::tree::leaf_hash;
+use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
+use bulla_proof::hash::{Hash, sha256};
+use bulla_proof::tree::{Frontier, leaf_hash};
 use bulla_testkit::fault::{Fault, Faults};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -474,5 +476,16 @@ pub(crate) fn in_tree(mut image: Image, size: u64, frame: u64, commitment: &[u8]
     let mut entries = image.get(&bundle).to_vec();
     entries[place * 154 + 2..][..152].copy_from_slice(commitment);
     image.put(&bundle, entries);
+    image
+}
+
+/// The log with a checkpoint of what the tree's files come to, of which there are only the first.
+pub(crate) fn signed(mut image: Image, size: u64, key: &VerifierKey, signing: &SigningKey) -> Image {
+    let mut tree = Frontier::new();
+    let leaves = image.get(&format!("tile/0/000.p/{size}")).chunks(32);
+    leaves.for_each(|leaf| tree.push(Hash(leaf.try_into().unwrap())));
+    let checkpoint = Checkpoint::new(key.name(), size, tree.root());
+    let note = sign_checkpoint(&checkpoint, key, |text| signing.sign(text));
+    image.put("checkpoint", note.into_bytes());
     image
 }

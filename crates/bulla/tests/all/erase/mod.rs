@@ -2,6 +2,7 @@
 
 mod copies;
 mod holds;
+mod malformed;
 mod order;
 mod pseudonyms;
 mod replica;

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Writes the bodies of event frames that a reader takes, and those that it must refuse (docs/format.md, "Events")."""
+
+import json
+import pathlib
+
+ONE, OTHER = "0a" * 32, "b0" * 32
+PLACE = dict(segment="00000000000000000007.seg", next_frame=9, offset=4096)
+KINDS = [
+    dict(event="recovered", **PLACE, length=7, sha256=ONE, adopted=1),
+    dict(event="abandoned", **PLACE, reason="no space is left"),
+    dict(event="configured", before=ONE, after=OTHER, changed=["recipients", "heartbeat", "fields.client"]),
+    dict(event="erased", numbers=[3, 8], carried_out=[0, 2], order="…", remains=["shared-fields", "copies"]),
+    dict(event="held", number=3),
+    dict(event="released", number=3, held=12),
+    dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
+    dict(event="heartbeat"),
+]
+RECOVERED, ABANDONED, CONFIGURED, ERASED, HELD, _, EXPORTED, HEARTBEAT = KINDS
+
+# What a member may be, besides what is above.
+ALLOWED = [
+    (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
+    (ABANDONED, dict(reason="")),
+    (ERASED, dict(numbers=list(range(4096)), carried_out=list(range(4096)))),
+    (ERASED, dict(remains=[])),
+    (EXPORTED, dict(filters=[], format="a-0")),
+]
+
+# What it may not.
+WRONG = [
+    (RECOVERED, dict(segment="7.seg")),
+    (RECOVERED, dict(sha256="0A" * 32)),
+    (RECOVERED, dict(sha256="0a" * 31)),
+    (RECOVERED, dict(length=-7)),
+    (RECOVERED, dict(offset=2**64)),
+    (RECOVERED, dict(offset=1.0)),
+    (ABANDONED, dict(segment="../settings.toml")),
+    (ABANDONED, dict(reason=None)),
+    (CONFIGURED, dict(before="zz" * 32)),
+    (CONFIGURED, dict(before=OTHER)),
+    (CONFIGURED, dict(changed=[])),
+    (CONFIGURED, dict(changed=["recipients", "recipients"])),
+    (CONFIGURED, dict(changed=["origin"])),
+    (CONFIGURED, dict(changed=["fields."])),
+    (CONFIGURED, dict(changed=["fields.Client"])),
+    (ERASED, dict(numbers=[])),
+    (ERASED, dict(numbers=[8, 3])),
+    (ERASED, dict(numbers=[3, 3])),
+    (ERASED, dict(numbers=[3, True])),
+    (ERASED, dict(numbers=list(range(4097)))),
+    (ERASED, dict(carried_out=[2, 0])),
+    (ERASED, dict(carried_out=list(range(4097)))),
+    (ERASED, dict(remains=["copies", "copies"])),
+    (ERASED, dict(remains=["everything"])),
+    (ERASED, dict(order=7)),
+    (HELD, dict(number="3")),
+    (EXPORTED, dict(filters=["subject", "subject"])),
+    (EXPORTED, dict(filters=["alice"])),
+    (EXPORTED, dict(format="JSON lines")),
+    (EXPORTED, dict(format="")),
+    (EXPORTED, dict(format="j" * 33)),
+    (HEARTBEAT, dict(event="noted")),
+    (HEARTBEAT, dict(event=None)),
+]
+
+
+def body(event):
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+
+
+def twice(event):
+    """Each member a second time."""
+    for name, value in event.items():
+        yield body(event)[:-1] + "," + body({name: value})[1:]
+
+
+def without(event):
+    """Each member left out."""
+    for name in event:
+        yield body({key: value for key, value in event.items() if key != name})
+
+
+def taken():
+    for event in KINDS:
+        yield body(event)
+        yield json.dumps(dict(reversed(event.items())), ensure_ascii=False, indent=2) + "\n"
+    for event, members in ALLOWED:
+        yield body({**event, **members})
+
+
+def refused():
+    yield from ["", "null", "[]", "{}", '"heartbeat"', body([HEARTBEAT]), "\ufeff" + body(HEARTBEAT)]
+    for event in KINDS:
+        yield body({**event, "note": "later"})
+        yield body(event) + body(event)
+        yield from twice(event)
+        yield from without(event)
+    for event, members in WRONG:
+        yield body({**event, **members})
+
+
+def write(name, bodies):
+    text = json.dumps(list(bodies), ensure_ascii=False, indent=1)
+    (pathlib.Path(__file__).parent / name).write_text(text + "\n", encoding="utf-8")
+
+
+write("taken.json", taken())
+write("refused.json", refused())
