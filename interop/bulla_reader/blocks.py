@@ -90,7 +90,11 @@ class Opener:
         if commitment != group.commitment:
             raise Refused("group", "the key must be the one that is committed to")
         shared = [block.rows[place] for place in group.places]
-        rows, left = columns.open_group(units.decrypted(key, group.ciphertext), block.personal, shared, left)
+        plaintext = units.decrypted(key, group.ciphertext)
+        rows, left = columns.open_group(plaintext, block.personal, len(group.subjects), shared, left)
+        assert self.secrets is not None
+        if not all(self.secrets.is_one_of(name, group.subjects) for name in set(rows[0].values["subject"])):
+            raise Refused("group", "each name must have one of the group's numbers")
         for place, row in zip(group.places, rows):
             found.rows[place].row = row
         return left

@@ -509,6 +509,8 @@ def read_groups(cursor: Cursor, count: int, member: list[int], budget: Budget) -
         group.subjects = [next(numbers) for _ in range(howmany)]
         if any(after <= before for before, after in zip(group.subjects, group.subjects[1:])):
             raise cursor.refuse("the data subjects of a group must ascend")
+    if len({tuple(group.subjects) for group in groups}) != count:
+        raise cursor.refuse("no two groups of a block must be of the same data subjects")
     lengths = integers(cursor, count)
     if any(length < 16 for length in lengths):
         raise cursor.refuse("a group's ciphertext must have 16 bytes at least")
@@ -519,8 +521,11 @@ def read_groups(cursor: Cursor, count: int, member: list[int], budget: Budget) -
     return groups
 
 
-def open_group(data: bytes, personal: int, shared: list[Row], left: int) -> tuple[list[Row], int]:
-    """The rows of a group's entries, from its plaintext and their shared rows, and what its fields leave of the limit."""
+def open_group(data: bytes, personal: int, subjects: Optional[int], shared: list[Row], left: int) -> tuple[list[Row], int]:
+    """The rows of a group's entries, from its plaintext and their shared rows, and what its fields leave of the limit.
+
+    `subjects` is how many data subjects the group has, which its entries must name; nothing, where it is not looked at.
+    """
     cursor = Cursor(data, "columns of a group")
     budget = Budget(left, cursor)
     parts = [Row(row.time, row.operation) for row in shared]
@@ -531,5 +536,8 @@ def open_group(data: bytes, personal: int, shared: list[Row], left: int) -> tupl
     taken = sum(len(encoded_value(name, value)) for part in parts for name, value in part.values.items())
     if taken > left:
         raise budget.refuse()
+    names = {frozenset(part.values.get("subject", ())) for part in parts}
+    if subjects is not None and (len(names) != 1 or len(min(names)) != subjects):
+        raise cursor.refuse("each entry must name the same data subjects, as many as the group has")
     rows = [Row(row.time, row.operation, {**row.values, **part.values}) for row, part in zip(shared, parts)]
     return rows, left - taken

@@ -101,5 +101,7 @@ def check(it: Commitment, cursor: Cursor) -> None:
     if it.kind == GAP:
         if not 1 <= it.entries <= MOST_LOST:
             raise cursor.refuse("a gap must have from 1 to 2^21 entries")
+        if it.body_length:
+            raise cursor.refuse("a gap must have no body")
     elif it.entries:
         raise cursor.refuse("an epoch or event must have no entries")

@@ -8,21 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import notes
+from . import notes, segments
 from .hashes import sha256
 from .refused import Refused
 
 MOST = 1 << 20
+MOST_NUMBERS = 4096
 SHAPES = {
-    "recovered": {"segment": str, "next_frame": int, "offset": int, "length": int, "sha256": "digest", "adopted": int},
-    "abandoned": {"segment": str, "next_frame": int, "offset": int, "reason": str},
+    "recovered": {
+        "segment": "segment", "next_frame": "number", "offset": "number", "length": "number", "sha256": "digest",
+        "adopted": "number",
+    },
+    "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
     "configured": {"before": "digest", "after": "digest", "changed": "keys"},
-    "erased": {"numbers": "numbers", "carried_out": "numbers", "order": str, "remains": "remains"},
-    "held": {"number": int},
-    "released": {"number": int, "held": int},
-    "exported": {"entries": int, "filters": "filters", "format": str},
+    "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
+    "held": {"number": "number"},
+    "released": {"number": "number", "held": "number"},
+    "exported": {"entries": "number", "filters": "filters", "format": "format"},
     "heartbeat": {},
-}
+}  # fmt: skip
 REMAINS = ("shared-fields", "copies", "key-backups", "medium")
 FILTERS = ("subject", "stream", "operation", "processor", "time", "entries")
 
@@ -56,8 +60,11 @@ def json_object(data: bytes, structure: str) -> dict[str, Any]:
     def none(text: str) -> Any:
         raise Refused(structure, f"must be JSON, which has no {text}")
 
+    def integer(text: str) -> Any:
+        return int(text) if not text.startswith("-") and len(text) <= 20 else float("nan")
+
     try:
-        found = json.loads(data.decode(), object_pairs_hook=once, parse_constant=none)
+        found = json.loads(data.decode(), object_pairs_hook=once, parse_constant=none, parse_int=integer)
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise Refused(structure, "must be JSON") from None
     if not isinstance(found, dict):
@@ -69,23 +76,27 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
 
 
-def fits(value: Any, wanted: Any) -> bool:
-    if wanted is int:
+def fits(value: Any, wanted: str) -> bool:
+    if wanted == "number":
         return is_number(value)
-    if wanted is str:
-        return isinstance(value, str) and is_text(value)
-    if wanted == "digest":
-        return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+    if wanted in ("text", "segment", "digest", "format"):
+        return isinstance(value, str) and is_text(value) and is_word(value, wanted)
     if not isinstance(value, list):
         return False
     if wanted == "numbers":
-        return bool(value) and all(map(is_number, value)) and all(a < b for a, b in zip(value, value[1:]))
-    if not all(isinstance(it, str) for it in value):
+        ascending = all(map(is_number, value)) and all(a < b for a, b in zip(value, value[1:]))
+        return 1 <= len(value) <= MOST_NUMBERS and ascending
+    if not all(isinstance(it, str) for it in value) or len(set(value)) != len(value):
         return False
     if wanted == "keys":
-        known = re.compile("recipients|heartbeat|fields\\.[a-z]+")
-        return bool(value) and len(set(value)) == len(value) and all(known.fullmatch(it) for it in value)
+        return bool(value) and all(re.fullmatch(r"recipients|heartbeat|fields\.[a-z]+", it) for it in value)
     return all(it in (REMAINS if wanted == "remains" else FILTERS) for it in value)
+
+
+def is_word(value: str, wanted: str) -> bool:
+    if wanted == "segment":
+        return segments.named(value) is not None
+    return wanted == "text" or re.fullmatch("[0-9a-f]{64}" if wanted == "digest" else "[a-z0-9-]{1,32}", value) is not None
 
 
 def is_text(value: str) -> bool:

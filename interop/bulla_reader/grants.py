@@ -50,6 +50,10 @@ class Grant:
     def secret(self, log_id: bytes, random: bytes, frame: int, subjects: list[int]) -> Optional[bytes]:
         return self.secrets.get((frame, tuple(subjects)))
 
+    def is_one_of(self, name: bytes, subjects: list[int]) -> bool:
+        """Nothing to the contrary: a grant has the names of some only."""
+        return self.names.get(name) in subjects if name in self.names else True
+
 
 def read_subjects(cursor: Cursor) -> tuple[int, ...]:
     count = cursor.varint()

@@ -295,7 +295,7 @@ def opened(proof: EntriesProof) -> list[tuple[int, Row, bool]]:
             else:
                 plaintext = units.decrypted(units.group_keys(unit.secret)[0], unit.ciphertext)
                 mine = min(left, allowed)
-                whole, rest = columns.open_group(plaintext, unit.personal, unit.shared, mine)
+                whole, rest = columns.open_group(plaintext, unit.personal, None, unit.shared, mine)
                 left, allowed = left - (mine - rest), allowed - (mine - rest)
                 found += [(number, row, False) for number, row in zip(unit.numbers, whole)]
     return sorted(found, key=lambda it: it[0])

@@ -33,6 +33,8 @@ class Secrets(Protocol):
 
     def secret(self, log_id: bytes, random: bytes, frame: int, subjects: list[int]) -> Optional[bytes]: ...
 
+    def is_one_of(self, name: bytes, subjects: list[int]) -> bool: ...
+
 
 class KeyFile:
     """What the vault's keys are, from the two files in `roots`."""
@@ -226,6 +228,11 @@ class Vault:
                 if subject is not None and subject[1] == pseudonym:
                     return number
         return None
+
+    def is_one_of(self, name: bytes, subjects: list[int]) -> bool:
+        """Whether one of these numbers is that of whoever has this name."""
+        pseudonym = self.pseudonym(name)
+        return any(subject is not None and subject[1] == pseudonym for subject in map(self.subject, subjects))
 
     def secret(self, log_id: bytes, random: bytes, frame: int, subjects: list[int]) -> Optional[bytes]:
         """The secret of a group, where the keys of all of its data subjects are there."""
