@@ -72,6 +72,15 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn number(&self, subject: &str) -> Result<Option<u64>>;
 
+    /// The same of several, in their order. Whoever has to look at everybody, to be sure that nobody is hidden, does so once for
+    /// all of them; and also where none is asked for.
+    ///
+    /// # Errors
+    /// As [`GroupKeys::number`].
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        subjects.iter().map(|subject| self.number(subject)).collect()
+    }
+
     /// The secrets of groups of one block, each of the subjects with these numbers; `None` where the key of one of them is
     /// not there.
     ///
@@ -90,7 +99,7 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn erased_up_to(&self) -> Result<u64>;
 
-    /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for what is personal
+    /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for a data subject
     /// looks for these groups, since any of them may be what it asks for. Asked where the keys are
     /// [complete](GroupKeys::is_complete); unless it is said here, it is every number, so that a query looks into every group.
     ///

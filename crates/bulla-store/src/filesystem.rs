@@ -79,6 +79,14 @@ impl FileSystem {
         })
     }
 
+    /// The bytes of a block of the file system that the directory is on; 0 where that does not say.
+    ///
+    /// # Errors
+    /// Where there is no such directory, or it cannot be asked.
+    pub fn block_size(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstatvfs(self.shared.held()?.directory())?.f_bsize)
+    }
+
     /// Refuses a directory that is a link, or that has anything in it but files and directories: for what libraries open by
     /// themselves, by path, following links and waiting for pipes. No error where there is no such directory.
     ///

@@ -48,10 +48,17 @@ fn measure(directory: &Path, count: usize) -> bulla_store::Result<()> {
     let vault = Vault::open(directory, LOG, Access::Write, &settings)?;
     say("opening", start.elapsed(), "");
     look_up(&vault, count)?;
+    let names = (0..4096).map(|index| format!("user_{}", index * 7 % count)).collect::<Vec<_>>();
+    let names = names.iter().map(String::as_str).collect::<Vec<_>>();
+    for some in [&names[..1], &names[..]] {
+        let look_up = timed(|| vault.look_up(some, |_| false).map(drop))?;
+        say("looking up so that", look_up, &format!("nobody is hidden, {} names", some.len()));
+    }
     let new = timed(|| (0..20).try_for_each(|index| vault.resolve(&[&format!("new {index}")]).map(drop)))?;
     say("one new subject", new / 20, "synced");
     erase(&vault, count)?;
-    let checking = timed(|| vault.check(&|_| ()).map(|checked| assert!(checked.damage.is_empty())))?;
+    let checking =
+        timed(|| vault.check(&|_| true, &|_| ()).map(|checked| assert!(checked.damage.is_empty())))?;
     say("checking all", checking, "");
     println!("  memory: own {} MiB, mapped {} MiB", memory("RssAnon"), memory("RssFile"));
     Ok(())

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use super::gone::Gone;
 use super::index::{self, Bucket, Entry, IndexCipher};
-use super::keys::row_bucket;
-use super::rows::{self, Person, RowCipher};
+use super::rows::{self, Person, RowOpener};
 use super::snapshot::Snapshot;
 use super::table::Table;
 use super::transaction_error::TransactionError;
@@ -32,6 +32,8 @@ pub enum Damage {
     Missing(u64),
     /// Somebody has this number, although it was not given out yet.
     Beyond(u64),
+    /// Nobody has this number, and nothing says that they were erased: the row may be older than the rest.
+    Unexplained(u64),
     /// Nothing leads to this number: the person would get another one.
     Unindexed(u64),
     /// The index leads to this number, which is not that person's.
@@ -50,6 +52,11 @@ impl fmt::Display for Damage {
             Damage::Row(id) => f.write_str(&rows::broken(*id)),
             Damage::Missing(id) => write!(f, "its row {id} is missing"),
             Damage::Beyond(number) => write!(f, "number {number} is beyond the last that was given"),
+            Damage::Unexplained(number) => write!(
+                f,
+                "nobody has number {number}, and nothing says that they were erased: its row {} may be older than the rest",
+                rows::row_of(*number)
+            ),
             Damage::Unindexed(number) => write!(f, "its index does not lead to number {number}"),
             Damage::Misled(number) => {
                 write!(f, "its index leads to number {number}, which is not that person's")
@@ -70,23 +77,25 @@ const MAX_DAMAGE: usize = 1000;
 const STRIDE: u64 = 65_536;
 
 impl Vault {
-    /// Checks the whole vault. `progress` is called now and then with how many people and entries were looked at.
+    /// Checks the whole vault. `erased` says of a number whether the log tells that its key was destroyed; `progress` is
+    /// called now and then with how many people and entries were looked at.
     ///
     /// The log of changes is not cut meanwhile, and so grows where much is written.
     ///
     /// # Errors
     /// Where the vault cannot be read.
-    pub fn check(&self, progress: &dyn Fn(u64)) -> Result<Checked> {
+    pub fn check(&self, erased: &dyn Fn(u64) -> bool, progress: &dyn Fn(u64)) -> Result<Checked> {
         self.check_owner()?;
-        self.shared.check(progress)
+        self.shared.check(erased, progress)
     }
 }
 
 impl Shared {
-    fn check(&self, progress: &dyn Fn(u64)) -> Result<Checked> {
+    fn check(&self, erased: &dyn Fn(u64) -> bool, progress: &dyn Fn(u64)) -> Result<Checked> {
         self.snapshot(|snapshot| {
+            let (gone, opener) = (Gone::read(snapshot, &erased)?, RowOpener::new(snapshot.keys));
             let mut checking =
-                Checking { snapshot, progress, done: 0, found: Vec::new(), more: 0, cipher: None };
+                Checking { snapshot, gone, opener, progress, done: 0, found: Vec::new(), more: 0 };
             let people = checking.rows()?;
             checking.index()?;
             Ok(Checked { people, damage: checking.found, more: checking.more })
@@ -96,12 +105,12 @@ impl Shared {
 
 struct Checking<'c> {
     snapshot: &'c Snapshot<'c>,
+    gone: Gone<'c, &'c dyn Fn(u64) -> bool>,
+    opener: RowOpener<'c>,
     progress: &'c dyn Fn(u64),
     done: u64,
     found: Vec<Damage>,
     more: u64,
-    /// Neighbouring rows share a key, so its cipher is made once for them.
-    cipher: Option<(u64, RowCipher)>,
 }
 
 impl Checking<'_> {
@@ -138,23 +147,23 @@ impl Checking<'_> {
     fn row(&mut self, id: u64, bytes: &[u8]) -> Result<u64, TransactionError> {
         let Snapshot { txn, keys, meta, .. } = self.snapshot;
         let (first, mut people) = (rows::first_of(id), 0);
-        let bucket = row_bucket(first);
-        if self.cipher.as_ref().is_none_or(|(of, _)| *of != bucket) {
-            let key = keys.row(first).map(|key| RowCipher::new(key, keys.log)).transpose()?;
-            self.cipher = key.map(|cipher| (bucket, cipher));
-        }
-        let Some(row) = self.cipher.as_ref().and_then(|(_, cipher)| cipher.open(id, bytes)) else {
+        let Some(row) = self.opener.open(id, bytes)? else {
             self.find(Damage::Row(id));
             return Ok(0);
         };
-        for (place, person) in row.people() {
-            let number = first + place as u64;
+        for number in first..rows::first_of(id + 1) {
+            let Some(pseudonym) = row.pseudonym(number) else {
+                if number < meta.next_number && !self.gone.has(number) {
+                    self.find(Damage::Unexplained(number));
+                }
+                continue;
+            };
             people += 1;
             self.step();
             if number >= meta.next_number {
                 self.find(Damage::Beyond(number));
             }
-            match index::find(txn, keys, person.pseudonym) {
+            match index::find(txn, keys, pseudonym) {
                 Ok(found) if found.contains(&number) => {}
                 // That its row does not open is told of its bucket.
                 Err(TransactionError::Stale(_)) => {}

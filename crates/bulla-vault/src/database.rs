@@ -13,13 +13,13 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error as Sqlite, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::directory::{self, FileId, Stamp};
+use super::patience::{LITTLE_PATIENCE, PATIENCE, Patience};
 use super::table::TABLES;
 use super::transaction::{ReadTransaction, WriteTransaction};
-use super::transaction_error::{PATIENCE, TransactionError, damaged, explained};
+use super::transaction_error::{TransactionError, damaged, explained};
 use bulla_store::process;
 use bulla_store::{Error, ErrorKind, Result};
 
@@ -32,6 +32,7 @@ pub(super) struct Database {
     writer: Mutex<Option<Writer>>,
     /// Which file was opened first.
     opened: OnceLock<FileId>,
+    patience: Arc<Patience>,
     owner: u32,
 }
 
@@ -73,9 +74,6 @@ const APPLICATION: i32 = 0x4275_6c6c;
 const VERSION: i32 = 1;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
-/// How long an erasure waits for those who read what was before it. They keep their state of the database meanwhile, so
-/// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
-const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
 /// The most connections that are kept for whoever reads next.
 const IDLE: usize = 8;
 /// The longest path of a directory, in bytes: SQLite has room for 512, with the names of its files.
@@ -104,10 +102,10 @@ impl Database {
     /// file system fails.
     pub(super) fn create(directory: &Path) -> Result<Self, TransactionError> {
         refuse_earlier(directory)?;
-        let database = Self::new(directory)?;
+        let database = Self::new(directory, Arc::default())?;
         let file = database.file();
         directory::touch(&file)?;
-        let connection = connect(&file, Purpose::Write)?;
+        let connection = connect(&file, Purpose::Write, &database.patience)?;
         if connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
             make(&connection)?;
         }
@@ -123,7 +121,15 @@ impl Database {
     /// Where it is damaged; `Refused` where it is a vault of an earlier version; where there is none, SQLite or the file
     /// system fails.
     pub(super) fn open(directory: &Path) -> Result<Self, TransactionError> {
-        let database = Self::new(directory)?;
+        Self::open_with(directory, Arc::default())
+    }
+
+    /// The same, of which connections wait no longer than others that share this patience.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub(super) fn open_with(directory: &Path, patience: Arc<Patience>) -> Result<Self, TransactionError> {
+        let database = Self::new(directory, patience)?;
         let file = database.file();
         match directory::length_of(&file) {
             // SQLite would take it for a new one.
@@ -142,7 +148,7 @@ impl Database {
         Ok(database)
     }
 
-    fn new(directory: &Path) -> Result<Self> {
+    fn new(directory: &Path, patience: Arc<Patience>) -> Result<Self> {
         let name = directory::canonical(directory)?;
         if name.as_os_str().len() > LONGEST_PATH {
             let message = format!("{}: SQLite takes paths of {LONGEST_PATH} bytes at most", name.display());
@@ -155,6 +161,7 @@ impl Database {
             idle: Mutex::default(),
             writer: Mutex::default(),
             opened: OnceLock::new(),
+            patience,
             owner: process::id(),
         })
     }
@@ -198,6 +205,11 @@ impl Database {
              key of it. Stop the writer, and restore `vault` and `roots`, both from a replica or both from the newest backup",
             self.file_name
         ))
+    }
+
+    /// How long its connections wait for others.
+    pub(super) fn patience(&self) -> &Arc<Patience> {
+        &self.patience
     }
 
     /// How the directory is called, for messages.
@@ -268,7 +280,7 @@ impl Database {
         let mut writer = match slot.take() {
             Some(writer) => writer,
             None => {
-                let connected = connect_checked(&self.file(), Purpose::Write);
+                let connected = connect_checked(&self.file(), Purpose::Write, &self.patience);
                 Writer { connection: connected.inspect_err(|_| self.idle().clear())?, log: None }
             }
         };
@@ -305,7 +317,7 @@ impl Database {
         let sqlite = |error: Sqlite| writing(explained(&error));
         let begun = directory::begin_file(path);
         begun.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
-        let target = connect(path, Purpose::Write).map_err(sqlite)?;
+        let target = connect(path, Purpose::Write, &self.patience).map_err(sqlite)?;
         // It is synced once, at the end.
         target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").map_err(sqlite)?;
         make(&target).map_err(sqlite)?;
@@ -329,19 +341,22 @@ impl Database {
 
     /// Takes what was changed from the log of changes into the file, and cuts the log, so that neither has what was there
     /// before. What others are still reading stays until the next time.
+    ///
+    /// An erasure does not wait for long for those who read what was before it. They keep their state of the database meanwhile, so
+    /// that the log of it cannot be cut: that is done later, and what is in it cannot be decrypted any more.
     pub(super) fn settle(&self) {
-        let writer = self.writer();
-        let Some(Writer { connection, .. }) = &*writer else { return };
+        let mut writer = self.writer();
+        let Some(Writer { connection, .. }) = &mut *writer else { return };
         // It is no more than tidiness: whatever stays lies under keys that are gone.
-        let _ = connection.busy_timeout(LITTLE_PATIENCE);
+        let _ = connection.busy_handler(Some(self.patience.waiting(LITTLE_PATIENCE)));
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        let _ = connection.busy_timeout(PATIENCE);
+        let _ = connection.busy_handler(Some(self.patience.waiting(PATIENCE)));
     }
 
     /// From now on its medium takes nothing.
     #[cfg(test)]
     pub(super) fn make_read_only(&self) {
-        let connection = connect(&self.file(), Purpose::Read).unwrap();
+        let connection = connect(&self.file(), Purpose::Read, &self.patience).unwrap();
         *self.writer() = Some(Writer { connection, log: None });
     }
 
@@ -384,7 +399,7 @@ impl Database {
             None => {}
         }
         directory::require_room(&self.directory, SHARED)?;
-        match connect(&file, Purpose::Read) {
+        match connect(&file, Purpose::Read, &self.patience) {
             // Where the directory does take files it is a failure, which may pass, and others may write there.
             Err(error) if is_refused(&error) && directory::takes_nothing(&self.directory) => {
                 self.frozen_reader(&file, error)
@@ -413,7 +428,7 @@ impl Database {
             .into());
         }
         let then = Stamp::of(file)?;
-        let connection = connect_checked(file, Purpose::ReadFrozen)?;
+        let connection = connect_checked(file, Purpose::ReadFrozen, &self.patience)?;
         Ok(Reader { connection, frozen: Some(then) })
     }
 }
@@ -449,20 +464,24 @@ fn is_refused(error: &Sqlite) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-fn connect_checked(file: &Path, purpose: Purpose) -> Result<Connection, TransactionError> {
+fn connect_checked(
+    file: &Path,
+    purpose: Purpose,
+    patience: &Arc<Patience>,
+) -> Result<Connection, TransactionError> {
     if let (Purpose::Write, Some(directory)) = (purpose, file.parent()) {
         directory::require_room(directory, SHARED)?;
     }
-    let connection = connect(file, purpose)?;
+    let connection = connect(file, purpose, patience)?;
     check(&connection, purpose)?;
     Ok(connection)
 }
 
 /// A connection to a file that is there already.
-fn connect(file: &Path, purpose: Purpose) -> rusqlite::Result<Connection> {
+fn connect(file: &Path, purpose: Purpose, patience: &Arc<Patience>) -> rusqlite::Result<Connection> {
     // A name that begins with "file:" is none then.
     let file = Path::new(".").join(file);
-    let connection = match purpose {
+    let mut connection = match purpose {
         Purpose::Write => open(&file, OpenFlags::SQLITE_OPEN_READ_WRITE),
         Purpose::Read => open(&file, OpenFlags::SQLITE_OPEN_READ_ONLY),
         Purpose::ReadFrozen => {
@@ -470,7 +489,7 @@ fn connect(file: &Path, purpose: Purpose) -> rusqlite::Result<Connection> {
             open(Path::new(&format!("file:{}?immutable=1", escaped(&file))), flags)
         }
     }?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_handler(Some(patience.waiting(PATIENCE)))?;
     connection.set_prepared_statement_cache_capacity(32);
     for (what, on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),

@@ -127,6 +127,36 @@ pub(super) fn require_room(directory: &Path, shared: &str) -> Result<()> {
     }
 }
 
+/// The least bytes of a block of a file system that a vault is written on: what SQLite sets a byte in each of, in the memory
+/// that processes share.
+const LEAST_BLOCK: u64 = 4096;
+
+/// That the file system has blocks for which room is made as SQLite makes it: with smaller ones, whoever writes is killed by SIGBUS when
+/// the disk fills up.
+///
+/// # Errors
+/// Where it has smaller ones, or cannot be asked.
+pub(super) fn require_blocks(directory: &Path) -> Result<()> {
+    let size = FileSystem::new(directory).block_size();
+    let size = size.map_err(|error| Error::io(format!("looking at {}", directory.display()), error))?;
+    require_block_size(directory, size)
+}
+
+/// The same of a directory on a file system with blocks of `size` bytes; 0 where it does not say.
+///
+/// # Errors
+/// As [`require_blocks`].
+pub(super) fn require_block_size(directory: &Path, size: u64) -> Result<()> {
+    match size {
+        0 | LEAST_BLOCK.. => Ok(()),
+        _ => Err(Error::unavailable(format!(
+            "{} is on a file system with blocks of {size} bytes, on which whoever writes to the vault would be ended (SIGBUS) \
+             when the disk is full: put it on one with blocks of {LEAST_BLOCK} bytes or more (`mkfs.ext4 -b {LEAST_BLOCK}`)",
+            directory.display()
+        ))),
+    }
+}
+
 /// A file at `path`, empty unless it was there. What SQLite makes beside it is for those that the file is for: its owner.
 ///
 /// # Errors

@@ -212,6 +212,25 @@ impl IndexCipher {
         opened.ok_or_else(|| TransactionError::Stale(self.broken(place)))
     }
 
+    /// How many entries the bucket has.
+    ///
+    /// # Errors
+    /// Where one of its rows is damaged or missing.
+    pub(super) fn count(&self, txn: &ReadTransaction<'_>) -> Result<u64, TransactionError> {
+        let (mut entries, mut next) = (0, 0..=u8::MAX);
+        txn.range(Table::Index, rows_of(self.id), |id, bytes| {
+            let place = next.next().filter(|place| self.row(*place) == id);
+            let opened = place.and_then(|place| self.open(place, bytes));
+            let broken = || TransactionError::Stale(self.broken(place.unwrap_or_default()));
+            entries += opened.ok_or_else(broken)?.len() as u64;
+            Ok(())
+        })?;
+        match next.next() {
+            None => Ok(entries),
+            Some(place) => Err(TransactionError::Stale(self.broken(place))),
+        }
+    }
+
     /// What is said of a row that does not open.
     fn broken(&self, place: u8) -> String {
         format!("its row {place} of index bucket {} is missing or does not open", self.id)

@@ -47,10 +47,12 @@ mod directory;
 mod erase;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod gone;
 mod groups;
 mod index;
 mod keys;
 mod open;
+mod patience;
 mod pseudonym;
 mod reader;
 mod record;
@@ -67,6 +69,7 @@ mod table;
 mod tests;
 mod transaction;
 mod transaction_error;
+mod whole;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
 pub use check::{Checked, Damage};
@@ -190,6 +193,12 @@ impl Vault {
     pub fn skip_to(&self, next: u64) -> Result<()> {
         self.check_writable()?;
         self.shared.skip_to(next)
+    }
+
+    /// Waits no longer for other processes that have the database, or a replica's: whoever closes the log has given up. What they
+    /// keep from being done fails from now on.
+    pub fn give_up(&self) {
+        self.shared.database.patience().give_up();
     }
 
     fn check_owner(&self) -> Result<()> {

@@ -60,7 +60,8 @@ impl Vault {
     /// Makes an empty vault in the key directory `keys`, which exists. What an attempt left that was cut short is replaced.
     ///
     /// # Errors
-    /// `Refused` where there is a vault already, else where it cannot be written.
+    /// `Refused` where there is a vault already, `Unavailable` on a file system with blocks of less than 4,096 bytes, else where it
+    /// cannot be written.
     pub fn create(keys: &Path, log: LogId, settings: &Settings) -> Result<()> {
         Self::create_in(Arc::new(FileSystem::new(keys)), &keys.join(directory::NAME), log, settings)
     }
@@ -71,6 +72,7 @@ impl Vault {
     /// As [`Vault::create`].
     pub fn create_in(keys: Arc<dyn Store>, directory: &Path, log: LogId, settings: &Settings) -> Result<()> {
         directory::make(directory)?;
+        directory::require_blocks(directory)?;
         let taken = || Error::new(ErrorKind::Refused, format!("{} is a vault already", directory.display()));
         if registry::is_open(&directory::canonical(directory)?) {
             return Err(taken());
@@ -107,7 +109,7 @@ impl Vault {
     ///
     /// # Errors
     /// `Unavailable` where there is none, `NoKey` where its root is missing, `Refused` where it is another log's,
-    /// `Unavailable` where it is damaged, `Locked` where this process has a handle that writes already. Of replicas:
+    /// `Unavailable` where it is damaged, or, to write, on a file system with blocks of less than 4,096 bytes, `Locked` where this process has a handle that writes already. Of replicas:
     /// `Unavailable` where one is missing, damaged or cannot be written, `Refused` where it is another log's, or newer than
     /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
@@ -139,6 +141,9 @@ impl Vault {
             return Err(Error::new(ErrorKind::Locked, message));
         }
         let vault = Vault { shared, access };
+        if access == Access::Write {
+            directory::require_blocks(&canonical)?;
+        }
         vault.shared.snapshot(|snapshot| record::require_others(snapshot.txn, snapshot.keys))?;
         if access == Access::Write {
             vault.shared.attach(&settings.replicas)?;

@@ -32,6 +32,10 @@ impl GroupKeys for VaultReader {
         self.0.number(subject)
     }
 
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        self.0.numbers(subjects)
+    }
+
     fn secrets(&self, block: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         self.0.secrets(block, groups)
     }

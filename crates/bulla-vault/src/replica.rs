@@ -125,6 +125,7 @@ impl Replica {
             files.require_plain(directory::NAME).map_err(|error| Error::io("its database", error))?;
         }
         directory::make(&place.directory)?;
+        directory::require_blocks(&place.directory)?;
         let canonical = directory::canonical(&place.directory)?;
         if canonical.display().to_string() == original.database.name() {
             return Err(
@@ -173,7 +174,7 @@ impl Replica {
         if !directory::has(&self.directory.join(FILE))? {
             return Ok(None);
         }
-        let database = Database::open(&self.directory)?;
+        let database = Database::open_with(&self.directory, original.database.patience().clone())?;
         let mark = Mark::read(&database)?.ok_or_else(|| damaged("it holds no vault"))?;
         let ours = &original.mark;
         if mark.meta.log != ours.meta.log {
@@ -204,7 +205,7 @@ impl Replica {
         vault.copy_to(&temporary).map_err(|error| vault.explain(error))?;
         directory::replace_database(&temporary, &self.directory.join(FILE))?;
         directory::sync(self.directory.parent().unwrap_or(&self.directory))?;
-        *database = Some(Database::open(&self.directory)?);
+        *database = Some(Database::open_with(&self.directory, vault.patience().clone())?);
         Ok(())
     }
 

@@ -176,7 +176,7 @@ impl Snapshot<'_> {
         rows::get(self.txn, self.keys, &self.meta, number)
     }
 
-    fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
+    pub(super) fn find(&self, pseudonym: Pseudonym) -> Result<Option<Subject>, TransactionError> {
         for number in index::find(self.txn, self.keys, pseudonym)? {
             match self.person(number)? {
                 Some(person) if person.pseudonym == pseudonym => {

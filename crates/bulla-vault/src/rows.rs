@@ -28,7 +28,7 @@ use bulla_store::{Error, Result};
 
 /// Numbers in a row, as a power of two.
 pub(super) const NUMBERS_LOG2: u32 = 4;
-const NUMBERS: usize = 1 << NUMBERS_LOG2;
+pub(super) const NUMBERS: usize = 1 << NUMBERS_LOG2;
 const PERSON: usize = 48;
 const TEXT: usize = 2 + NUMBERS * PERSON;
 /// The bytes of a row.
@@ -61,6 +61,13 @@ impl Row {
         let bytes = self.0[..TEXT].get(2 + place * PERSON..)?.first_chunk::<PERSON>().filter(|_| there)?;
         let (key, pseudonym) = bytes.split_first_chunk::<32>()?;
         Some(Person { key: Secret(*key), pseudonym: Pseudonym(pseudonym.try_into().ok()?) })
+    }
+
+    /// The pseudonym of whoever has a number of this row, without their key.
+    pub(super) fn pseudonym(&self, number: u64) -> Option<Pseudonym> {
+        let place = place_of(number);
+        let bytes = self.0[..TEXT].get(2 + place * PERSON + 32..)?.first_chunk()?;
+        (self.present() >> place & 1 == 1).then_some(Pseudonym(*bytes))
     }
 
     /// Those who are there, with their places.
@@ -127,6 +134,29 @@ impl RowCipher {
         bytes[18..34].copy_from_slice(&self.log.0);
         bytes[34..].copy_from_slice(&id.to_le_bytes());
         Aad::from(bytes)
+    }
+}
+
+/// Opens rows one after the other: neighbours share a key, so its cipher is made once for them.
+pub(super) struct RowOpener<'k> {
+    keys: &'k Keys,
+    cipher: Option<(u64, RowCipher)>,
+}
+
+impl<'k> RowOpener<'k> {
+    pub(super) fn new(keys: &'k Keys) -> Self {
+        RowOpener { keys, cipher: None }
+    }
+
+    /// `None` where the bytes are not that row, or there is no key for it.
+    pub(super) fn open(&mut self, id: u64, bytes: &[u8]) -> Result<Option<Row>> {
+        let first = first_of(id);
+        let bucket = row_bucket(first);
+        if self.cipher.as_ref().is_none_or(|(of, _)| *of != bucket) {
+            let key = self.keys.row(first).map(|key| RowCipher::new(key, self.keys.log)).transpose()?;
+            self.cipher = key.map(|cipher| (bucket, cipher));
+        }
+        Ok(self.cipher.as_ref().and_then(|(_, cipher)| cipher.open(id, bytes)))
     }
 }
 
@@ -213,6 +243,23 @@ pub(super) fn are_due(
 ) -> Result<bool, TransactionError> {
     let (first, end) = (first_of(first), first_of(end).min(meta.next_number));
     Ok(first < end && !Skipped::read(txn, keys)?.covers(first, end))
+}
+
+/// That no row from `first` to before `end` has to be there.
+///
+/// # Errors
+/// Where one has.
+pub(super) fn require_none_due(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    first: u64,
+    end: u64,
+) -> Result<(), TransactionError> {
+    match first < end && are_due(txn, keys, meta, first, end)? {
+        true => Err(damaged(format!("of its rows {first} to {} one is missing", end - 1))),
+        false => Ok(()),
+    }
 }
 
 /// Adds somebody, whose number is the next.

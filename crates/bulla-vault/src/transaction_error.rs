@@ -2,11 +2,8 @@
 
 use rusqlite::{Error as Sqlite, ErrorCode, ffi};
 
+use super::patience::PATIENCE;
 use bulla_store::Error;
-use std::time::Duration;
-
-/// How long a connection waits for others that are opening, closing or making good what a crash left.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) enum TransactionError {
     /// The database is not what was written to it.

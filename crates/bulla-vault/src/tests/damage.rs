@@ -16,7 +16,7 @@ fn alter(vault: &Vault, change: impl Fn(&mut snapshot::Change<'_, '_>) -> Result
 }
 
 fn damage(vault: &Vault) -> Vec<Damage> {
-    vault.check(&|_| ()).unwrap().damage
+    vault.check(&|_| true, &|_| ()).unwrap().damage
 }
 
 fn half(vault: &Vault, subject: &str) -> index::Half {
@@ -122,7 +122,7 @@ fn a_row_that_is_taken_away_is_missed() {
             }
             assert_eq!(error.kind(), ErrorKind::Unavailable);
         }
-        match vault.check(&|_| ()) {
+        match vault.check(&|_| true, &|_| ()) {
             Ok(checked) if table == Table::Rows => {
                 assert_eq!(checked.damage[..3], [0, 1, 2].map(Damage::Missing));
             }
@@ -277,7 +277,7 @@ fn much_damage_does_not_take_much_memory() {
         it.meta.next_number = 0;
         Ok(())
     });
-    let checked = vault.check(&|_| ()).unwrap();
+    let checked = vault.check(&|_| true, &|_| ()).unwrap();
     assert_eq!((checked.people, checked.damage.len(), checked.more), (1500, 1000, 2000));
 }
 

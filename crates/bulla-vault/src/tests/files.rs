@@ -13,6 +13,27 @@ fn keys() -> Keys {
 }
 
 #[test]
+fn a_file_system_with_small_blocks_is_refused_by_name() {
+    let directory = Path::new("/mnt/small/audit.keys/vault");
+    for size in [0, 4096, 8192, 65_536, 1 << 20] {
+        directory::require_block_size(directory, size).unwrap();
+    }
+    for size in [512, 1024, 2048] {
+        let error = directory::require_block_size(directory, size).unwrap_err();
+        let (kind, text) = (error.kind(), error.to_string());
+        assert_eq!(kind, ErrorKind::Unavailable, "{text}");
+        for told in ["/mnt/small/audit.keys/vault", &format!("blocks of {size} bytes"), "mkfs.ext4 -b 4096"] {
+            assert!(text.contains(told), "{text}");
+        }
+    }
+    // The one that this runs on is asked.
+    let world = World::new();
+    directory::require_blocks(&world.file("vault")).unwrap();
+    let missing = directory::require_blocks(&world.file("nowhere")).unwrap_err();
+    assert!(missing.to_string().contains("nowhere"), "{missing}");
+}
+
+#[test]
 fn a_file_of_keys_is_read_back() {
     let made = keys();
     let more = made.extended(200, 500, &SystemRandom).unwrap();

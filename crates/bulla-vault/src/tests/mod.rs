@@ -12,6 +12,7 @@ mod resolve;
 mod sweep;
 mod traces;
 mod vectors;
+mod whole;
 
 use super::*;
 use bulla_crypto::environment::SystemRandom;
@@ -145,7 +146,7 @@ fn erase_numbers(vault: &Vault, numbers: &[u64]) -> Result<Option<Erased>> {
 }
 
 fn assert_sound(vault: &Vault) {
-    let checked = vault.check(&|_| ()).unwrap();
+    let checked = vault.check(&|_| true, &|_| ()).unwrap();
     assert_eq!((checked.damage, checked.more), (Vec::new(), 0));
 }
 

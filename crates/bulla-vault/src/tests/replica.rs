@@ -48,6 +48,45 @@ impl Pair {
     }
 }
 
+/// Who waits for another process's transaction waits as long as it takes here, but for that.
+#[test]
+fn whoever_gives_up_ends_a_wait_for_another_process() {
+    let world = World::new();
+    let replica = tempfile::tempdir().unwrap();
+    let settings = Settings { replicas: vec![ReplicaLocation::new(replica.path())], ..Settings::default() };
+    let vault = Vault::open(world.path(), LOG, Access::Write, &settings).unwrap();
+    assert_eq!(number(&vault, "one"), 0);
+    vault.shared.database.patience().endless.store(true, std::sync::atomic::Ordering::Relaxed);
+    // The vault's database, and then its replica's.
+    for held in [world.file("vault"), replica.path().join("vault")] {
+        let other = Database::open(&held).map_err(|error| error.into_error("test")).unwrap();
+        let held = other.write(|_| {
+            let (waiting, given_up) = (|| vault.resolve(&["two"]), || vault.give_up());
+            let resolved = std::thread::scope(|scope| {
+                let waiting = scope.spawn(waiting);
+                scope.spawn(given_up);
+                waiting.join().unwrap()
+            });
+            Ok(resolved.map(|subjects| subjects[0].number))
+        });
+        match held.map_err(|error| error.into_error("test")).unwrap() {
+            Err(error) => {
+                assert!(error.to_string().contains("database is locked"), "{error}");
+                assert_eq!(vault.replicas()[0].failure, None);
+            }
+            // The vault has somebody new, and the replica is left out.
+            Ok(number) => {
+                assert_eq!(number, 1);
+                let failure = vault.replicas()[0].failure.clone().unwrap();
+                assert!(failure.contains("database is locked"), "{failure}");
+            }
+        }
+    }
+    assert!(vault.replicas()[0].failure.is_some());
+    // Nobody else has it now.
+    assert_eq!(number(&vault, "three"), 2);
+}
+
 #[test]
 fn a_replica_has_what_the_vault_has() {
     let pair = Pair::new();

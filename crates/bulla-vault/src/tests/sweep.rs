@@ -94,7 +94,7 @@ impl Left {
                     Err(error) => notice(error),
                     Ok(erased) => assert_eq!(erased.unwrap().numbers(), [9], "{what}"),
                 }
-                let _ = vault.check(&|_| ()).map_err(&mut notice);
+                let _ = vault.check(&|_| true, &|_| ()).map_err(&mut notice);
             }
         }
         noticed || older

@@ -62,7 +62,7 @@ fn use_in_child(vault: Vault, keys: &Path) -> i32 {
         refuses(vault.resume_erasure()),
         refuses(vault.unconfirmed()),
         refuses(vault.confirm(&[0])),
-        refuses(vault.check(&|_| ())),
+        refuses(vault.check(&|_| true, &|_| ())),
         refuses(Vault::open(keys, LOG, Access::Read, &settings())),
     ];
     // Nor does closing it touch what the parent has open.

@@ -41,6 +41,6 @@ fn erase(vault: &Vault, numbers: &[u64]) {
 }
 
 fn assert_sound(vault: &Vault) {
-    let checked = vault.check(&|_| ()).unwrap();
+    let checked = vault.check(&|_| true, &|_| ()).unwrap();
     assert!(checked.damage.is_empty(), "{:?}", checked.damage);
 }

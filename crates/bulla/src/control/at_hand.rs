@@ -73,6 +73,10 @@ impl GroupKeys for SubjectKeys {
         self.ask(|source| source.number(subject))
     }
 
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        self.ask(|source| source.numbers(subjects))
+    }
+
     fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         self.ask(|source| source.secrets(place, groups))
     }

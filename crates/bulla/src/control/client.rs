@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 
 /// The wait before the writer is asked again, where it has too many connections.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of groups that are asked for at once.
+/// Bytes of groups, or of names, that are asked for at once.
 const BATCH: usize = LIMIT / 4;
 /// The most digits that a number has, and a comma.
 const DIGITS: usize = 21;
+/// The most bytes that a byte of a name becomes in JSON.
+const ESCAPED: usize = 6;
 
 /// A writer in another process, which has a log open. As [`GroupKeys`] it opens groups without giving keys away.
 ///
@@ -154,6 +156,16 @@ impl Client {
         ask(&self.keys, request, answered)
     }
 
+    /// The numbers of as many data subjects as one message takes. The writer looks at everybody, which takes as long as it takes.
+    fn some_numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        let request =
+            Request::Numbers { subjects: subjects.iter().map(|subject| (*subject).to_owned()).collect() };
+        match self.ask(&request, Answered::Done)? {
+            Answer::Numbers(numbers) if numbers.len() == subjects.len() => Ok(numbers),
+            _ => Err(strange()),
+        }
+    }
+
     /// The secrets of as many groups as one message takes.
     fn some_secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
         let request = Request::Secrets {
@@ -173,10 +185,18 @@ impl Client {
 
 impl GroupKeys for Client {
     fn number(&self, subject: &str) -> Result<Option<u64>> {
-        match self.ask(&Request::Number { subject: subject.to_owned() }, Answered::Soon)? {
-            Answer::Number(number) => Ok(number),
-            _ => Err(strange()),
+        Ok(self.some_numbers(&[subject])?.pop().flatten())
+    }
+
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        if subjects.is_empty() {
+            return self.some_numbers(subjects);
         }
+        let mut numbers = Vec::with_capacity(subjects.len());
+        for batch in batches(subjects, |subject| bytes_of_name(subject)) {
+            numbers.extend(self.some_numbers(batch)?);
+        }
+        Ok(numbers)
     }
 
     fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
@@ -240,10 +260,8 @@ pub(super) fn bytes_of(group: &[u64]) -> usize {
     3 + DIGITS * group.len()
 }
 
-/// The bytes that a name beside them takes, at most.
+/// The bytes that a name takes in a message, at most.
 pub(super) fn bytes_of_name(name: &str) -> usize {
-    /// One byte's as JSON, at most.
-    const ESCAPED: usize = 6;
     8 + ESCAPED * name.len()
 }
 

@@ -13,7 +13,10 @@ use bulla_store::{Error, ErrorKind, Result};
 pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
     match request {
         Request::Status => Ok(Answer::Status(status(engine))),
-        Request::Number { subject } => Ok(Answer::Number(GroupKeys::number(engine.vault()?, &subject)?)),
+        Request::Numbers { subjects } => {
+            let subjects = subjects.iter().map(String::as_str).collect::<Vec<_>>();
+            Ok(Answer::Numbers(engine.vault()?.numbers(&subjects)?))
+        }
         Request::Secrets { log, epoch_random, frame, groups } => {
             secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }

@@ -28,8 +28,8 @@ pub(super) const MAX_GROUPS: usize = 4096;
 pub(super) enum Request {
     /// Who writes which log.
     Status,
-    /// [`bulla_crypto::group::GroupKeys::number`].
-    Number { subject: String },
+    /// [`bulla_crypto::group::GroupKeys::numbers`].
+    Numbers { subjects: Vec<String> },
     /// [`bulla_crypto::group::GroupKeys::secrets`], of up to [`MAX_GROUPS`].
     Secrets {
         #[serde(with = "log_id")]
@@ -75,7 +75,7 @@ pub(super) enum Response {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
     Status(Status),
-    Number(Option<u64>),
+    Numbers(Vec<Option<u64>>),
     Secrets(Vec<Option<Secret>>),
     ErasedUpTo(u64),
     Missing(Absent),

@@ -294,7 +294,7 @@ fn secrets_come_as_they_were_and_as_many_as_asked_for() {
 
 #[test]
 fn a_message_keeps_the_limit() {
-    let number = |length: usize| Request::Number { subject: "x".repeat(length) };
+    let number = |length: usize| Request::Numbers { subjects: vec!["x".repeat(length)] };
     let frame = encode(&number(0)).unwrap().len();
     assert_eq!(encode(&number(LIMIT - frame)).unwrap().len(), LIMIT);
     assert_eq!(encode(&number(LIMIT - frame + 1)).unwrap_err().kind(), ErrorKind::Invalid);

@@ -79,6 +79,7 @@ impl<'a> Lookup<'a> {
                 Some(numbers) => values.extend(numbers.map(number)),
                 None => values.push(grouped(0)),
             }
+            values.extend(keyless.probed().map(number));
             wanted.push(values);
         }
         if let Some(stream) = &query.stream {

@@ -297,7 +297,7 @@ impl Log {
 
     /// By what another thread can say that this log is about to be closed.
     pub fn closing(&self) -> Closing {
-        Closing(self.engine.back_off.clone())
+        Closing { back_off: self.engine.back_off.clone(), vault: self.engine.shared_vault() }
     }
 
     /// Seals, commits, syncs and signs everything, and lets go of the log. Producers that are left can append no

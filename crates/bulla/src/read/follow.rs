@@ -16,6 +16,7 @@
 use crate::format::epoch::EpochBody;
 use crate::format::frame::Head;
 use crate::format::segment;
+use crate::index::Named;
 use crate::read::given::Given;
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport, Reading, epoch_body};
@@ -92,6 +93,7 @@ pub struct Follow<'a> {
     clock: Arc<dyn Clock>,
     erasures: Erasures<'a>,
     keyless: Keyless,
+    named: Named,
     /// Of this look.
     undecided: u64,
     memory: Memory,
@@ -174,7 +176,7 @@ impl Reader {
         let reading = self.reading()?;
         let leaves = reading.manifest.leaves()?;
         let tip = Tip::after(&reading)?;
-        let (erasures, keyless) = (reading.erasures()?, reading.keyless(query)?);
+        let (erasures, (keyless, named)) = (reading.erasures()?, reading.asked_for(query)?);
         Ok(Follow {
             reader: self,
             query: query.clone(),
@@ -186,6 +188,7 @@ impl Reader {
             clock: Environment::default().clock,
             erasures,
             keyless,
+            named,
             undecided: 0,
             memory: Memory::default(),
         })
@@ -328,7 +331,7 @@ impl Follow<'_> {
         let read = give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
         self.undecided += read.undecided;
         self.tip = Tip::after(&reading)?;
-        (self.erasures, self.keyless) = (reading.erasures()?, reading.keyless(&self.query)?);
+        (self.erasures, (self.keyless, self.named)) = (reading.erasures()?, reading.asked_for(&self.query)?);
         self.tree = tree_of(leaves);
         self.pending.clear();
         Ok((agree < shown).then_some(first))
@@ -355,7 +358,7 @@ impl Follow<'_> {
         let epoch = epoch.ok_or_else(|| Error::tampered("a block comes before any epoch"))?;
         let frame = Located { keys: Some(epoch.keys(&self.reader.given)?), ..frame };
         let keys = self.reader.given.group_keys.as_deref();
-        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless)?;
+        let asked = Asked::new(&self.query, keys, &self.erasures, &self.keyless, self.named);
         self.memory.select(&frame, &asked, &own)
     }
 

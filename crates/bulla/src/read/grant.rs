@@ -14,7 +14,7 @@ use bulla_crypto::identities::IdentityFile;
 use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -63,14 +63,12 @@ impl Reader {
     /// keys are lost; otherwise as [`Reader::read`].
     pub fn grant(&self, query: &Query) -> Result<Granted> {
         let keys = self.given.group_keys.as_deref();
-        let (mut groups, mut entries, mut asked, mut subjects) = (Vec::new(), 0, 0, BTreeMap::new());
+        let (mut groups, mut entries, mut asked) = (Vec::new(), 0, 0);
+        let mut named = BTreeMap::<String, BTreeSet<u64>>::new();
         let read = self.reading()?.read(query, Delivery::Discardable, granted, |found| {
             for Found { group, names, rows, met } in found {
                 for name in names {
-                    // A person who came back after an erasure has another number than what was written before.
-                    let number = keys.map(|keys| keys.number(&name)).transpose()?.flatten();
-                    subjects
-                        .extend(number.filter(|number| group.subjects.contains(number)).map(|it| (name, it)));
+                    named.entry(name).or_default().extend(&group.subjects);
                 }
                 entries += rows;
                 asked += met;
@@ -84,6 +82,13 @@ impl Reader {
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
             return Err(read.found_nothing(nothing));
         }
+        let names = named.keys().map(String::as_str).collect::<Vec<_>>();
+        let numbers = keys.map(|keys| keys.numbers(&names)).transpose()?.unwrap_or_default();
+        // A person who came back after an erasure has another number than what was written before.
+        let own = |((name, groups), number): ((String, BTreeSet<u64>), Option<u64>)| {
+            Some((name, number.filter(|number| groups.contains(number))?))
+        };
+        let subjects = named.into_iter().zip(numbers).filter_map(own).collect();
         groups.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
         let (log, tree_size, count) = (self.config.id, read.tree_size, groups.len() as u64);
         let grant = Grant { log, tree_size, groups, subjects };

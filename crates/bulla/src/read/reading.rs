@@ -6,9 +6,9 @@
 //!   then, and gives the rows that were counted, with the personal fields that they had, or fails.
 
 use crate::format::epoch::EpochBody;
-use crate::index::{self, Gathered, Indexed, Lookup, Rebuild};
+use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};
-use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, open_checked};
+use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, asked_for, open_checked};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory, verified};
@@ -130,10 +130,9 @@ impl<'a> Reading<'a> {
         Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, given.key.as_ref(), from)))
     }
 
-    /// Who has no key here, and may be whom `query` asks for.
-    pub(crate) fn keyless(&self, query: &Query) -> Result<Keyless> {
-        let erased = || Erased::in_manifest(&self.manifest, 0);
-        Keyless::to_look_for(query, self.given.group_keys.as_deref(), erased)
+    /// As [`asked_for`], with the keys at hand.
+    pub(crate) fn asked_for(&self, query: &Query) -> Result<(Keyless, Named)> {
+        asked_for(query, self.given.group_keys.as_deref(), || Erased::in_manifest(&self.manifest, 0))
     }
 
     /// As [`crate::Reader::read`].
@@ -157,8 +156,8 @@ impl<'a> Reading<'a> {
             root,
         };
         let erasures = self.erasures()?;
-        let keyless = self.keyless(query)?;
-        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless)?;
+        let (keyless, named) = self.asked_for(query)?;
+        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless, named);
         let mut held = Vec::new();
         let (mut entries, mut size) = (0, 0);
         // What was counted, and whether what was held back became too much.

@@ -1,7 +1,7 @@
 //! What of a block meets a query: the block is opened, all checks done, before anything of it is looked at.
 
 use crate::index::Named;
-use crate::scan::erasures::Erasures;
+use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, verified};
 use crate::scan::open::{BlockOpener, Opening};
@@ -98,18 +98,33 @@ pub(crate) struct Asked<'a> {
     pub(crate) named: Named,
 }
 
+/// Who the data subject is that a query asks for, and who may be as well. Whoever becomes known after this has a number that is
+/// among the latter: they are looked up first.
+///
+/// # Errors
+/// As [`Keyless::to_look_for`].
+pub(crate) fn asked_for(
+    query: &Query,
+    keys: Option<&dyn GroupKeys>,
+    erased: impl FnOnce() -> Result<Erased>,
+) -> Result<(Keyless, Named)> {
+    let keyless = Keyless::to_look_for(query, keys, erased)?;
+    let named = match (&query.subject, keys) {
+        (Some(subject), Some(keys)) => keys.number(subject)?.map_or(Named::Nobody, Named::Number),
+        _ => Named::Unknown,
+    };
+    Ok((keyless, named))
+}
+
 impl<'a> Asked<'a> {
     pub(crate) fn new(
         query: &'a Query,
         keys: Option<&'a dyn GroupKeys>,
         erasures: &'a Erasures<'a>,
         keyless: &'a Keyless,
-    ) -> Result<Self> {
-        let named = match (&query.subject, keys) {
-            (Some(subject), Some(keys)) => keys.number(subject)?.map_or(Named::Nobody, Named::Number),
-            _ => Named::Unknown,
-        };
-        Ok(Asked { query, keys, erasures, keyless, named })
+        named: Named,
+    ) -> Self {
+        Asked { query, keys, erasures, keyless, named }
     }
 
     /// Opens those groups of a block, which was opened, that can have what is asked for.
@@ -124,6 +139,9 @@ impl<'a> Asked<'a> {
             return Err(Error::new(ErrorKind::NoKey, message));
         };
         let groups = opener.groups();
+        (0..groups.len()).try_for_each(|group| {
+            self.keyless.require_none_beyond(frame.commitment.frame, groups.content(group).subjects)
+        })?;
         let asked = |subjects: &[u64]| self.may_concern(subjects);
         if !(0..groups.len()).any(|group| asked(groups.content(group).subjects)) {
             return Ok(());

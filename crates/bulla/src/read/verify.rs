@@ -221,6 +221,8 @@ impl Verify {
             Some(_) => Wants::Bodies,
         };
         let keys = given.group_keys.as_deref().filter(|_| identity.is_some());
+        // Who is hidden from queries in the vault is looked for, whether or not a group shows it.
+        keys.map(|keys| keys.numbers(&[])).transpose()?;
         let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
         let personal = keys.zip(erasures.as_ref());
         let names = keys.map(Names::new);

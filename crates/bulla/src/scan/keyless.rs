@@ -11,6 +11,9 @@ use std::ops::Range;
 
 /// The most numbers that the index is asked for one by one.
 const MAX_LISTED: u64 = 4096;
+/// So many numbers, from the first that was not given here on, are looked for in all frames. As numbers are given one after
+/// the other, a vault that is older than it says lacks these before all.
+const PROBED: u64 = 1024;
 
 /// See the module.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +30,8 @@ impl Keyless {
     /// No query has to look for any.
     pub(crate) const NOBODY: Keyless = Keyless { numbers: Vec::new(), given: u64::MAX, frames: u64::MAX };
 
-    /// Those whom a query has to look for: where it asks for something personal, and the keys are meant to be everybody's.
+    /// Those whom a query has to look for: where it names a data subject, and the keys are meant to be everybody's. One that asks
+    /// for something else that is personal opens every group that it meets, and finds whose keys are missing there.
     /// `erased` says whose keys were destroyed, and is asked where somebody has none.
     ///
     /// # Errors
@@ -37,7 +41,7 @@ impl Keyless {
         keys: Option<&dyn GroupKeys>,
         erased: impl FnOnce() -> Result<Erased>,
     ) -> Result<Self> {
-        let Some(keys) = keys.filter(|keys| keys.is_complete() && !query.asks_nothing_personal()) else {
+        let Some(keys) = keys.filter(|keys| query.subject.is_some() && keys.is_complete()) else {
             return Ok(Self::NOBODY);
         };
         let mut missing = keys.missing(0)?;
@@ -71,6 +75,29 @@ impl Keyless {
     pub(crate) fn listed(&self) -> Option<impl Iterator<Item = u64>> {
         let count = self.numbers.iter().fold(0u64, |sum, range| sum.saturating_add(range.end - range.start));
         (count <= MAX_LISTED).then(|| self.numbers.iter().cloned().flatten())
+    }
+
+    /// Numbers that groups before [`Keyless::first_frame`] must not name: see [`Keyless::require_none_beyond`].
+    pub(crate) fn probed(&self) -> Range<u64> {
+        let end = if self.frames == 0 { self.given } else { self.given.saturating_add(PROBED) };
+        self.given..end
+    }
+
+    /// That a group of this frame names nobody whom the keys at hand were never of, though they are said to be of everybody in
+    /// the frames so far.
+    ///
+    /// # Errors
+    /// `Unavailable` where it does.
+    pub(crate) fn require_none_beyond(&self, frame: u64, subjects: &[u64]) -> Result<()> {
+        match subjects.last().filter(|last| frame < self.frames && **last >= self.given) {
+            None => Ok(()),
+            Some(number) => Err(Error::unavailable(format!(
+                "the vault is damaged (frame {frame} of the log names data subject {number}, and the vault, which says that \
+                 it follows {} frames, has given {} numbers: it is older than it says): restore `vault` and `roots`, both \
+                 from a replica or both from one backup",
+                self.frames, self.given
+            ))),
+        }
     }
 
     /// The frame from which on groups may name others than those.

@@ -8,12 +8,11 @@
 use super::{Export, Exported, Unopened};
 use crate::format::frame;
 use crate::read::given::Progress;
-use crate::read::select::{Asked, Matches, Memory, Selection};
+use crate::read::select::{Asked, Matches, Memory, Selection, asked_for};
 use crate::read::verify::{Examined, Verify};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
-use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory};
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
@@ -56,8 +55,8 @@ impl Export {
         let given = &self.given;
         let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
         let keys = given.group_keys.as_deref();
-        let keyless = Keyless::to_look_for(&self.query, keys, || Ok(examined.erased.clone()))?;
-        let asked = Asked::new(&self.query, keys, &erasures, &keyless)?;
+        let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
+        let asked = Asked::new(&self.query, keys, &erasures, &keyless, named);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;
         scan.asked = self.asked(exported.signed);
         let (total, mut done) = (scan.total_bytes()?, 0);

@@ -17,6 +17,7 @@ use crate::erase::pending::Pending;
 use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference};
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
+use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, told_holds};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
@@ -25,7 +26,7 @@ use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Committed, MAX_ERASED, Vault};
 use std::collections::HashSet;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError, Weak};
 
 impl Engine {
     /// Carries out an order to erase. An order that was carried out before is not carried out again: the person may have come
@@ -48,7 +49,7 @@ impl Engine {
             let unknown = owned(&order.not_carried_out(&places));
             return Ok(Erasure { numbers, unknown, frame, before: true });
         }
-        let (numbers, carried_out) = known(vault, order)?;
+        let (numbers, carried_out) = self.known(vault, order)?;
         if numbers.is_empty() {
             return Err(refused(
                 "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
@@ -273,13 +274,37 @@ impl Engine {
     }
 
     fn number_of(&self, subject: &str) -> Result<u64> {
-        let found = self.vault()?.find(subject)?;
+        let found = self.look_up(self.vault()?, &[subject])?.pop().flatten();
         let unknown = || {
             refused(
                 "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
             )
         };
-        Ok(found.ok_or_else(unknown)?.number)
+        found.ok_or_else(unknown)
+    }
+
+    /// The numbers of the data subjects of an order whom the vault knows, ascending, and the places of their names in its list.
+    fn known(&self, vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<u32>)> {
+        let found = self.look_up(vault, &order.subjects().collect::<Vec<_>>())?;
+        let known = (0..).zip(found).filter_map(|(place, number)| Some((number?, place)));
+        let (mut numbers, places) = known.unzip::<_, _, Vec<_>, _>();
+        numbers.sort_unstable();
+        // An order can name somebody twice, with two salts.
+        numbers.dedup();
+        Ok((numbers, places))
+    }
+
+    /// The numbers of data subjects, of whom the vault hides nobody: whose number has no key any more, the log says was erased.
+    fn look_up(&self, vault: &Vault, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let erased = Erased::in_manifest(&log, 0)?.numbers;
+        vault.look_up(subjects, |number| erased.contains(&number))
+    }
+
+    /// The vault, if there is one, for whoever does not keep it open.
+    pub(crate) fn shared_vault(&self) -> Weak<Vault> {
+        let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_ref());
+        vault.map_or_else(Weak::new, Arc::downgrade)
     }
 
     /// The vault of a log with erasure.
@@ -307,21 +332,6 @@ fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
         None => vault.begin_erasure_of(numbers)?.map(bulla_vault::Erasure::commit).transpose()?,
     };
     committed.map(Committed::destroy).transpose().map(|_| ())
-}
-
-/// The numbers of the data subjects of an order whom the vault knows, ascending, and the places of their names in its list.
-fn known(vault: &Vault, order: &ErasureOrder) -> Result<(Vec<u64>, Vec<u32>)> {
-    let (mut numbers, mut places) = (Vec::new(), Vec::new());
-    for (place, subject) in (0..).zip(order.subjects()) {
-        if let Some(subject) = vault.find(subject)? {
-            numbers.push(subject.number);
-            places.push(place);
-        }
-    }
-    numbers.sort_unstable();
-    // An order can name somebody twice, with two salts.
-    numbers.dedup();
-    Ok((numbers, places))
 }
 
 fn owned(names: &[&str]) -> Vec<String> {

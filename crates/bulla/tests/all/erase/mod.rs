@@ -3,6 +3,7 @@
 mod copies;
 mod holds;
 mod malformed;
+mod older_pages;
 mod order;
 mod pseudonyms;
 mod replica;

@@ -161,6 +161,56 @@ fn a_query_says_of_how_many_entries_it_cannot_be_told_since_their_keys_are_lost(
     );
 }
 
+/// Keys of everybody, of which nobody is looked for among all.
+struct OfGroups(Arc<Register>);
+
+impl GroupKeys for OfGroups {
+    fn number(&self, _: &str) -> Result<Option<u64>> {
+        Err(bulla::Error::unavailable("its row 9 does not open"))
+    }
+
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        self.0.secrets(place, groups)
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn erased_up_to(&self) -> Result<u64> {
+        self.0.erased_up_to()
+    }
+
+    fn missing(&self, _: u64) -> Result<Missing> {
+        Err(bulla::Error::unavailable("its row 9 does not open"))
+    }
+}
+
+#[test]
+fn a_query_that_names_nobody_needs_the_keys_of_the_groups_that_it_meets_alone() {
+    let (mut world, log) = log(2);
+    world.block(&log, vec![Row::new(0, "read").subject("user_2").stream("s"), Row::new(0, "write")], 1);
+    log.close().unwrap();
+    world.register.as_ref().unwrap().lose("user_1");
+    let keys = Arc::new(OfGroups(world.register.clone().unwrap()));
+    for image in [world.image(), without_index(&world.image())] {
+        let reader = reader(image, &world.key).group_keys(keys.clone());
+        let stream = |stream: &str| answer(&reader, &Query::new().stream(stream)).unwrap().1;
+        let gone = 2 * (OF_EACH + 1);
+        assert_eq!((stream("s").entries, stream("s").undecided), (1, gone));
+        assert_eq!((stream("default").entries, stream("default").undecided), (2 * 2 * OF_EACH + 1, gone));
+        let mut followed = 0;
+        let query = Query::new().stream("s");
+        let polled = reader.follow(&query).unwrap().poll(|_| {
+            followed += 1;
+            Ok(())
+        });
+        assert_eq!((followed, polled.unwrap().undecided), (1, gone));
+        let named = answer(&reader, &Query::new().subject("user_2")).unwrap_err();
+        assert!(named.to_string().contains("row 9"), "{named}");
+    }
+}
+
 fn reader_of(world: &World) -> Reader {
     reader(world.image(), &world.key)
 }
