@@ -13,6 +13,7 @@ import base64
 import json
 import random
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -23,9 +24,11 @@ from typing import Callable, Optional
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bulla_reader import columns, commitments, events, lines, notes, proofs, segments, trees, verify  # noqa: E402
-from bulla_reader.cursor import u32  # noqa: E402
-from bulla_reader.hashes import crc32c  # noqa: E402
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
+
+from bulla_reader import commitments, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
+from bulla_reader.cursor import u32, u64  # noqa: E402
+from bulla_reader.hashes import crc32c, expand, extract, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
 from forge import Forge, Forged, padded  # noqa: E402
 from grammar import Grammar  # noqa: E402
@@ -37,8 +40,8 @@ class Differ(Exception):
 
 
 class Fuzz:
-    def __init__(self, bulla: str, place: Path, seed: int, say: bool) -> None:
-        self.bulla, self.place, self.seed, self.say = bulla, place, seed, say
+    def __init__(self, bulla: str, place: Path, seed: int, say: bool, only: Optional[str]) -> None:
+        self.bulla, self.place, self.seed, self.say, self.only = bulla, place, seed, say, only
         self.zoo = Zoo(bulla, place / "zoo")
         self.samples = self.zoo.all()
         self.forges = {name: Forge(it.log, it.keys) for name, it in self.samples.items()}
@@ -64,34 +67,38 @@ class Fuzz:
 
     def round(self, number: int) -> None:
         self.draw = random.Random(f"{self.seed}/{number}")
-        kinds = [self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.proof_round]
-        kind = self.draw.choice(kinds)
+        kinds = [
+            self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.columns_round,
+            self.proof_round, self.group_round, self.index_round, self.vault_round,
+        ]  # fmt: skip
+        kind = getattr(self, f"{self.only}_round") if self.only else self.draw.choice(kinds)
         kind(number)
 
     # Logs
 
-    def compare(self, number: int, what: str, log: Path, sample: Sample) -> None:
+    def compare(self, number: int, what: str, log: Path, sample: Sample, keys: Optional[Path] = None) -> None:
         """Asks both of a log, with public data alone, with the seal key, and with all that there is."""
         bare = self.place / "bare.keys"
         bare.mkdir(exist_ok=True)
+        where = keys or self.vault_of(sample)
         levels: dict[str, tuple[list[str], verify.Hand]] = {
             "public": (["--public"], verify.Hand()),
             "seal": (["--seal-key", str(sample.keys / "seal.key")], verify.Hand(seal_key=(sample.keys / "seal.key").read_text())),
             "identity": (
                 ["--identity", str(sample.keys / "identity.age")],
-                verify.Hand(identities=verify.read_identities([sample.keys / "identity.age"]), vault=self.vault_of(sample)),
+                verify.Hand(identities=verify.read_identities([sample.keys / "identity.age"]), vault=where),
             ),
         }
-        keys = {"identity": str(self.vault_of(sample) or bare)}
+        keys_of = {"identity": str(where or bare)}
         for level, (options, hand) in levels.items():
-            command = [self.bulla, "verify", str(log), "--json", "--keys", keys.get(level, str(bare)), *options]
+            command = [self.bulla, "verify", str(log), "--json", "--keys", keys_of.get(level, str(bare)), *options]
             done = subprocess.run(command, capture_output=True)
             theirs = violations(json.loads(done.stdout)["findings"]) if done.stdout else {f"exit {done.returncode}"}
             try:
                 mine = violations([it.as_json() for it in verify.verified(log, hand).findings])
             except (Refused, OSError) as refused:
                 mine = {f"exit: {refused}"}
-            self.judge(number, f"{what}, {level}", theirs, mine, log)
+            self.judge(number, f"{what}, {level}", theirs, mine, keys or log)
 
     def vault_of(self, sample: Sample) -> Optional[Path]:
         if not (sample.keys / "vault").is_dir():
@@ -341,6 +348,103 @@ class Fuzz:
                 shutil.copytree(log, self.place / f"differ-{number}", dirs_exist_ok=True)
                 raise Differ(f"round {number}: exports differ")
 
+    # Groups, the index and the vault
+
+    def group_round(self, number: int) -> None:
+        """Changes what is encrypted in a group, under its own key."""
+        name = self.draw.choice(["groups", "erased", "changed"])
+        sample, forge = self.samples[name], self.forges[name].copy()
+        place = self.vault_of(sample)
+        assert place is not None
+        opened = vault.Vault(place, forge.config.log_id, [])
+        frame = self.draw.choice([it for it in forge.frames if it.kind == commitments.BLOCK])
+        block = forge.recommit(frame)
+        assert block is not None
+        group = self.draw.choice(block.groups)
+        keys = forge.keys[frame.epoch]
+        secret = opened.secret(frame.log_id, keys.random, frame.frame, group.subjects)
+        opened.database.close()
+        if secret is None:
+            return
+        key = units.group_keys(secret)[0]
+        text = bytearray(units.decrypted(key, group.ciphertext))
+        for _ in range(self.draw.choice([1, 1, 2])):
+            at = self.draw.randrange(len(text))
+            text[at] = self.draw.choice([text[at] ^ 1 << self.draw.randrange(8), text[at] + 1 & 255, 0, 1, 2])
+        changed = AESGCM(key).encrypt(bytes(12), bytes(text), None)
+        frame.text = frame.text.replace(group.ciphertext, changed)
+        forge.recommit(frame)
+        self.write_and_compare(number, f"{name}: a group of frame {frame.frame}", forge, sample)
+
+    def index_round(self, number: int) -> None:
+        """Changes what a part of the index says."""
+        name, sample = self.chosen()
+        log = self.place / "log"
+        shutil.rmtree(log, ignore_errors=True)
+        shutil.copytree(sample.log, log)
+        files = [path for path in sorted((log / "index").iterdir()) if path.stat().st_size > index.HEAD]
+        if not files:
+            return
+        path = self.draw.choice(files)
+        keys = self.forges[name].keys[int(path.name[:20])]
+        data = path.read_bytes()
+        length = int.from_bytes(data[96:100], "little")
+        key = expand(extract(data[64:96], keys.index), b"bulla index part key v1", 32)
+        text = AESGCM(key).decrypt(bytes(12), data[index.HEAD : index.HEAD + length], data[: index.HEAD])
+        text = self.mutated(text)
+        if self.draw.random() < 0.5:
+            text = padded(text.rstrip(b"\0"))
+        head = bytearray(data[:96] + u32(len(text) + 16))
+        if self.draw.random() < 0.3:
+            head[self.draw.randrange(100)] ^= 1 << self.draw.randrange(8)
+        sealed = AESGCM(key).encrypt(bytes(12), text, bytes(head))
+        path.write_bytes(bytes(head) + sealed + data[index.HEAD + length :])
+        self.compare(number, f"{name}: {path.name}", log, sample)
+
+    def vault_round(self, number: int) -> None:
+        """Changes the vault, now and then with its own keys."""
+        name = self.draw.choice(["groups", "erased", "changed"])
+        sample = self.samples[name]
+        whole = self.vault_of(sample)
+        assert whole is not None
+        keys = self.place / "changed.keys"
+        shutil.rmtree(keys, ignore_errors=True)
+        shutil.copytree(whole, keys)
+        if self.draw.random() < 0.2:
+            path = self.draw.choice(sorted((keys / "roots").iterdir()))
+            path.write_bytes(self.mutated(path.read_bytes()))
+            what = path.name
+        else:
+            what = self.change_vault(keys, self.forges[name].config.log_id)
+        self.compare(number, f"{name}: vault, {what}", sample.log, sample, keys)
+
+    def change_vault(self, keys: Path, log_id: bytes) -> str:
+        opened = vault.Vault(keys, log_id, [])
+        opened.database.close()
+        database = sqlite3.connect(keys / "vault/vault.db")
+        table = self.draw.choice(["records", "records", "rows", "entries", "buckets"])
+        rows = database.execute(f"SELECT id, sealed FROM {table}").fetchall()
+        row, data = self.draw.choice(rows)
+        way = self.draw.choice(["flipped", "removed", "sealed", "statement"])
+        if way == "flipped":
+            data = self.mutated(data)
+        elif way == "removed":
+            database.execute(f"DELETE FROM {table} WHERE id = ?", (row,))
+        elif way == "sealed" and table in ("records", "buckets"):
+            number = vault.RECORDS if table == "records" else vault.BUCKETS
+            text = self.mutated(data[:-16])
+            if table == "records" and self.draw.random() < 0.8:
+                text = self.mutated(data[:-20])
+                text += u32(crc32c(text))
+            data = text + mac(opened.record_key, bytes([number]) + u64(row) + text)[:16]
+        else:
+            database.execute(self.draw.choice(["PRAGMA user_version = 2", "PRAGMA application_id = 1", "CREATE TABLE more (id)"]))
+        if way in ("flipped", "sealed"):
+            database.execute(f"UPDATE {table} SET sealed = ? WHERE id = ?", (data, row))
+        database.commit()
+        database.close()
+        return f"row {row} of {table} {way}"
+
     # Proofs
 
     def proof_round(self, number: int) -> None:
@@ -428,10 +532,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--place", type=Path)
+    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault")
     parser.add_argument("--kinds", action="store_true", help="name the rounds in which findings are of other kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        fuzz = Fuzz(given.bulla, given.place or Path(made), given.seed, given.kinds)
+        fuzz = Fuzz(given.bulla, given.place or Path(made), given.seed, given.kinds, given.only)
         differ = 0
         for number in range(given.first, given.first + given.rounds):
             try:
@@ -439,7 +544,7 @@ def main() -> int:
             except Differ as found:
                 differ += 1
                 print(found, flush=True)
-        print(f"{given.rounds} rounds, seed {given.seed}: {differ} differ; {dict(fuzz.counts)}")
+        print(f"swept: {given.rounds} rounds, seed {given.seed}: {differ} differ; {dict(fuzz.counts)}")
     return 1 if differ else 0
 
 

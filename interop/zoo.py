@@ -87,7 +87,7 @@ class Zoo:
 
     def crashed(self) -> Sample:
         sample = self.init("crashed", "--erasure", "off")
-        self.run("config", sample.log, "set", "segment_size", "64 KiB")
+        self.run("config", sample.log, "set", "segment_size", "64 KiB", "checkpoint_interval", "1 h")
         lines = [json.dumps(entry).encode() + b"\n" for entry in entries(random.Random(8), 400)]
         for _ in range(3):
             command = [self.bulla, "append", str(sample.log)]
@@ -100,6 +100,9 @@ class Zoo:
             child.send_signal(signal.SIGKILL)
             child.wait()
             child.stdin.close()
+            newest = max((path for path in (sample.log / "segments").iterdir() if path.stat().st_size > 2000), key=str)
+            with newest.open("r+b") as segment:
+                segment.truncate(newest.stat().st_size - 7)  # as a write that was cut short
         self.append(sample, entries(random.Random(9), 10))
         return sample
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import sys
 from pathlib import Path
@@ -31,25 +30,24 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="bulla_reader", description="A second reader of Bulla's format.")
     commands = found.add_subparsers(required=True)
     for name, run, help_ in (
-        ("verify", run_verify, "check a whole log"),
+        ("verify", run_verify, "check whole logs"),
         ("export", run_export, "check a whole log and print its entries"),
     ):
         command = commands.add_parser(name, help=help_)
         command.set_defaults(run=run)
-        command.add_argument("directory", type=Path)
+        command.add_argument("directory", type=Path, nargs="+" if name == "verify" else None)
         command.add_argument("--vkey", help="the public key that the log must be of")
         command.add_argument("--seal-key", type=Path, help="a file with the seal key")
         command.add_argument("--identity", type=Path, action="append", default=[], help="a file of age identities")
         command.add_argument("--vault", type=Path, help="the key directory, for what is personal")
         command.add_argument("--grant", type=Path, help="a grant, in the place of the vault")
-        command.add_argument("--json", action="store_true")
-    check = commands.add_parser("check", help="check a proof, a certificate or an order")
+        command.add_argument("--json", action="store_true", help="print one JSON object for each log")
+    check = commands.add_parser("check", help="check proofs, certificates or orders, and print what they disclose")
     check.set_defaults(run=run_check)
-    check.add_argument("file", type=Path)
+    check.add_argument("file", type=Path, nargs="+", help="a file; `-` is standard input")
     check.add_argument("--vkey", help="the public key that the log must be of")
     check.add_argument("--erasure-key", help="the key that orders erasures")
     check.add_argument("--order", type=Path, help="the order's file, with the names")
-    check.add_argument("--json", action="store_true")
     return found
 
 
@@ -64,15 +62,29 @@ def hand(given: argparse.Namespace) -> verify.Hand:
 
 
 def run_verify(given: argparse.Namespace) -> int:
-    report = verify.verified(given.directory, hand(given))
-    if given.json:
+    worst = DONE
+    for directory in given.directory:
+        try:
+            report = verify.verified(directory, hand(given))
+        except (Refused, OSError) as error:
+            if not given.json:
+                raise
+            print(json.dumps({"ok": False, "error": str(error)}))
+            worst = worst or (REFUSED if isinstance(error, Refused) else ENVIRONMENT)
+            continue
+        worst = worst or (DONE if report.ok else VIOLATION)
+        say(report, given.json)
+    return worst
+
+
+def say(report: verify.Report, as_json: bool) -> None:
+    if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False))
-    else:
-        print("ok" if report.ok else "not what was written")
-        print(f"{report.entries} entries in {report.blocks} blocks, tree size {report.tree_size}, {report.erased} erased")
-        for finding in report.findings:
-            print(" ".join(f"{name} {value}" for name, value in finding.as_json().items()))
-    return DONE if report.ok else VIOLATION
+        return
+    print("ok" if report.ok else "not what was written")
+    print(f"{report.entries} entries in {report.blocks} blocks, tree size {report.tree_size}, {report.erased} erased")
+    for finding in report.findings:
+        print(" ".join(f"{name} {value}" for name, value in finding.as_json().items()))
 
 
 def run_export(given: argparse.Namespace) -> int:
@@ -95,45 +107,40 @@ def run_export(given: argparse.Namespace) -> int:
 
 
 def run_check(given: argparse.Namespace) -> int:
-    data = given.file.read_bytes() if str(given.file) != "-" else sys.stdin.buffer.read()
+    """Prints what each file discloses, and on standard error, in a line each, whether it proves that."""
     key = notes.verifier(given.vkey) if given.vkey else None
-    try:
-        return check(data, key, given)
-    except Refused as refused:
-        print(f"bulla_reader: {refused}", file=sys.stderr)
-        return VIOLATION
+    worst = DONE
+    for file in given.file:
+        data = file.read_bytes() if str(file) != "-" else sys.stdin.buffer.read()
+        try:
+            disclosed = check(data, key, given)
+        except Refused as refused:
+            print(f"{file}: not proven: {refused}", file=sys.stderr)
+            worst = VIOLATION
+            continue
+        sys.stdout.buffer.write(disclosed)
+        verdict = f"proven, signed by {key.name}" if key else "agrees with itself; without a key anybody can make such a file"
+        print(f"{file}: {verdict}", file=sys.stderr)
+    sys.stdout.flush()
+    return worst
 
 
-def check(data: bytes, key: Optional[notes.Verifier], given: argparse.Namespace) -> int:
+def check(data: bytes, key: Optional[notes.Verifier], given: argparse.Namespace) -> bytes:
+    """What a file discloses, as JSON lines; refuses one that does not hold."""
     if data.startswith(b"{"):
-        _, names = events.order_file(data)
-        print(json.dumps({"ok": True, "subjects": names}, ensure_ascii=False))
-        return DONE
+        return json_line({"subjects": events.order_file(data)[1]})
     proof = proofs.read(data, key)
-    summary = {
-        "ok": True,
-        "anchored": key is not None,
-        "origin": proof.checkpoint.origin,
-        "tree_size": proof.checkpoint.size,
-        "root": base64.b64encode(proof.checkpoint.root).decode(),
-    }
     if isinstance(proof, proofs.EntriesProof):
         rows = proofs.opened(proof)
-        summary["units"] = sum(len(frame.units) for frame in proof.frames)
-        summary["frames"] = len(proof.frames)
-        if not given.json:
-            sys.stdout.buffer.write(b"".join(lines.line(n, row, "not-given" if held else None) for n, row, held in rows))
-    elif isinstance(proof, proofs.EventProof):
+        return b"".join(lines.line(number, row, "not-given" if held else None) for number, row, held in rows)
+    if isinstance(proof, proofs.EventProof):
         check_event(proof, given)
-        summary["frame"] = proof.commitment.frame
-        summary["event"] = events.decoded(proof.body)
-    else:
-        summary["old_size"] = proof.old.size
-    if given.json:
-        print(json.dumps(summary, ensure_ascii=False))
-    else:
-        print(f"ok: {summary}", file=sys.stderr)
-    return DONE
+        return json_line(events.decoded(proof.body))
+    return json_line({"old_size": proof.old.size, "new_size": proof.checkpoint.size})
+
+
+def json_line(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
 def check_event(proof: proofs.EventProof, given: argparse.Namespace) -> None:

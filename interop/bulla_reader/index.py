@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from . import columns, commitments, epochs
 from .blocks import OpenedBlock
-from .cursor import Cursor, u64
+from .cursor import MASK, Cursor, u64
 from .findings import Finding
 from .hashes import expand, extract, padme, sha256, siphash
 from .history import History
@@ -121,7 +121,7 @@ def decoded(text: bytes, covered: int) -> list[tuple[int, int]]:
     found, token_ = [], 0
     for place, (difference, those) in enumerate(zip(differences, blocks)):
         token_ += difference
-        if place and difference == 0 or token_ >= 1 << 40 or those == 0 or those & ~covered:
-            raise cursor.refuse("tokens must ascend, of 40 bits, each with blocks that are covered")
+        if place and difference == 0 or token_ > MASK or those == 0 or those & ~covered:
+            raise cursor.refuse("tokens must ascend, each with blocks that are covered")
         found.append((token_, those))
     return found

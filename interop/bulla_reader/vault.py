@@ -95,6 +95,7 @@ class Vault:
             self.record_key = hkdf(log_id, self.keys.pseudonym, b"bulla vault records v1", 32)
             self.next_number = self.read_records()
             self.buckets = self.read_buckets()
+            self.check_people()
         except sqlite3.Error as error:
             raise Refused("vault", f"cannot be read: {error}") from None
 
@@ -180,6 +181,29 @@ class Vault:
             raise Refused("vault", "buckets must divide all prefixes")
         return found
 
+    def check_people(self) -> None:
+        """Refuses a vault in which an older row hides somebody: one whom the index does not lead to, or it alone has."""
+        people = {}
+        for number in range(self.next_number):
+            subject = self.subject(number)
+            if subject is not None:
+                people[number] = subject[1]
+        for row, data in self.database.execute("SELECT id, sealed FROM rows WHERE id >= ?", (self.next_number >> 4,)):
+            first = max(0, self.next_number - 16 * row) if row == self.next_number >> 4 else 0
+            key = self.keys.rows[row >> 8] if row >> 8 < len(self.keys.rows) else bytes(32)
+            if int.from_bytes(self.row(data, row, key)[:2], "little") >> first:
+                raise Refused("vault", "nobody may have a number that is not below the next one")
+        found = []
+        for _, bucket in self.buckets:
+            key = expand(self.keys.buckets[bucket], b"bulla vault index v2", 48)[:32]
+            for row in range(bucket << 8, (bucket << 8) + 256):
+                found += [number for _, number in self.entries(row, self.stored(ENTRIES, row), key)]
+        if sorted(found) != sorted(people):
+            raise Refused("vault", "the index must have everybody once, and nobody else")
+        for number, pseudonym in people.items():
+            if self.number_at(pseudonym) != number:
+                raise Refused("vault", f"the index must lead to number {number} from its pseudonym")
+
     def subject(self, number: int) -> Optional[tuple[bytes, bytes]]:
         """Key and pseudonym of a data subject, where there is one of that number."""
         if number >= self.next_number:
@@ -216,7 +240,10 @@ class Vault:
 
     def number_of(self, name: bytes) -> Optional[int]:
         """The number of whoever has this name."""
-        pseudonym = self.pseudonym(name)
+        return self.number_at(self.pseudonym(name))
+
+    def number_at(self, pseudonym: bytes) -> Optional[int]:
+        """The number that the index leads to."""
         prefix = int.from_bytes(pseudonym[:2], "big")
         bucket = [number for first, number in self.buckets if first <= prefix][-1]
         both = expand(self.keys.buckets[bucket], b"bulla vault index v2", 48)

@@ -211,8 +211,8 @@ def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]
             continue
         keys = opens.epoch(frame.commitment.epoch)
         if frame.number in told.of and keys is not None:
-            if not index.tokens(block, keys) <= told.of[frame.number]:
-                of.find("index-mismatch", "the index leaves out what the block has", frame)
+            if index.tokens(block, keys) != told.of[frame.number]:
+                of.find("index-mismatch", "the index says something else than the block does", frame)
         lost = [it.number for it in block.rows if it.withheld == "key-lost"]
         if lost:
             of.find("key-lost", f"keys of {len(lost)} entries are gone, and no event says so", frame)
