@@ -3,7 +3,7 @@
 mod certificate;
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::{self, Came};
+use crate::interrupt;
 use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
@@ -42,12 +42,12 @@ pub(crate) struct Check {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Check {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        interrupt::exit_after(|| Came::InTime)?;
+        interrupt::exit_at_once()?;
         let key = self.key.as_deref().map(parse_key).transpose()?;
         let bytes = read(&self.file)?;
         let refused =

@@ -46,7 +46,7 @@ pub(crate) struct Config {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -230,6 +230,7 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         one("log.erasure", if log.erasure { "on" } else { "off" }.to_owned()),
         one("log.heartbeat", log.heartbeat.map_or_else(|| "off".to_owned(), bulla::format_age)),
     ];
+    keys.extend(log.extra.into_iter().map(|(name, value)| one(&format!("log.{name}"), value)));
     keys.extend(log.fields.iter().map(|(field, rule)| one(&format!("log.fields.{field}"), rule.to_string())));
     keys.into_iter().map(|(name, values)| Key { name, values, source: "file" }).collect()
 }

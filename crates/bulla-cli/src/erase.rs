@@ -3,7 +3,7 @@
 use crate::append;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
-use crate::log_paths::{LogPaths, error_in};
+use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
 use bulla::control::through_writer;
@@ -50,7 +50,7 @@ pub(crate) struct Erase {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Erase {
@@ -85,33 +85,31 @@ impl Erase {
     }
 
     fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {
-        let Some((path, text)) = self.place.authority(self.authority.as_deref())? else {
+        let Some(authority) = self.place.authority(self.authority.as_deref())? else {
             let message = format!(
                 "{} is not there: name the log's erasure key, or an order made with it, with --authority",
                 self.place.keys().join(files::ERASURE_KEY).display()
             );
             return Err(Failure::new(Exit::Refused, message));
         };
-        if !text.starts_with("PRIVATE+KEY+") {
-            if text.trim().is_empty() {
-                let message = format!(
-                    "{} is empty: restore the log's erasure key, or name it or an order made with it, with --authority",
-                    path.display()
-                );
-                return Err(Failure::new(Exit::Refused, message));
-            }
+        if !authority.text.starts_with("PRIVATE+KEY+") {
+            let order = ErasureOrder::parse(&authority.text).map_err(|error| {
+                let message =
+                    format!("it is neither the log's erasure key nor an order made with it ({error})");
+                authority.error(bulla::Error::invalid(message))
+            })?;
             if !self.subjects.is_empty() || self.reason.is_some() {
-                let path = path.display();
+                let path = authority.path.display();
                 let message =
                     format!("{path} is an order, which says whom and why: leave out --subject and --reason");
                 return Err(Failure::usage(message));
             }
-            return ErasureOrder::parse(&text).map_err(|error| error_in(&path, error));
+            return Ok(order);
         }
         if self.subjects.is_empty() {
             return Err(Failure::usage("name the data subject to erase with --subject"));
         }
-        let key = SigningKey::parse(&text).map_err(|error| error_in(&path, error))?;
+        let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
         give(&key, log, &self.subjects, self.reason.as_deref())
     }
 }

@@ -1,7 +1,7 @@
 //! `bulla generate`.
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::{self, Came};
+use crate::interrupt;
 use crate::output::print;
 use bulla::text::jsonl;
 use bulla_workload::{Workload, text};
@@ -73,7 +73,7 @@ impl Generate {
             print(&table())?;
             return Ok(Exit::Done);
         };
-        interrupt::exit_after(|| Came::InTime)?;
+        interrupt::exit_at_once()?;
         match write(workload, self.seed, entries, &mut io::stdout().lock()) {
             // Whoever read the output has seen enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

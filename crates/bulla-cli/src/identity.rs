@@ -1,7 +1,7 @@
 //! Identity files: plain or under a passphrase, one or several.
 
 use crate::exit::{Exit, Failure};
-use crate::log_paths::{LogPaths, error_in, read_small};
+use crate::log_paths::{LogPaths, Secret, read_small};
 use crate::terminal::{self, Terminal};
 use bulla::keys::identities::{decrypt_with_passphrase, is_encrypted};
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
@@ -69,24 +69,25 @@ impl Identities {
                 named.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?
             }
         };
-        let open = |(path, text): (PathBuf, Zeroizing<String>)| {
-            let identity = self.open(&path, &text)?;
-            Ok((path, identity))
+        let open = |file: Secret| {
+            let identity = self.open(&file)?;
+            Ok((file.path, identity))
         };
         found.into_iter().map(open).collect()
     }
 
-    fn open(&self, path: &Path, text: &str) -> Result<IdentityFile, Failure> {
+    fn open(&self, file: &Secret) -> Result<IdentityFile, Failure> {
+        let text = file.text.as_str();
         let decrypted = match is_encrypted(text.as_bytes()) {
             true => {
-                let passphrase = self.passphrase.of(path)?;
+                let passphrase = self.passphrase.of(&file.path)?;
                 let decrypted = decrypt_with_passphrase(text.as_bytes(), &passphrase);
-                Some(decrypted.map_err(|error| error_in(path, error))?)
+                Some(decrypted.map_err(|error| file.error(error))?)
             }
             false => None,
         };
         let identity = IdentityFile::parse(decrypted.as_ref().map_or(text, |text| text));
-        let identity = identity.map_err(|error| error_in(path, error))?;
+        let identity = identity.map_err(|error| file.error(error))?;
         Ok(identity.prompt(Arc::new(Terminal) as Arc<dyn Prompt>).plugin_timeout(plugin_timeout()?))
     }
 }

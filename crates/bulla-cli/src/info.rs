@@ -20,7 +20,7 @@ pub(crate) struct Info {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Info {
@@ -32,6 +32,9 @@ impl Info {
             facts.tell_replicas(status.vault_replicas);
         }
         if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
+        if let Some(bytes) = facts.unsigned_bytes.filter(|bytes| *bytes > 0) {
+            note!("{bytes} bytes follow the checkpoint and are not signed; `bulla verify` tells of them");
+        }
         Ok(Exit::Done)
     }
 }
@@ -69,11 +72,16 @@ struct Facts {
     tree_size: u64,
     root: String,
     bytes: u64,
+    /// Of these, bytes that follow the checkpoint, which nobody has signed; `null` where a writer is at work.
+    unsigned_bytes: Option<u64>,
     segments: u64,
     /// The writing host's clock at the newest epoch or event that the checkpoint covers.
     signed_time: Option<String>,
     /// How much time passes at most until the next one, as the log promises.
     heartbeat: Option<String>,
+    /// Keys of whoever made the log; absent where there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: BTreeMap<String, String>,
     /// Where replicas of the vault lie; `null` where the key directory, which says so, cannot be read.
     vault_replicas: Option<Vec<Replica>>,
     /// Whether a writer has the log open.
@@ -128,9 +136,11 @@ impl From<bulla::Info> for Facts {
             tree_size: info.tree_size,
             root: info.root.to_base64(),
             bytes: info.bytes,
+            unsigned_bytes: info.unsigned_bytes,
             segments: info.segments,
             signed_time: signed_time(info.signed_time),
             heartbeat: info.heartbeat.map(bulla::format_age),
+            extra: info.extra,
             vault_replicas: None,
             locked: info.locked,
             writer: None,
@@ -173,6 +183,7 @@ impl Facts {
             ("signed", self.signed_time.clone().unwrap_or_else(|| "never".to_owned())),
             ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
+        lines.extend(self.extra.iter().map(|(name, value)| (&name[..], value.clone())));
         lines.extend(self.vault_replicas.iter().flatten().map(|replica| ("replica", replica.to_text())));
         lines.push(match (self.locked, self.writer) {
             (false, _) => ("writer", "none".to_owned()),

@@ -6,9 +6,9 @@ use crate::log_paths::{LogPaths, inside};
 use crate::output::{print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
-use bulla::Created;
 use bulla::keys::files;
 use bulla::store::FileSystem;
+use bulla::{Created, HashId};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,15 @@ pub(crate) struct Init {
     #[arg(long = "field", value_name = "FIELD=RULE", value_parser = parse_field)]
     fields: Vec<(String, String)>,
 
+    /// The hash of entries and blocks; that never changes
+    #[arg(long, value_name = "sha256|sha3-256", default_value = "sha256", value_parser = parse_hash)]
+    hash: HashId,
+
+    /// A key of one's own in [log], which says what the log is and never changes; NAME
+    /// begins with x-; may be given more than once
+    #[arg(long = "extra", value_name = "NAME=VALUE", value_parser = parse_extra)]
+    extra: Vec<(String, String)>,
+
     /// Whether personal fields can be erased, one data subject's at a time; that never changes
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     erasure: OnOff,
@@ -63,7 +72,7 @@ pub(crate) struct Init {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -82,7 +91,7 @@ impl Init {
                 directory.display()
             )));
         }
-        let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On));
+        let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On)).hash(self.hash);
         if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
             if matches!(self.erasure, OnOff::Off) {
                 return Err(Failure::usage(
@@ -104,6 +113,9 @@ impl Init {
         for (field, rule) in self.fields {
             init = init.field(field, rule);
         }
+        for (key, value) in self.extra {
+            init = init.extra(key, value);
+        }
         let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
         let made = Made::new(&created, matches!(self.erasure, OnOff::On), &directory, &keys);
@@ -115,6 +127,15 @@ impl Init {
 fn parse_field(text: &str) -> Result<(String, String), String> {
     let (field, rule) = text.split_once('=').ok_or("it is not FIELD=RULE")?;
     Ok((field.to_owned(), rule.to_owned()))
+}
+
+fn parse_extra(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it is not NAME=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_hash(name: &str) -> Result<HashId, String> {
+    HashId::from_name(name).ok_or_else(|| "it is neither sha256 nor sha3-256".to_owned())
 }
 
 /// What was made.

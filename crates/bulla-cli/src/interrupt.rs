@@ -2,7 +2,7 @@
 //!
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
 //! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
-//! first ([`exit_after`]).
+//! first ([`exit_at_once`], and [`exit_after`] where there is a file to remove, which takes a thread).
 
 use crate::exit::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -101,6 +101,16 @@ impl Interrupt {
     }
 }
 
+/// From now on a signal ends the process.
+pub(crate) fn exit_at_once() -> Result<(), Failure> {
+    let ends = Arc::new(AtomicBool::new(true));
+    signals().try_for_each(|signal| {
+        let exit = Exit::Interrupted as i32;
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, exit, ends.clone());
+        registered.map(drop).map_err(|error| failed(&error))
+    })
+}
+
 /// Whether a signal came before the work was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
@@ -132,5 +142,12 @@ fn wake_up() -> io::Result<UnixStream> {
 }
 
 fn failed(error: &io::Error) -> Failure {
-    Failure::io("listening for signals", error)
+    no_room("listening for signals", error)
+}
+
+/// That the system gave no thread or pipe for `what`.
+pub(crate) fn no_room(what: &str, error: &io::Error) -> Failure {
+    let message =
+        format!("{what}: {error}; look at the limits on threads and open files (`ulimit -u`, `ulimit -n`)");
+    Failure::new(Exit::Environment, message)
 }

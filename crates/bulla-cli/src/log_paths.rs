@@ -3,7 +3,8 @@
 use crate::exit::{Exit, Failure};
 use bulla::keys::files;
 use bulla::store::{FileSystem, Store, StoreFile};
-use bulla::{ErasureOrder, Options};
+use bulla::{ErasureOrder, ErrorKind, Options};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +12,29 @@ use zeroize::Zeroizing;
 
 /// The bytes of a file that has a secret in it.
 type Bytes = Zeroizing<Vec<u8>>;
+
+/// A file with a secret, which the user named or the key directory has.
+pub(crate) struct Secret {
+    pub(crate) path: PathBuf,
+    pub(crate) text: Zeroizing<String>,
+    is_named: bool,
+}
+
+impl Secret {
+    /// What is wrong with its content: a slip of who named it, or else damage to the key directory.
+    pub(crate) fn error(&self, error: bulla::Error) -> Failure {
+        match self.is_named || error.kind() != ErrorKind::Invalid {
+            true => error_in(&self.path, error),
+            false => damaged(&self.path, &error),
+        }
+    }
+}
+
+/// That a file of the key directory is not what was written there: the environment's failure.
+fn damaged(path: &Path, why: &dyn Display) -> Failure {
+    let message = format!("{} is damaged: {why}; restore it from a backup, or remove it", path.display());
+    Failure::new(Exit::Environment, message)
+}
 
 /// The arguments that every subcommand has.
 #[derive(clap::Args, Debug)]
@@ -61,10 +85,7 @@ impl LogPaths {
     }
 
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.
-    pub(crate) fn seal_key(
-        &self,
-        given: Option<&Path>,
-    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+    pub(crate) fn seal_key(&self, given: Option<&Path>) -> Result<Option<Secret>, Failure> {
         self.secret(given, files::SEAL_KEY)
     }
 
@@ -84,19 +105,12 @@ impl LogPaths {
     }
 
     /// The text of the erasure key or of the order in `given`, or else of the key in the key directory, if there is one.
-    pub(crate) fn authority(
-        &self,
-        given: Option<&Path>,
-    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+    pub(crate) fn authority(&self, given: Option<&Path>) -> Result<Option<Secret>, Failure> {
         self.read_as(given, files::ERASURE_KEY, (ErasureOrder::MAX_LENGTH, "order"))
     }
 
     /// A file that is named and is not there is a key that is missing; one that is not named need not be there.
-    pub(crate) fn secret(
-        &self,
-        given: Option<&Path>,
-        name: &str,
-    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+    pub(crate) fn secret(&self, given: Option<&Path>, name: &str) -> Result<Option<Secret>, Failure> {
         self.read_as(given, name, KEY_FILE)
     }
 
@@ -105,7 +119,7 @@ impl LogPaths {
         given: Option<&Path>,
         name: &str,
         (limit, what): (usize, &str),
-    ) -> Result<Option<(PathBuf, Zeroizing<String>)>, Failure> {
+    ) -> Result<Option<Secret>, Failure> {
         let (path, read) = match given {
             Some(path) => (path.to_owned(), File::open(path).and_then(|file| read_up_to(file, limit, what))),
             None => {
@@ -115,7 +129,10 @@ impl LogPaths {
             }
         };
         match read {
-            Ok(text) => Ok(Some((path, text))),
+            Ok(text) => Ok(Some(Secret { path, text, is_named: given.is_some() })),
+            Err(error) if given.is_none() && error.kind() == io::ErrorKind::InvalidData => {
+                Err(damaged(&path, &error))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => match given {
                 None => Ok(None),
                 Some(_) => Err(Failure::new(Exit::Refused, format!("{}: {error}", path.display()))),
@@ -182,9 +199,13 @@ impl Read for Whole {
 fn read_up_to(file: impl Read, limit: usize, what: &str) -> io::Result<Zeroizing<String>> {
     // With room for all of it from the start: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(limit + 1));
-    let read = file.take(limit as u64 + 1).read_to_string(&mut text)?;
+    let read = file.take(limit as u64 + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(error.kind(), "it is not text"),
+        _ => error,
+    })?;
     if read > limit {
-        return Err(io::Error::other(format!("it has over {limit} bytes; no {what} has")));
+        let message = format!("it has over {limit} bytes; no {what} has");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     Ok(text)
 }

@@ -82,9 +82,13 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage } else { Exit::Done }.into();
         }
     };
+    let json = arguments.command.json();
     match arguments.command.run() {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            if json {
+                output::print_failure(&failure);
+            }
             note!("bulla: {}", failure.message);
             failure.exit.into()
         }
@@ -92,6 +96,31 @@ fn main() -> ExitCode {
 }
 
 impl Command {
+    /// Whether one JSON object is asked for.
+    fn json(&self) -> bool {
+        match self {
+            Command::Init(init) => init.json,
+            Command::Append(append) => append.json,
+            Command::Verify(verify) => verify.json,
+            Command::Info(info) => info.json,
+            Command::Config(config) => config.json,
+            Command::Keys(keys) => keys.json,
+            Command::Check(check) => check.json,
+            Command::Pseudonym(pseudonym) => pseudonym.json,
+            Command::Erase(erase) => erase.json,
+            Command::Hold(hold) => hold.json,
+            Command::Restore(restore) => restore.json,
+            Command::Export(_)
+            | Command::Prove(_)
+            | Command::Grant(_)
+            | Command::Tail(_)
+            | Command::Order(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Generate(_) => false,
+        }
+    }
+
     fn run(self) -> Result<Exit, Failure> {
         match self {
             Command::Init(init) => init.run(),

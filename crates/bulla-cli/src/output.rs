@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line to standard error.
 macro_rules! note {
@@ -59,8 +60,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether a JSON object was printed, or could not be.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints, of a command that failed before it printed its JSON object, one that says why.
+pub(crate) fn print_failure(failure: &Failure) {
+    if !PRINTED.load(Ordering::Relaxed) {
+        // It has failed already, and standard error says with what.
+        let _ = print_json(&serde_json::json!({ "error": failure.message }));
+    }
+}
+
 /// Prints one JSON object, on one line.
 pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    PRINTED.store(true, Ordering::Relaxed);
     let text = serde_json::to_string(object);
     let text = text.map_err(|error| Failure::usage(format!("the result is not JSON: {error}")))?;
     print(&(escape_controls(&text) + "\n"))

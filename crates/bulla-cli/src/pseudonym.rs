@@ -47,7 +47,7 @@ pub(crate) struct Pseudonym {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Pseudonym {

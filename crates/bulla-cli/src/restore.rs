@@ -25,7 +25,7 @@ pub(crate) struct Restore {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Restore {

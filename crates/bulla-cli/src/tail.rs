@@ -79,11 +79,14 @@ impl Tail {
             let polled = follow.poll(|followed| {
                 write_line(followed, &mut line);
                 out.write_all(&line).map_err(|error| Error::io("writing to standard output", error))?;
-                withheld.key_lost += u64::from(followed.withheld == Some(Redaction::KeyLost));
+                // What is pending may yet be replaced: of that it is told once it is covered.
+                let is_lost = !followed.pending && followed.withheld == Some(Redaction::KeyLost);
+                withheld.key_lost += u64::from(is_lost);
                 Ok(())
             });
             // Of what was shown it is told whatever this look failed with.
             let undecided = polled.as_ref().map_or(0, |polled| polled.undecided);
+            withheld.key_lost += polled.as_ref().map_or(0, |polled| polled.key_lost);
             if missing_keys::tell(withheld, WITHOUT, undecided) != Exit::Done {
                 done = Exit::Violation;
             }

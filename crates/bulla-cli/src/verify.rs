@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
-use crate::interrupt::{self, Came};
+use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in, read_small};
 use crate::output::{print, print_json, progress_bar};
 use bulla::store::FileSystem;
@@ -57,12 +57,12 @@ pub(crate) struct Verify {
 
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        interrupt::exit_after(|| Came::InTime)?;
+        interrupt::exit_at_once()?;
         let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);
@@ -77,12 +77,12 @@ impl Verify {
                 message: format!("{}; --public needs no keys", failure.message),
                 ..failure
             };
-            if let Some((path, text)) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
-                verify = verify.seal_key(&text).map_err(|error| error_in(&path, error))?;
+            if let Some(key) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
+                verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
                 level.seals = verify.checks_seals();
             }
             if let Some((path, bytes)) = self.place.seal_state().map_err(hint)? {
-                verify = verify.seal_state(&bytes).map_err(|error| error_in(&path, error))?;
+                verify = verify.seal_state(&bytes).map_err(|error| hint(error_in(&path, error)))?;
             }
             if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
                 verify = verify.identity(identity);
@@ -218,7 +218,11 @@ struct FindingJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     frame: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<(u64, u64)>,
+    /// How many it stands for.
+    count: u64,
     detail: &'a str,
 }
 
@@ -247,6 +251,8 @@ impl<'a> From<&'a Finding> for FindingJson<'a> {
             segment: finding.segment.as_deref(),
             offset: finding.offset,
             frame: finding.frame,
+            last_frame: finding.last_frame,
+            count: finding.count,
             entries: finding.entries,
             detail: &finding.detail,
         }

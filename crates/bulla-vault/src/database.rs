@@ -5,6 +5,8 @@
 //!   view or trigger is ever in it. What a row holds is authenticated by whoever reads it.
 //! - One connection writes; those that read are open for reading only, and change nothing but the shared memory beside the file.
 //! - Connections belong to the process that opened them: a forked child neither uses nor closes one.
+//! - What a commit that failed has left in the log of changes may be seen after that, and not be on the medium, though syncing it
+//!   again succeeds. So nothing is read or written before it was taken into the file, which is synced.
 //! - Where the system failed, all of them that nobody uses are closed: they share locks, of which one may be left that could not be let
 //!   go of, and only with the last of them does it go.
 
@@ -13,6 +15,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error as Sqlite, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::directory::{self, FileId, Stamp};
@@ -33,6 +36,8 @@ pub(super) struct Database {
     /// Which file was opened first.
     opened: OnceLock<FileId>,
     patience: Arc<Patience>,
+    /// Whether a commit failed, and what it left was not taken into the file since.
+    unsynced: AtomicBool,
     owner: u32,
 }
 
@@ -162,6 +167,7 @@ impl Database {
             writer: Mutex::default(),
             opened: OnceLock::new(),
             patience,
+            unsynced: AtomicBool::new(false),
             owner: process::id(),
         })
     }
@@ -230,6 +236,9 @@ impl Database {
         &self,
         work: impl FnOnce(&ReadTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
+        if self.unsynced.load(Ordering::Acquire) {
+            self.write(|_| Ok(()))?;
+        }
         let done = self.read_with(work);
         if matches!(done, Err(TransactionError::Medium(_))) {
             self.idle().clear();
@@ -284,7 +293,8 @@ impl Database {
                 Writer { connection: connected.inspect_err(|_| self.idle().clear())?, log: None }
             }
         };
-        let done = Self::write_with(&writer.connection, work);
+        let done =
+            self.make_good(&writer.connection).and_then(|()| self.write_with(&writer.connection, work));
         // One that failed is opened again, so that nothing is left of what failed.
         match done {
             Err(TransactionError::Medium(_) | TransactionError::Damaged(_)) => self.idle().clear(),
@@ -296,13 +306,33 @@ impl Database {
         done
     }
 
+    /// Takes what a commit that failed has left into the file, durably.
+    fn make_good(&self, connection: &Connection) -> Result<(), TransactionError> {
+        if !self.unsynced.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let blocked = connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get::<_, i64>(0))?;
+        if blocked != 0 {
+            let what = "after a sync that failed its log of changes is to be taken into it, and others read what was before: \
+                        try again";
+            return Err(TransactionError::Medium(what.to_owned()));
+        }
+        self.unsynced.store(false, Ordering::Release);
+        Ok(())
+    }
+
     fn write_with<T>(
+        &self,
         connection: &Connection,
         work: impl FnOnce(&mut WriteTransaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, TransactionError> {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
         let done = work(&mut WriteTransaction::new(&transaction))?;
-        transaction.commit()?;
+        let committed = transaction.commit();
+        if committed.is_err() {
+            self.unsynced.store(true, Ordering::Release);
+        }
+        committed?;
         Ok(done)
     }
 
@@ -358,6 +388,18 @@ impl Database {
     pub(super) fn make_read_only(&self) {
         let connection = connect(&self.file(), Purpose::Read, &self.patience).unwrap();
         *self.writer() = Some(Writer { connection, log: None });
+    }
+
+    /// A commit has failed, and the medium with it: all connections are closed, and the log of changes stays as it is.
+    #[cfg(test)]
+    pub(super) fn fail(&self) {
+        let closing = |connection: &Connection| {
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        };
+        let (readers, writer) = (std::mem::take(&mut *self.idle()), self.writer().take());
+        readers.iter().for_each(|reader| closing(&reader.connection));
+        writer.iter().for_each(|writer| closing(&writer.connection));
+        self.unsynced.store(true, Ordering::Release);
     }
 
     /// How many bytes the log of changes has.

@@ -119,8 +119,8 @@ struct Shared {
     database: Database,
     roots: Roots,
     random: Arc<dyn Random>,
-    /// The last transaction that this process knows of: the database never goes back behind it.
-    changes: Mutex<Changes>,
+    /// The last transaction that this process knows of, and the next number in it: the database never goes back behind either.
+    known: Mutex<Known>,
     cache: Cache,
     arrivals: Arrivals,
     state: RwLock<State>,
@@ -128,6 +128,13 @@ struct Shared {
     writing: AtomicBool,
     /// Of that handle.
     replicas: RwLock<Arc<Replicas>>,
+}
+
+/// How far a database has come.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    changes: Changes,
+    next_number: u64,
 }
 
 /// What changes with a generation. Only who holds it may add to the cache, and who changes it takes from the cache what

@@ -108,8 +108,9 @@ impl Vault {
     /// Replicas are brought up to date first, and made where their directories are empty.
     ///
     /// # Errors
-    /// `Unavailable` where there is none, `NoKey` where its root is missing, `Refused` where it is another log's,
-    /// `Unavailable` where it is damaged, or, to write, on a file system with blocks of less than 4,096 bytes, `Locked` where this process has a handle that writes already. Of replicas:
+    /// `NoKey` where there is none, or its root is missing, `Refused` where it is another log's, `Unavailable` where it is
+    /// damaged, or, to write, on a file system with blocks of less than 4,096 bytes, `Locked` where this process has a handle
+    /// that writes already. Of replicas:
     /// `Unavailable` where one is missing, damaged or cannot be written, `Refused` where it is another log's, or newer than
     /// the vault.
     pub fn open(keys: &Path, log: LogId, access: Access, settings: &Settings) -> Result<Self> {
@@ -172,7 +173,7 @@ impl Shared {
             database,
             roots,
             random: settings.random.clone(),
-            changes: Mutex::default(),
+            known: Mutex::default(),
             cache: Cache::new(settings.cache, &*settings.random)?,
             arrivals: Arrivals::default(),
             state: RwLock::new(State { keys: Arc::new(keys), blocked: Vec::new() }),
@@ -235,7 +236,10 @@ fn load(database: &Database, roots: &Roots, log: LogId) -> Result<Keys> {
 
 fn missing(directory: &Path, error: Error) -> Error {
     match error.io_error().map(io::Error::kind) {
-        Some(io::ErrorKind::NotFound) => unfinished(&directory.display().to_string()),
+        Some(io::ErrorKind::NotFound) => {
+            let unfinished = unfinished(&directory.display().to_string());
+            Error::new(ErrorKind::NoKey, unfinished.to_string())
+        }
         _ => error,
     }
 }

@@ -42,7 +42,7 @@ impl ReplicaLocation {
     }
 }
 
-/// The vault that is replicated, as it is when its replicas are opened.
+/// The vault that is replicated, as it is when its replicas are opened, or take what it has committed.
 pub(super) struct Original<'o> {
     pub(super) database: &'o Database,
     pub(super) roots: &'o Roots,
@@ -145,24 +145,30 @@ impl Replica {
             failure: OnceLock::new(),
             only: AtomicU64::new(NONE),
         };
-        let generation = original.mark.meta.generation;
         let found = replica.find(original)?;
         replica.roots.create()?;
-        let files = original.roots.files_of(generation)?;
         if found.is_none() && !replica.has_database() {
+            let files = original.roots.files_of(original.mark.meta.generation)?;
             replica.roots.require_own(original.mark.meta.log, &files)?;
         }
-        for file in files {
-            if !replica.roots.has(&file) {
-                replica.roots.put(&[file])?;
+        replica.make(original, found)?;
+        Ok(replica)
+    }
+
+    /// Gives it what the vault has and it has not: its files of roots, and, unless there is one that is up to date, the database.
+    fn make(&self, original: &Original<'_>, found: Option<Database>) -> Result<(), TransactionError> {
+        let generation = original.mark.meta.generation;
+        for file in original.roots.files_of(generation)? {
+            if !self.roots.has(&file) {
+                self.roots.put(&[file])?;
             }
         }
         match found {
-            Some(database) => *replica.database() = Some(database),
-            None => replica.copy(original.database)?,
+            Some(database) => *self.database() = Some(database),
+            None => self.copy(original.database)?,
         }
-        replica.destroy_others(generation)?;
-        Ok(replica)
+        self.only.store(NONE, Ordering::Relaxed);
+        Ok(self.destroy_others(generation)?)
     }
 
     fn has_database(&self) -> bool {
@@ -209,17 +215,39 @@ impl Replica {
         Ok(())
     }
 
-    /// Writes what a transaction of the vault wrote, or copies all of the vault after it.
+    /// Writes what a transaction of the vault wrote after the changes that were `before`, or copies all of the vault after it, where
+    /// there is no journal. Where these are not the last ones here, somebody else has changed the replica, or put it back: it
+    /// is made anew.
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub(super) fn follow(&self, vault: &Database, journal: Option<&Journal>) -> Result<()> {
-        let Some(journal) = journal else {
-            return self.copy(vault).map_err(|error| error.into_error(&self.name));
+    pub(super) fn follow(
+        &self,
+        original: &Original<'_>,
+        journal: Option<&Journal>,
+        before: Changes,
+    ) -> Result<()> {
+        let followed = match journal {
+            Some(journal) if self.continued(journal, before)? => Ok(()),
+            // What else there is of it may be older as well.
+            Some(_) => self.make(original, None),
+            None => self.copy(original.database),
         };
+        followed.map_err(|error| error.into_error(&self.name))
+    }
+
+    /// Whether the journal continues what the replica has; then it has that, too.
+    fn continued(&self, journal: &Journal, before: Changes) -> Result<bool> {
         let database = self.database();
-        let Some(database) = &*database else { return Ok(()) };
-        database.write(|txn| journal.write(txn)).map_err(|error| database.explain(error))
+        let Some(database) = &*database else { return Ok(true) };
+        let written = database.write(|txn| {
+            let continues = Changes::peek(txn)? == before;
+            if continues {
+                journal.write(txn)?;
+            }
+            Ok(continues)
+        });
+        written.map_err(|error| database.explain(error))
     }
 
     /// Takes what is left of an erasure out of the log of changes.

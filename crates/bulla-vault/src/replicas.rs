@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::database::Database;
 use super::keys::Keys;
 use super::open::MAX_REPLICAS;
 use super::record::Changes;
@@ -72,16 +71,19 @@ impl Replicas {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes to the replicas what the vault has committed. The caller holds the turn.
-    pub(super) fn follow(&self, vault: &Database, journal: Option<&Journal>, changes: Changes) {
-        self.each_in_use(|replica| replica.follow(vault, journal));
-        self.reached.store(changes.count, Ordering::Release);
+    /// Writes to the replicas what the vault has committed, after the changes that were before. The caller holds the turn.
+    pub(super) fn follow(&self, original: &Original<'_>, journal: Option<&Journal>, before: Changes) {
+        self.each_in_use(|replica| replica.follow(original, journal, before));
+        self.reached.store(original.mark.changes.count, Ordering::Release);
     }
 
-    /// Waits until the replicas have everything that a snapshot with these changes shows.
-    pub(super) fn wait_for(&self, changes: Changes) {
-        if !self.is_empty() && self.reached.load(Ordering::Acquire) < changes.count {
+    /// Waits until the replicas have everything that a snapshot with these changes shows. False where nobody is at writing it to
+    /// them: it was committed though that was told to have failed.
+    pub(super) fn wait_for(&self, changes: Changes) -> bool {
+        let have = || self.is_empty() || self.reached.load(Ordering::Acquire) >= changes.count;
+        have() || {
             drop(self.turn());
+            have()
         }
     }
 

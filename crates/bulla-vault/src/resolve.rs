@@ -209,7 +209,9 @@ impl Shared {
             })?;
             let known = match known {
                 Some(known) => {
-                    self.replicas().wait_for(changes);
+                    if !self.replicas().wait_for(changes) {
+                        self.change(|_| Ok(()))?;
+                    }
                     known
                 }
                 None => {

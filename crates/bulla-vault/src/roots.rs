@@ -79,6 +79,8 @@ impl Roots {
     fn read(&self, path: &str, limit: u64, generation: u64) -> Result<Vec<u8>> {
         read_small(&*self.store, path, limit).map_err(|error| match error.io_error().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => self.missing(path, generation),
+            // It is too long.
+            None => Error::unavailable(format!("{error}: restore it from a backup")),
             _ => error,
         })
     }

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::Shared;
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
 use super::record::{Changes, Erasing, Meta};
+use super::replica::{Mark, Original};
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
+use super::{Known, Shared};
 use bulla_store::{Error, ErrorKind, Result};
 
 /// How many erasures by another process a look-up tolerates, looking again after each, before it gives up.
@@ -48,7 +49,7 @@ impl Shared {
         work: impl Fn(&Snapshot<'_>) -> Result<T, TransactionError>,
     ) -> Result<T> {
         self.with_keys(|keys| {
-            let known = self.changes_known();
+            let known = self.known();
             self.database.read(|txn| {
                 let (meta, erasing) = self.records(txn, keys, known)?;
                 work(&Snapshot { txn, meta, keys, erasing })
@@ -68,8 +69,8 @@ impl Shared {
         let _turn = replicas.turn();
         self.database.require_in_place()?;
         self.roots.require_in_place(self.keys().generation)?;
-        let (done, changes, journal) = self.with_keys(|_| {
-            let known = self.changes_known();
+        let (done, mark, before, journal) = self.with_keys(|_| {
+            let known = self.known();
             self.database.write(|txn| {
                 if !replicas.is_empty() {
                     txn.keep_journal();
@@ -81,25 +82,27 @@ impl Shared {
                 let done = work(&mut change)?;
                 let Change { txn, meta, keys, .. } = change;
                 meta.write(txn, &keys)?;
-                let changes = Changes::read(txn, &keys)?.next(&*self.random)?;
+                let before = Changes::read(txn, &keys)?;
+                let changes = before.next(&*self.random)?;
                 changes.write(txn, &keys)?;
-                Ok((done, changes, txn.take_journal()))
+                Ok((done, Mark { meta, changes }, before, txn.take_journal()))
             })
         })?;
-        self.note(changes);
-        replicas.follow(&self.database, journal.as_ref(), changes);
+        self.note(Known { changes: mark.changes, next_number: mark.meta.next_number });
+        let original = Original { database: &self.database, roots: &self.roots, mark };
+        replicas.follow(&original, journal.as_ref(), before);
         Ok(done)
     }
 
     /// The last transaction that this process knows of. Whoever asks before a transaction begins sees that one in it, or a later one.
-    fn changes_known(&self) -> Changes {
-        *self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> Known {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, changes: Changes) {
-        let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if changes.count > known.count {
-            *known = changes;
+    fn note(&self, found: Known) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.changes.count > known.changes.count {
+            *known = found;
         }
     }
 
@@ -108,7 +111,7 @@ impl Shared {
         &self,
         txn: &ReadTransaction<'_>,
         keys: &Keys,
-        known: Changes,
+        known: Known,
     ) -> Result<(Meta, Option<Erasing>), TransactionError> {
         let meta = Meta::peek(txn)?.ok_or_else(|| unfinished(self.database.name()))?;
         if meta.content.log != self.log {
@@ -117,12 +120,16 @@ impl Shared {
         if meta.content.generation != keys.generation {
             return Err(TransactionError::Stale("its generations follow each other too fast".to_owned()));
         }
-        let changes = Changes::read(txn, keys)?;
-        if changes.count < known.count || changes.count == known.count && changes.tag != known.tag {
+        let (changes, meta) = (Changes::read(txn, keys)?, meta.vouched(keys)?);
+        let Known { changes: before, next_number } = known;
+        let is_before =
+            changes.count < before.count || changes.count == before.count && changes.tag != before.tag;
+        // Records are authentic each by itself, and may be older than one another.
+        if is_before || meta.next_number < next_number {
             return Err(self.database.went_back().into());
         }
-        self.note(changes);
-        Ok((meta.vouched(keys)?, Erasing::read(txn, keys)?))
+        self.note(Known { changes, next_number: meta.next_number });
+        Ok((meta, Erasing::read(txn, keys)?))
     }
 
     fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {

@@ -28,7 +28,7 @@ pub use admin::restore::{Restore, Restored};
 pub use bulla_crypto::environment;
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;
-pub use bulla_proof::hash::Hash;
+pub use bulla_proof::hash::{Hash, HashId};
 pub use bulla_proof::note::SignedNote;
 pub use bulla_proof::order;
 pub use bulla_proof::proof;

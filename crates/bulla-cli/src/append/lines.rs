@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 /// So many runs are kept at most.
 const MOST: usize = 1024;
 
-/// A line of an input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A line of an input; the earlier one is less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// Which input, counted from 0.
     pub(super) input: usize,

@@ -6,7 +6,7 @@ mod meter;
 mod refused;
 
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal::{tell_what_is_tried_again, telling_environment};
@@ -17,7 +17,7 @@ use bulla::{Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
-use refused::Refused;
+use refused::{Refused, Unkept};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(crate) struct Append {
 
     /// Print one JSON object at the end
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 
     /// The files to read; `-`, and none at all, is standard input
     #[arg(value_name = "FILE")]
@@ -117,7 +117,9 @@ impl Append {
                     ends.store(true, Ordering::Relaxed);
                     let summary = Summary { interrupted: true, ..Summary::nothing(&first) };
                     // It ends however that goes.
-                    let _ = summary.print(json);
+                    if let Err(unprinted) = summary.print(json) {
+                        note!("bulla: {}\n{}", unprinted.message, summary.to_text_of_failure());
+                    }
                     std::process::exit(Exit::Interrupted as i32);
                 }
                 // Otherwise a full disk would be waited for between the signal and the end, as often as `retries` says.
@@ -146,11 +148,7 @@ impl Append {
     /// Tells that it ended before the first line was looked at.
     fn took_nothing(&self, failure: Failure, first: &str) -> Failure {
         let summary = Summary { error: Some(&failure.message), ..Summary::nothing(first) };
-        let message = format!("{}\n{}", failure.message, summary.to_text_of_failure());
-        match self.json.then(|| print_json(&summary)) {
-            Some(Err(unprinted)) => unprinted,
-            _ => Failure { exit: failure.exit, message },
-        }
+        summary.with_failure(failure.exit, &failure.message, self.json)
     }
 
     fn parse(&self, line: &[u8]) -> Result<ParsedEntry, String> {
@@ -241,7 +239,7 @@ fn teller() -> Result<Tell, Failure> {
         }
     };
     let thread = std::thread::Builder::new().name("bulla-told".to_owned()).spawn(tell);
-    thread.map_err(|error| Failure::io("starting a thread", &error))?;
+    thread.map_err(|error| no_room("starting a thread", &error))?;
     Ok(Arc::new(move |what: &str| drop(failed.try_send(what.to_owned()))))
 }
 
@@ -322,10 +320,9 @@ impl Run<'_> {
             },
             Err(reason) => reason,
         };
-        let number = place.line;
         match self.refused.tells_next() {
-            true => self.meter.suspend(|| self.refused.add(&input.name, number, &reason, raw)),
-            false => self.refused.add(&input.name, number, &reason, raw),
+            true => self.meter.suspend(|| self.refused.add(&input.name, place, &reason, raw)),
+            false => self.refused.add(&input.name, place, &reason, raw),
         }?;
         self.lines.refuse(place);
         Ok(())
@@ -360,10 +357,15 @@ impl Run<'_> {
         let kept = self.refused.finish();
         let interrupted = self.interrupt.is_raised();
         self.meter.end(self.lines.accepted(), &telemetry);
-        let place = self.lines.up_to(telemetry.durable_prefix);
+        let mut place = self.lines.up_to(telemetry.durable_prefix);
+        let unkept = self.refused.unkept();
+        if let Some(Unkept { first, .. }) = unkept {
+            // Whoever goes on from there has it refused once more, and kept.
+            place = place.min(Place { line: first.line - 1, ..first });
+        }
         let summary = Summary {
             accepted: self.lines.accepted(),
-            refused: self.refused.count(),
+            refused: self.refused.count() - unkept.map_or(0, |unkept| unkept.count),
             committed: telemetry.entries,
             durable_prefix: telemetry.durable_prefix,
             lost: telemetry.lost,
@@ -386,13 +388,14 @@ impl Run<'_> {
             Ok(()) => read.err().or(kept.err()),
         };
         if let Some(Failure { exit, message }) = failed {
-            let text = format!("{message}\n{}", summary.to_text_of_failure());
-            if self.append.json {
-                print_json(&Summary { error: Some(&message), ..summary })?;
-            }
-            return Err(Failure { exit, message: text });
+            let summary = Summary { error: Some(&message), ..summary };
+            return Err(summary.with_failure(exit, &message, self.append.json));
         }
-        summary.print(self.append.json)?;
+        // Whoever cannot be told there how far it came is told on standard error.
+        summary.print(self.append.json).map_err(|Failure { exit, message }| Failure {
+            exit,
+            message: format!("{message}\n{}", summary.to_text_of_failure()),
+        })?;
         Ok(match summary {
             Summary { interrupted: true, .. } => Exit::Interrupted,
             Summary { refused: 0, .. } => Exit::Done,
@@ -434,6 +437,14 @@ impl<'a> Summary<'a> {
         }
     }
 
+    /// Prints the object of a failure, and gives what standard error is to say: the counts too, whether or not the object could be
+    /// printed.
+    fn with_failure(&self, exit: Exit, message: &str, json: bool) -> Failure {
+        let unprinted = json.then(|| print_json(self)).and_then(Result::err);
+        let unprinted = unprinted.map(|unprinted| format!("\n{}", unprinted.message)).unwrap_or_default();
+        Failure { exit, message: format!("{message}{unprinted}\n{}", self.to_text_of_failure()) }
+    }
+
     fn print(&self, json: bool) -> Result<(), Failure> {
         if json { print_json(self) } else { print(&self.to_text()) }
     }
@@ -450,7 +461,7 @@ impl<'a> Summary<'a> {
 
     /// What can be relied on where something failed.
     fn to_text_of_failure(&self) -> String {
-        let Summary { accepted, committed, durable_prefix, lost, up_to, .. } = self;
+        let Summary { accepted, refused, committed, durable_prefix, lost, up_to, .. } = self;
         let mut text = match accepted {
             0 => "no entry was accepted".to_owned(),
             _ => format!(
@@ -462,6 +473,9 @@ impl<'a> Summary<'a> {
         }
         if *lost > 0 {
             text += &format!("; {lost} were lost");
+        }
+        if *refused > 0 {
+            text += &format!("; {refused} lines were refused");
         }
         format!("{text}\n{}", up_to.to_text())
     }

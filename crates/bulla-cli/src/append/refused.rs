@@ -1,14 +1,18 @@
 //! Refused lines: told one by one, counted, and kept where the user asks for it.
 
 use super::input::Input;
+use super::lines::Place;
 use crate::exit::Failure;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// How many are told one by one to a person. A program is told of all.
 const SHOWN: u64 = 20;
+
+/// So many bytes of lines wait to be written together, at most.
+const ROOM: usize = 8 << 10;
 
 pub(super) struct Refused {
     count: u64,
@@ -16,10 +20,27 @@ pub(super) struct Refused {
     rejects: Option<Rejects>,
 }
 
-/// The file that gets the lines as they are. It is added to: nothing that an earlier run refused is lost.
+/// The file that gets the lines as they are. It is added to: nothing that an earlier run refused is lost. A line is in it whole, and
+/// synced, or it is told to be none that was kept.
 struct Rejects {
     name: String,
-    file: BufWriter<File>,
+    file: File,
+    /// Its length, up to the last line that is in it; `None` where it is a device or a pipe.
+    length: Option<u64>,
+    /// Lines that are yet to be written, and where each of them ends.
+    buffer: Vec<u8>,
+    waiting: Vec<(Place, usize)>,
+    /// How many are written, and the first of these.
+    written: u64,
+    first: Option<Place>,
+    unkept: Option<Unkept>,
+}
+
+/// Lines that were refused, and are not in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unkept {
+    pub(super) first: Place,
+    pub(super) count: u64,
 }
 
 impl Refused {
@@ -42,18 +63,18 @@ impl Refused {
     pub(super) fn add(
         &mut self,
         input: &str,
-        number: u64,
+        place: Place,
         reason: &str,
         raw: Option<&[u8]>,
     ) -> Result<(), Failure> {
         if self.tells_next() {
             let lost =
                 if raw.is_none() && self.rejects.is_some() { "; it is not among the rejects" } else { "" };
-            note!("{input}:{number}: {reason}{lost}");
+            note!("{input}:{}: {reason}{lost}", place.line);
         }
         self.count += 1;
         if let (Some(raw), Some(rejects)) = (raw, &mut self.rejects) {
-            rejects.add(raw)?;
+            rejects.add(place, raw)?;
         }
         Ok(())
     }
@@ -64,6 +85,11 @@ impl Refused {
             note!("and {} more lines were refused", self.count - self.shown);
         }
         self.rejects.as_mut().map_or(Ok(()), Rejects::finish)
+    }
+
+    /// Of the lines that were to be kept, those that are not: known once it is finished.
+    pub(super) fn unkept(&self) -> Option<Unkept> {
+        self.rejects.as_ref()?.unkept
     }
 }
 
@@ -76,24 +102,92 @@ impl Rejects {
         if inputs.iter().any(|input| input.is(&metadata)) {
             return Err(Failure::usage(format!("{name} is an input: rejects cannot be added to it")));
         }
-        Ok(Rejects { name, file: BufWriter::new(file) })
+        let length = metadata.is_file().then_some(metadata.len());
+        let buffer = Vec::with_capacity(ROOM);
+        Ok(Rejects { name, file, length, buffer, waiting: Vec::new(), written: 0, first: None, unkept: None })
     }
 
-    fn add(&mut self, raw: &[u8]) -> Result<(), Failure> {
-        let written = self.file.write_all(raw).and_then(|()| self.file.write_all(b"\n"));
-        written.map_err(|error| self.failed(&error))
+    fn add(&mut self, place: Place, raw: &[u8]) -> Result<(), Failure> {
+        if self.buffer.len() + raw.len() >= ROOM {
+            let written = self.write_waiting();
+            if let (Err(_), Some(unkept)) = (&written, &mut self.unkept) {
+                unkept.count += 1;
+            }
+            written?;
+        }
+        if raw.len() >= ROOM {
+            self.waiting.push((place, raw.len() + 1));
+            return self.write([raw, b"\n"]);
+        }
+        self.buffer.extend_from_slice(raw);
+        self.buffer.push(b'\n');
+        self.waiting.push((place, self.buffer.len()));
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> Result<(), Failure> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let written = self.write([&buffer, b""]);
+        self.buffer = buffer;
+        self.buffer.clear();
+        written
+    }
+
+    /// Writes the lines that wait. Of one that cannot be written whole nothing stays, lest the next one be taken for its end.
+    fn write(&mut self, text: [&[u8]; 2]) -> Result<(), Failure> {
+        let mut done = 0;
+        let result = text.into_iter().try_for_each(|part| write_counted(&mut self.file, part, &mut done));
+        let whole = self.waiting.iter().take_while(|(_, end)| *end <= done).count();
+        let end = whole.checked_sub(1).map_or(0, |last| self.waiting[last].1);
+        self.first = self.first.or(self.waiting.first().filter(|_| whole > 0).map(|(place, _)| *place));
+        self.written += whole as u64;
+        if let Some(length) = &mut self.length {
+            let reached = *length + done as u64;
+            *length += end as u64;
+            // Not where somebody else has added to it, and where it cannot be cut it stays.
+            if end < done && self.file.metadata().is_ok_and(|metadata| metadata.len() == reached) {
+                let _ = self.file.set_len(*length);
+            }
+        }
+        let left = self.waiting.split_off(whole);
+        self.waiting.clear();
+        if let (Some((first, _)), None) = (left.first(), self.unkept) {
+            self.unkept = Some(Unkept { first: *first, count: left.len() as u64 });
+        }
+        result.map_err(|error| self.failed(&error))
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        let synced = self.file.flush().and_then(|()| match self.file.get_ref().sync_all() {
+        let written = self.write_waiting();
+        let synced = match self.file.sync_all() {
             // A device or a pipe has nothing to sync.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
-        });
-        synced.map_err(|error| self.failed(&error))
+        };
+        if let (Err(_), Some(first)) = (&synced, self.first) {
+            let count = self.written + self.unkept.map_or(0, |unkept| unkept.count);
+            self.unkept = Some(Unkept { first, count });
+        }
+        written.and(synced.map_err(|error| self.failed(&error)))
     }
 
     fn failed(&self, error: &io::Error) -> Failure {
         Failure::io(format!("writing {}", self.name), error)
     }
+}
+
+/// Writes all of it, and adds to `done` what was written, however that ends.
+fn write_counted(file: &mut File, mut text: &[u8], done: &mut usize) -> io::Result<()> {
+    while !text.is_empty() {
+        match file.write(text) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                text = &text[written..];
+                *done += written;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -85,8 +85,10 @@ impl<'a> Certificate<'a> {
             let checked = ordered.check_erasure(commitment.log_id, numbers, carried_out);
             checked.map_err(|error| violation(format!("the erasure: {error}")))?;
         }
-        if let (Some(path), Some(order), Some(ordered)) = (&arguments.order, &order, &ordered) {
-            let checked = is_order_of(order, ordered, key.as_ref());
+        if let (Some(path), Some(order), Some(ordered), Event::Erased { order: note, .. }) =
+            (&arguments.order, &order, &ordered, &told)
+        {
+            let checked = is_order_of(order, (ordered, note), key.as_ref());
             checked.map_err(|error| violation(format!("{}: {error}", path.display())))?;
         }
         let named = |(place, subject): (u32, &str)| Named {
@@ -138,7 +140,7 @@ impl<'a> Certificate<'a> {
             lines.push(("ordered", time(seconds)));
             lines.extend(order.reason.iter().map(|reason| ("reason", reason.clone())));
             let by = self.key.as_ref().map_or_else(
-                || "not checked; --erasure-key does".to_owned(),
+                || "signature NOT checked: anybody can write an order; --erasure-key checks it".to_owned(),
                 |key| format!("signed by {key}"),
             );
             lines.push(("order", by));
@@ -164,11 +166,20 @@ fn read_order(note: &str, key: Option<&VerifierKey>) -> Result<Order, String> {
 }
 
 /// Checks that a file is that of the order that an erasure tells of: its own note as well, which `key` signed where there is
-/// one, and the names beside it.
-fn is_order_of(file: &ErasureOrder, ordered: &Order, key: Option<&VerifierKey>) -> Result<(), String> {
+/// one and which otherwise has the signature that the log has, whosever that is; and the names beside it.
+fn is_order_of(
+    file: &ErasureOrder,
+    (ordered, note): (&Order, &str),
+    key: Option<&VerifierKey>,
+) -> Result<(), String> {
     let own = read_order(file.note(), key)?;
     if own != *ordered {
         return Err("it is another order than the one that the certificate tells of".to_owned());
+    }
+    if key.is_none() && file.note() != note {
+        return Err(
+            "its signature is another than that of the order that the certificate tells of".to_owned()
+        );
     }
     file.check_names(&own).map_err(|error| error.to_string())
 }

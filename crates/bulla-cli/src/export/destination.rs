@@ -22,12 +22,15 @@ pub(crate) struct Destination {
 impl Destination {
     /// Standard output, or the file `path`, which is not to lie in `place`; `-` is standard output too.
     pub(crate) fn open(path: Option<&Path>, place: &LogPaths) -> Result<Self, Failure> {
-        let name = Arc::<Name>::default();
-        let on_signal = name.clone();
-        interrupt::exit_after(move || on_signal.remove())?;
         match path.filter(|path| path.as_os_str() != "-") {
-            None => Ok(Destination::to(Box::new(io::stdout()), None)),
+            None => {
+                interrupt::exit_at_once()?;
+                Ok(Destination::to(Box::new(io::stdout()), None))
+            }
             Some(path) => {
+                let name = Arc::<Name>::default();
+                let on_signal = name.clone();
+                interrupt::exit_after(move || on_signal.remove())?;
                 place.refuse_inside(path)?;
                 Destination::file(path, name)
                     .map_err(|error| Failure::io(format!("writing {}", path.display()), &error))

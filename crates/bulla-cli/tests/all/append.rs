@@ -1,4 +1,7 @@
-use crate::support::{Place, arguments, bulla, bulla_with, command_under, eventually, exit, finish, lines};
+use crate::support::{
+    Mount, Place, arguments, bulla, bulla_with, command, command_under, eventually, exit, finish, lines,
+    may_mount,
+};
 use bulla::{Log, Options};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -139,6 +142,80 @@ fn rejects_are_added_to_and_never_to_an_input() {
 }
 
 #[test]
+fn where_the_object_cannot_be_written_standard_error_has_the_counts() {
+    let place = Place::new();
+    let input = place.write("input", &[&lines(0..10)[..], b"nonsense\n", &lines(10..20)].concat());
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for more in [&["--json", &input][..], &[&input]] {
+        let child = command(place.arguments("append", more)).stdout(full()).spawn().unwrap();
+        let ran = finish(child).exits(exit::ENVIRONMENT);
+        for told in
+            ["standard output", "20 of them, the first, are committed; 1 lines were refused", "input:21 "]
+        {
+            assert!(ran.err.contains(told), "{told}: {ran:?}");
+        }
+    }
+    // Of a failure of its own it is told, too, and that ends it.
+    std::fs::remove_file(place.keys("signing.key")).unwrap();
+    let child = command(place.arguments("append", &["--json"])).stdout(full()).spawn().unwrap();
+    let ran = finish(child).exits(exit::REFUSED);
+    for told in ["signing.key is missing", "standard output", "no entry was accepted", "no line is durable"] {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+}
+
+/// What was refused and is told to be in the file is there, whole lines of it, and `up_to` is the line before the first that is not.
+#[test]
+fn refused_lines_that_are_told_are_in_the_file_where_its_disk_is_full() {
+    if !may_mount("append::refused_lines_that_are_told_are_in_the_file_where_its_disk_is_full") {
+        return;
+    }
+    // Lines of one page together, longer than what waits to be written, and some between entries.
+    for (length, every) in [(700, 1), (20_000, 1), (700, 3)] {
+        let place = Place::new();
+        let mount = Mount::new(&place.path("disk"), "size=64k");
+        let rejects = place.path("disk/rejects");
+        let line = |number: u32| match number % every {
+            0 => format!("nonsense {number:06} {}\n", "x".repeat(length)),
+            _ => format!("{{\"operation\":\"x\",\"location\":\"{number}\"}}\n"),
+        };
+        let input = place.write("input", (1..=300).map(line).collect::<String>().as_bytes());
+        let more = ["--json", "--rejects", rejects.to_str().unwrap(), &input];
+        let ran = place.append(&more, b"").exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("rejects: No space left on device"), "{ran:?}");
+        let (told, kept) = (ran.json(), std::fs::read_to_string(&rejects).unwrap());
+        let refused = u32::try_from(told["refused"].as_u64().unwrap()).unwrap();
+        let expected = (1..=refused).map(|index| line(index * every)).collect::<String>();
+        assert!(refused > 0 && kept == expected, "{refused} of {} bytes", kept.len());
+        assert_eq!(told["up_to"]["line"], (refused + 1) * every - 1);
+        drop(mount);
+        // Whoever goes on with the next line has every one, once.
+        let rest = (((refused + 1) * every)..=300).map(line).collect::<String>();
+        let rejects = place.write("rejects", kept.as_bytes());
+        place.append(&["--rejects", &rejects], rest.as_bytes()).exits(exit::SOME_REFUSED);
+        let all = (1..=300 / every).map(|index| line(index * every)).collect::<String>();
+        assert!(std::fs::read_to_string(&rejects).unwrap() == all);
+    }
+}
+
+#[test]
+fn refused_lines_that_no_sync_has_covered_are_not_told_to_be_kept() {
+    let place = Place::new();
+    let rejects = place.write("rejects", b"");
+    let input = place.write("input", b"{\"operation\":\"x\"}\nnonsense\n{\"operation\":\"y\"}\n");
+    let fails = "inject=fsync:error=EIO";
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", fails, "-P", &rejects];
+    let arguments = place.arguments("append", &["--json", "--rejects", &rejects, &input]);
+    let child = command_under(&strace, &arguments).spawn();
+    let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+    let told = ran.exits(exit::ENVIRONMENT).json();
+    assert_eq!(
+        (&told["refused"], &told["committed"], &told["up_to"]["line"]),
+        (&0.into(), &2.into(), &1.into())
+    );
+}
+
+#[test]
 fn rejects_that_cannot_be_written_are_told_and_what_was_appended_is_committed() {
     let place = Place::new();
     let ran = place.append(&["--rejects", "/dev/full"], b"{\"operation\":\"x\"}\nnonsense\n");
@@ -150,7 +227,7 @@ fn rejects_that_cannot_be_written_are_told_and_what_was_appended_is_committed() 
 #[test]
 fn a_line_of_any_length_is_read_in_bounded_memory() {
     let place = Place::new();
-    let mut child = crate::support::command(place.arguments("append", &["--rejects", "/dev/null"]))
+    let mut child = command(place.arguments("append", &["--rejects", "/dev/null"]))
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -246,7 +323,7 @@ fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
         ("no log", exit::ENVIRONMENT, "stdin", &[], |place| {
             with(|| std::fs::remove_dir_all(place.audit()).unwrap())
         }),
-        ("no key", exit::ENVIRONMENT, "stdin", &[], |place| {
+        ("no key", exit::REFUSED, "stdin", &[], |place| {
             with(|| std::fs::remove_file(place.keys("signing.key")).unwrap())
         }),
         ("another key", exit::REFUSED, "stdin", &[], |place| {
@@ -370,7 +447,7 @@ fn whoever_goes_on_after_the_line_that_is_told_when_the_vault_is_full_misses_not
     let prefix = told["durable_prefix"].as_u64().unwrap();
     assert_eq!((&told["committed"], &told["lost"]), (&json!(prefix), &json!(0)), "{told}");
     assert!(prefix >= 285 && prefix < told["accepted"].as_u64().unwrap(), "{told}");
-    assert!(ran.err.contains(&format!("at least {prefix} of them, the first, are committed\n")), "{ran:?}");
+    assert!(ran.err.contains(&format!("at least {prefix} of them, the first, are committed")), "{ran:?}");
 
     let number = usize::try_from(told["up_to"]["number"].as_u64().unwrap()).unwrap();
     let line = usize::try_from(told["up_to"]["line"].as_u64().unwrap()).unwrap();

@@ -89,7 +89,7 @@ fn a_file_of_settings_that_is_empty_is_filled_and_one_that_cannot_be_is_named() 
     assert_eq!(get(&place, "linger"), "20 ms");
     for unended in ["# by hand", "[settings"] {
         std::fs::write(place.keys("settings.toml"), unended).unwrap();
-        let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::USAGE);
+        let ran = config(&place, &["set", "linger", "20 ms"]).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains("settings.toml: ") && !ran.err.contains("bulla.toml"), "{ran:?}");
     }
 }

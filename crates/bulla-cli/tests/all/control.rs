@@ -2,7 +2,7 @@
 
 use crate::interrupt::waiting;
 use crate::support::{
-    Place, arguments, bulla, command, eventually, exit, finish, lines, parse_lines, signal,
+    Place, arguments, bulla, command, command_under, eventually, exit, finish, lines, parse_lines, signal,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -124,4 +124,24 @@ fn a_writer_that_was_killed_is_in_nobody_s_way() {
     finish(child).exits(exit::DONE);
     place.run("verify", &[]).exits(exit::DONE);
     assert_eq!(place.entries().len(), 1000);
+}
+
+/// A log ends though every write to what wakes the threads of its socket would fail.
+#[test]
+fn closing_waits_for_nobody_who_cannot_be_woken() {
+    let place = Place::new();
+    let input = place.write("input", &lines(0..10));
+    let strace = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "inject=write:error=EIO",
+        "-P",
+        "anon_inode:[eventfd]",
+    ];
+    let child = command_under(&strace, &place.arguments("append", &[&input])).spawn();
+    finish(child.expect("this test needs strace: `apt-get install strace`")).exits(exit::DONE);
 }

@@ -296,10 +296,32 @@ fn readers_do_with_the_threads_that_the_system_starts() {
                 done += 1;
                 continue;
             }
-            // The thread that waits for signals, which some cannot do without.
+            // The thread that removes an unfinished file at a signal, which what makes one cannot do without.
             let ran = ran.exits(exit::ENVIRONMENT);
-            assert!(ran.err.contains("listening for signals"), "{words:?} {first_refused}: {ran:?}");
+            assert!(words.contains(&"-o"), "{words:?} {first_refused}: {ran:?}");
+            for told in ["listening for signals", "`ulimit -u`"] {
+                assert!(ran.err.contains(told), "{words:?} {first_refused}: {ran:?}");
+            }
         }
         assert!(done >= 3, "{words:?}: {done}");
     }
+}
+
+#[test]
+fn a_writer_that_gets_no_thread_says_what_to_look_at() {
+    let place = Place::new();
+    let input = place.write("input", &lines(0..10));
+    let mut told = 0;
+    for first_refused in 1..=6 {
+        let fails = format!("inject=clone,clone3:error=EAGAIN:when={first_refused}+");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails];
+        let child = command_under(&strace, &place.arguments("append", &["--json", &input])).spawn();
+        let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+        let ran = ran.exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("`ulimit -u`") && ran.err.contains("no entry was accepted"), "{ran:?}");
+        told += usize::from(ran.err.contains("starting "));
+        ran.json();
+    }
+    assert!(told > 3, "{told}");
+    place.append(&[&input], b"").exits(exit::DONE);
 }

@@ -112,6 +112,16 @@ fn a_name_that_is_misspelt_is_not_called_erased() {
     let erased = json["subjects"].as_array().unwrap().iter().map(|subject| subject["erased"] == true);
     assert_eq!(erased.collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(json["event"]["carried_out"], serde_json::json!([0, 2]));
+    // Whose order it is takes the erasure key. Without that it is said, and a signature that is another is found all the same.
+    assert!(checked.contains("signature NOT checked") && checked.contains("--erasure-key"), "{checked}");
+    let text = fs::read_to_string(&order).unwrap();
+    let signature =
+        text.find("\u{2014} ").unwrap() + text[text.find("\u{2014} ").unwrap()..].find("\\n").unwrap() - 20;
+    let other = if text.as_bytes()[signature] == b'A' { "B" } else { "A" };
+    let tampered = place
+        .write("tampered", format!("{}{other}{}", &text[..signature], &text[signature + 1..]).as_bytes());
+    let ran = check(&certificate, &["--key", &key, "--order", &tampered]).exits(exit::VIOLATION);
+    assert!(ran.err.contains("tampered: its signature is another"), "{ran:?}");
     // Without the order it says how many, and no names.
     let alone = check(&certificate, &["--key", &key]).exits(exit::DONE).out;
     assert!(alone.contains("of the 3 names") && !alone.contains("s7"), "{alone}");
@@ -180,10 +190,11 @@ fn an_erasure_key_that_is_empty_is_told_and_taken_for_no_order() {
     let key = place.keys("erasure.key");
     for text in ["", "\n"] {
         fs::write(&key, text).unwrap();
-        for named in [&[][..], &["--authority", key.to_str().unwrap()]] {
+        let named = ["--authority", key.to_str().unwrap()];
+        for (named, code) in [(&[][..], exit::ENVIRONMENT), (&named, exit::USAGE)] {
             let words = [&["--subject", "s7"], named].concat();
-            let refused = place.run("erase", &words).exits(exit::REFUSED);
-            assert!(refused.err.contains("erasure.key is empty: restore "), "{refused:?}");
+            let refused = place.run("erase", &words).exits(code);
+            assert!(refused.err.contains("neither the log's erasure key nor an order"), "{refused:?}");
         }
     }
 }
@@ -349,7 +360,7 @@ fn what_cannot_be_erased_is_refused_and_says_why() {
     let missing = path(&place, "missing/erased.cert");
     refused(&["--subject", "s7", "-o", &missing], exit::ENVIRONMENT, "missing");
     fs::rename(place.keys("vault"), place.path("vault")).unwrap();
-    refused(&["--subject", "s7"], exit::ENVIRONMENT, "vault");
+    refused(&["--subject", "s7"], exit::REFUSED, "vault");
     fs::rename(place.path("vault"), place.keys("vault")).unwrap();
     assert_eq!(withheld(&place), 0);
 

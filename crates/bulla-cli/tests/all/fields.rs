@@ -155,7 +155,7 @@ fn the_key_of_pseudonyms_is_made_told_of_and_missed_where_there_is_no_vault() {
     }
     std::fs::remove_file(&key).unwrap();
     let frames = place.info("tree_size");
-    let ran = place.append(&[], line).exits(exit::ENVIRONMENT);
+    let ran = place.append(&[], line).exits(exit::REFUSED);
     assert!(ran.err.contains("pseudonym.key is missing"), "{ran:?}");
     assert_eq!(place.info("tree_size"), frames, "nothing was begun");
     place.run("verify", &[]).exits(exit::DONE);
@@ -172,7 +172,7 @@ fn the_key_of_pseudonyms_is_made_told_of_and_missed_where_there_is_no_vault() {
     assert_ne!(actors[0], actors[2]);
 
     std::fs::write(&key, content.replace(' ', "")).unwrap();
-    let ran = place.append(&[], line).exits(exit::USAGE);
+    let ran = place.append(&[], line).exits(exit::ENVIRONMENT);
     assert!(ran.err.contains("is not a pseudonym key") && !ran.err.contains(&secret), "{ran:?}");
 }
 

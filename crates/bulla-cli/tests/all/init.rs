@@ -1,4 +1,4 @@
-use crate::support::{Place, arguments, bulla, command, exit, finish};
+use crate::support::{Place, arguments, bulla, command, exit, finish, lines};
 use std::os::unix::fs::PermissionsExt;
 
 const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
@@ -90,4 +90,79 @@ fn a_recipient_or_an_origin_that_is_none_is_told() {
         assert!(!ran.err.is_empty());
         assert!(!place.audit().exists(), "{option} {value}");
     }
+}
+
+fn edit(place: &Place, from: &str, to: &str) {
+    let path = place.audit().join("bulla.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn what_a_log_is_besides_stands_in_it_and_stays() {
+    let place = Place::empty();
+    let made = arguments![
+        "init",
+        place.audit(),
+        "--hash",
+        "sha3-256",
+        "--extra",
+        "x-team=Pay \"roll\"",
+        "--extra",
+        "x-ümlaut=1=2"
+    ];
+    bulla(made).exits(exit::DONE);
+    place.append(&[], &lines(0..3)).exits(exit::DONE);
+    assert_eq!(place.info("hash"), "sha3-256");
+    let extra = serde_json::json!({ "x-team": "Pay \"roll\"", "x-ümlaut": "1=2" });
+    assert_eq!(place.info("extra"), extra);
+    let changed = bulla(arguments!["config", place.audit(), "set", "log.recipients", RECIPIENT]);
+    changed.exits(exit::DONE);
+    place.append(&[], &lines(0..3)).exits(exit::DONE);
+    assert_eq!((place.info("extra"), place.info("recipients")), (extra, serde_json::json!([RECIPIENT])));
+    assert_eq!(place.info("entries"), 6);
+    assert_eq!(place.run("config", &["get", "log.x-team"]).out, "Pay \"roll\"\n");
+    let verified = || place.run("verify", &["--public"]);
+    verified().exits(exit::DONE);
+
+    // It is hashed as everything else is.
+    edit(&place, "Pay", "Hay");
+    verified().exits(exit::VIOLATION);
+}
+
+#[test]
+fn a_key_of_ones_own_is_named_so_that_no_later_version_takes_it_for_another() {
+    for (extra, said) in [
+        ("team=payroll", "`team`"),
+        ("x-=1", "`x-`"),
+        ("x-team", "it is not NAME=VALUE"),
+        ("X-Team=1", "`X-Team`"),
+    ] {
+        let place = Place::empty();
+        let ran = bulla(arguments!["init", place.audit(), "--extra", extra]).exits(exit::USAGE);
+        assert!(ran.err.contains(said), "{extra}: {}", ran.err);
+        assert!(!place.audit().exists() && !place.path("audit.keys").exists(), "{extra}");
+    }
+    let place = Place::empty();
+    let ran = bulla(arguments!["init", place.audit(), "--extra", "x-a=1", "--extra", "x-a=2"]);
+    assert!(ran.exits(exit::USAGE).err.contains("`x-a` is given twice"));
+    let ran = bulla(arguments!["init", place.audit(), "--hash", "md5"]).exits(exit::USAGE);
+    assert!(ran.err.contains("sha3-256"), "{}", ran.err);
+}
+
+#[test]
+fn an_edited_configuration_of_an_empty_log_is_found_by_what_the_writing_host_knows() {
+    let place = Place::new();
+    let verify = |more: &[&str]| place.run("verify", more);
+    verify(&["--strict"]).exits(exit::DONE);
+    edit(&place, "erasure = \"on\"", "erasure = \"off\"");
+    let ran = verify(&[]).exits(exit::VIOLATION);
+    assert!(
+        ran.out.contains("config-mismatch") && ran.out.contains("as the seal state has it"),
+        "{}",
+        ran.out
+    );
+    // Who has the log alone cannot know.
+    verify(&["--public"]).exits(exit::DONE);
 }

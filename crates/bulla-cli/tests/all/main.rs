@@ -5,6 +5,7 @@ mod access_log;
 mod append;
 mod config;
 mod control;
+mod damaged_keys;
 mod environment;
 mod erase;
 mod erasure;

@@ -132,7 +132,11 @@ fn groups_are_opened_or_their_entries_marked_and_what_does_not_open_is_refused()
     for vector in ["refused", "unopened"].iter().flat_map(|list| vectors[list].as_array().unwrap()) {
         for more in [&["--key", key][..], &["--key", key, "--json"]] {
             let ran = check(&write(vector), more).exits(exit::VIOLATION);
-            assert!(ran.err.starts_with("bulla: ") && ran.out.is_empty(), "{}: {ran:?}", vector["name"]);
+            assert!(ran.err.starts_with("bulla: "), "{}: {ran:?}", vector["name"]);
+            match more.contains(&"--json") {
+                true => assert!(ran.json()["error"].is_string(), "{}: {ran:?}", vector["name"]),
+                false => assert!(ran.out.is_empty(), "{}: {ran:?}", vector["name"]),
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 use crate::support::{Place, arguments, bulla, exit, lines};
+use bulla::{Log, Options};
 
 fn filled() -> Place {
     let place = Place::new();
@@ -146,7 +147,7 @@ fn a_signing_key_that_is_none_is_told_by_who_writes() {
     let cut = &whole[..whole.len() / 2];
     for damaged in ["", "not a key\n", cut] {
         std::fs::write(&signing, damaged).unwrap();
-        let ran = place.append(&[], &lines(0..1)).exits(exit::USAGE);
+        let ran = place.append(&[], &lines(0..1)).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains(signing.to_str().unwrap()), "{ran:?}");
         assert!(!ran.err.contains(cut), "a secret is printed");
         // Who reads needs no such key.
@@ -159,7 +160,7 @@ fn a_signing_key_that_is_none_is_told_by_who_writes() {
 #[test]
 fn a_writer_at_work_is_no_finding() {
     let place = filled();
-    let log = bulla::Log::open(place.audit(), bulla::Options::default()).unwrap();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
     let mut producer = log.producer().unwrap();
     producer.append(&bulla::Entry::new("read", "x")).unwrap();
     producer.flush().unwrap().durable().unwrap();
@@ -196,6 +197,40 @@ fn what_is_not_signed_is_a_notice_and_keys_bind_it() {
     let report = place.run("verify", &["--strict", "--json"]).exits(exit::VIOLATION).json();
     assert_eq!(report["findings"][0]["kind"], "unclosed", "{report}");
     assert_eq!(place.entries().len(), 1000);
+    // Whoever reads a part is told of it as whoever reads everything.
+    let (out, path) = (place.path("out.parquet"), place.path("out.parquet").display().to_string());
+    for query in [
+        &[][..],
+        &["--subject", "s7"],
+        &["--subject", "nobody"],
+        &["--entries", "0..10", "--format", "csv"],
+        &["--operation", "read", "--format", "parquet", "-o", &path],
+    ] {
+        let ran = place.run("export", query).exits(exit::DONE);
+        let said = segment.file_name().unwrap().to_str().unwrap();
+        for said in ["notice unsigned-tail", said, "100 bytes after it are not signed yet"] {
+            assert!(ran.err.contains(said), "{query:?}: {said}: {ran:?}");
+        }
+    }
+    std::fs::remove_file(out).unwrap();
+    let info = place.run("info", &["--json"]).exits(exit::DONE);
+    assert!(info.err.contains("100 bytes follow the checkpoint and are not signed"), "{info:?}");
+    assert_eq!(info.json()["unsigned_bytes"], 100);
+    // A segment of its own counts as well, and one that a writer is at not at all.
+    let second = segment.with_file_name("00000000000000099999.seg");
+    std::fs::write(&second, [1; 50]).unwrap();
+    assert_eq!(place.info("unsigned_bytes"), 150);
+    std::fs::remove_file(second).unwrap();
+    with(b"");
+    let ran = place.run("export", &["--subject", "s7"]).exits(exit::DONE);
+    assert!(!ran.err.contains("unsigned"), "{ran:?}");
+    assert_eq!(place.info("unsigned_bytes"), 0);
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    let info = place.run("info", &["--json"]).exits(exit::DONE);
+    assert!(info.err.is_empty() && info.json()["unsigned_bytes"].is_null(), "{info:?}");
+    log.close().unwrap();
+    let whole = std::fs::read(&segment).unwrap();
+    let with = |more: &[u8]| std::fs::write(&segment, [&whole[..], more].concat()).unwrap();
     // Nothing that a crash leaves.
     with(b"garbage");
     place.run("verify", &["--public"]).exits(exit::DONE);

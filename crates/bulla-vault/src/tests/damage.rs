@@ -401,6 +401,30 @@ fn a_database_that_was_cut_off_is_refused() {
     assert_sound(&world.open());
 }
 
+/// The medium has damaged the log of changes, of which the end is cut when it is opened again: nobody goes on from there.
+#[test]
+fn a_log_of_changes_that_is_damaged_is_not_taken_for_a_shorter_one() {
+    for reading in [false, true] {
+        let world = World::with(Settings { cache: 0, ..Settings::default() });
+        let vault = world.open();
+        (0..5).for_each(|index| drop(vault.resolve(&[&format!("s{index}")]).unwrap()));
+        vault.shared.database.fail();
+        let log = world.file("vault/vault.db-wal");
+        let mut bytes = std::fs::read(&log).unwrap();
+        let place = bytes.len() - 100;
+        bytes[place] ^= 1;
+        std::fs::write(&log, bytes).unwrap();
+        for _ in 0..3 {
+            let error = match reading {
+                true => vault.find("s1").err(),
+                false => vault.resolve(&["new"]).err(),
+            };
+            let text = error.expect("it went back").to_string();
+            assert!(text.contains("went back to an earlier state"), "{text}");
+        }
+    }
+}
+
 /// The sizes of the parts are what `docs/format.md` says.
 #[test]
 fn a_row_has_sixteen_people_and_five_rows_a_page() {

@@ -141,13 +141,13 @@ fn what_is_missing_is_named() {
     let place = tempfile::tempdir().unwrap();
     let none = World { place, settings: Settings::default() };
     let (kind, message) = none.refusal();
-    assert_eq!((kind, message.contains("vault holds no vault")), (ErrorKind::Unavailable, true), "{message}");
+    assert_eq!((kind, message.contains("vault holds no vault")), (ErrorKind::NoKey, true), "{message}");
 
     for (name, kind) in [
         ("roots/0.root", ErrorKind::NoKey),
         ("roots/0.keys", ErrorKind::NoKey),
-        ("vault/vault.db", ErrorKind::Unavailable),
-        ("vault", ErrorKind::Unavailable),
+        ("vault/vault.db", ErrorKind::NoKey),
+        ("vault", ErrorKind::NoKey),
     ] {
         let world = World::new();
         fill(&world.open(), "s", 3);

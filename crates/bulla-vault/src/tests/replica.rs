@@ -115,6 +115,68 @@ fn a_replica_has_what_the_vault_has() {
     pair.assert_same();
 }
 
+/// Somebody has put it back to what it was, or changed it, while it is in use: nothing is written on top of that.
+#[test]
+fn a_replica_that_another_has_changed_is_copied_anew_and_not_gone_on_with() {
+    for older in [true, false] {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 10);
+        let made = pair.database();
+        let other =
+            Database::open(&pair.replica.path().join("vault")).map_err(|error| error.into_error("test"));
+        let keys = vault.shared.keys();
+        let changed = other.unwrap().write(|txn| {
+            let last = Changes::read(txn, &keys)?;
+            let tag = if older { last.tag } else { [7; 8] };
+            Changes { count: last.count - u64::from(older), tag }.write(txn, &keys)?;
+            txn.delete_range(Table::Rows, 0..=0)
+        });
+        changed.map_err(|error| error.into_error("test")).unwrap();
+        // A root of an earlier generation came with it.
+        fs::write(pair.replica.path().join("roots/77.root"), "old").unwrap();
+        fill(&vault, "t", 10);
+        pair.assert_same();
+        assert_ne!(pair.database(), made);
+        assert_eq!(vault.replicas()[0].failure, None);
+        // It is gone on with as ever.
+        let made = pair.database();
+        fill(&vault, "u", 10);
+        pair.assert_same();
+        assert_eq!(pair.database(), made);
+    }
+}
+
+/// The commit of a transaction failed, and what it wrote is there all the same.
+#[test]
+fn what_a_failed_commit_has_left_is_durable_and_in_the_replica_before_it_is_given_out() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 10);
+    // The vault that this one would have become.
+    let ahead = tempfile::tempdir().unwrap();
+    copy(pair.world.path(), ahead.path());
+    let other = Vault::open(ahead.path(), LOG, Access::Write, &Settings::default()).unwrap();
+    assert_eq!(number(&other, "new"), 10);
+    vault.shared.database.fail();
+    for file in ["vault.db", "vault.db-wal"] {
+        let [from, to] = [ahead.path(), pair.world.path()].map(|place| place.join("vault").join(file));
+        fs::write(to, fs::read(from).unwrap()).unwrap();
+    }
+    assert_eq!(vault.find("new").unwrap().unwrap().number, 10);
+    // It is in the file, whatever becomes of the log of changes.
+    let cut = tempfile::tempdir().unwrap();
+    copy(pair.world.path(), cut.path());
+    for file in ["vault.db-wal", "vault.db-shm"] {
+        fs::remove_file(cut.path().join("vault").join(file)).unwrap();
+    }
+    let cut = Vault::open(cut.path(), LOG, Access::Read, &Settings::default()).unwrap();
+    assert_eq!(cut.find("new").unwrap().unwrap().number, 10);
+    assert_eq!(number(&vault, "new"), 10);
+    pair.assert_same();
+    assert_eq!(vault.replicas()[0].failure, None);
+}
+
 /// What is too much to be remembered is copied.
 #[test]
 fn a_large_transaction_is_followed_by_a_copy() {

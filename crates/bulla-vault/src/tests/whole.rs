@@ -130,6 +130,32 @@ fn every_older_row_is_found() {
     assert_eq!(vault.look_up(&["s1"], nobody).unwrap(), [Some(1)]);
 }
 
+/// All of an older vault but the record that counts changes, in the place of one that is open.
+#[test]
+fn an_older_vault_is_not_believed_while_a_newer_one_is_open() {
+    let world = World::with(Settings { cache: 0, ..Settings::default() });
+    let vault = world.open();
+    fill(&vault, "s", 40);
+    let all = |vault: &Vault| {
+        let record =
+            |it: &snapshot::Snapshot<'_>| Ok((Table::Records, 1, it.txn.get(Table::Records, 1)?.unwrap()));
+        rows(vault).into_iter().chain([vault.shared.snapshot(record).unwrap()]).collect::<Vec<_>>()
+    };
+    let before = all(&vault);
+    assert_eq!(number(&vault, "new"), 40);
+    put(&vault, &before);
+    let errors = [
+        vault.look_up(&["new"], nobody).err(),
+        vault.find("new").err(),
+        vault.resolve(&["new"]).err(),
+        vault.next_number().err(),
+    ];
+    for error in errors {
+        let text = error.unwrap().to_string();
+        assert!(text.contains("went back to an earlier state"), "{text}");
+    }
+}
+
 #[test]
 fn who_was_erased_or_left_out_is_not_missed() {
     let world = World::with(Settings { cache: 0, ..Settings::default() });

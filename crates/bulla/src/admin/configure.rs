@@ -278,7 +278,8 @@ impl Configure {
         let new = self.edit_fields(new)?;
         let (before, _) = config::parse(&old)?;
         let (after, options) = config::parse(new.as_bytes())?;
-        let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))?;
+        let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))
+            .or_else(|error| self.check_others((log, &old), (keys, &old_host)).and(Err(error)))?;
         check_identity(&before, &after)?;
         let host = (new_host != old_host).then_some(new_host);
         if host.is_some() && new.as_bytes() != old && self.names().len() > 1 {
@@ -298,6 +299,16 @@ impl Configure {
             hold_differences: Vec::new(),
         };
         Ok(Plan { place, old, new, host, before, after, tuning, configured })
+    }
+
+    /// Refuses files that have a setting out of its bounds already, of which nothing is changed here: it is not what was asked
+    /// for that is wrong.
+    fn check_others(&self, (log, text): (&dyn Store, &[u8]), (keys, host): (&dyn Store, &str)) -> Result<()> {
+        let unset = self.settings.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let without = Configure { settings: unset, ..Configure::default() };
+        let (text, host) = without.edit((log, text), (keys, host))?;
+        config::check_bounds(log, config::parse(text.as_bytes())?.1)?;
+        host_settings::check_bounds(keys, host_settings::parse(keys, &host)?)
     }
 
     /// Where all of what is changed is kept.
@@ -390,9 +401,10 @@ impl Configure {
                 _ => (value.as_deref(), None),
             };
             let named =
-                |name: String| move |error: Error| Error::new(error.kind(), format!("{name}: {error}"));
-            edited = edit::set_setting(&edited, name, of_log).map_err(named(log.describe(config::FILE)))?;
-            host = edit::set_setting(&host, name, of_keys).map_err(named(keys.describe(files::SETTINGS)))?;
+                |error: Error| Error::new(error.kind(), format!("{}: {error}", log.describe(config::FILE)));
+            edited = edit::set_setting(&edited, name, of_log).map_err(named)?;
+            host = edit::set_setting(&host, name, of_keys)
+                .map_err(|error| host_settings::damaged(keys, error))?;
         }
         let (current, _) = config::parse(text.as_bytes())?;
         let heartbeat = self.heartbeat.map(|time| Some(time).filter(|time| !time.is_zero()));
@@ -603,7 +615,8 @@ fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
     let same = before.id == after.id
         && before.origin == after.origin
         && before.verifier_key == after.verifier_key
-        && before.hash == after.hash;
+        && before.hash == after.hash
+        && before.extra == after.extra;
     match same {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),

@@ -18,6 +18,7 @@ use bulla_proof::hash::HashId;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -39,6 +40,7 @@ pub struct Init {
     erasure: bool,
     erasure_key: Option<VerifierKey>,
     heartbeat: Option<Duration>,
+    extra: Vec<(String, String)>,
 }
 
 /// What was made.
@@ -64,9 +66,16 @@ pub struct Created {
 
 impl Default for Init {
     fn default() -> Self {
-        let (origin, recipients, fields) = (None, Vec::new(), Vec::new());
-        let hash = HashId::default();
-        Init { origin, recipients, hash, fields, erasure: true, erasure_key: None, heartbeat: None }
+        Init {
+            origin: None,
+            recipients: Vec::new(),
+            hash: HashId::default(),
+            fields: Vec::new(),
+            erasure: true,
+            erasure_key: None,
+            heartbeat: None,
+            extra: Vec::new(),
+        }
     }
 }
 
@@ -116,6 +125,12 @@ impl Init {
         self
     }
 
+    /// Puts a key of one's own into `[log]`, whose name begins with `x-`: it is hashed as all of `[log]` is, and never changes.
+    pub fn extra(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.extra.push((key.into(), value.into()));
+        self
+    }
+
     /// Makes the log in `directory`, and its keys in `DIR.keys`.
     ///
     /// # Errors
@@ -146,6 +161,7 @@ impl Init {
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
         let fields = rules(&self.fields)?;
         self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
+        check_extra(&self.extra)?;
         for recipient in &self.recipients {
             recipients::check_recipient(recipient)?;
         }
@@ -181,6 +197,7 @@ impl Init {
         let text =
             config::render(id, &origin, verifier_key, self.hash, &recipients, &fields, erasure_key.as_ref())?;
         let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
+        let text = config::edit::add_extra(&text, &self.extra)?;
         let (config, _) = config::parse(text.as_bytes())?;
 
         if let Some(directory) = vault {
@@ -212,6 +229,14 @@ impl Init {
             made_pseudonym_key,
         })
     }
+}
+
+fn check_extra(extra: &[(String, String)]) -> Result<()> {
+    let mut names = HashSet::new();
+    extra.iter().try_for_each(|(name, _)| match names.insert(name) {
+        true => config::check_extra(name),
+        false => Err(Error::invalid(format!("`{name}` is given twice"))),
+    })
 }
 
 fn no_place_for_a_vault(keys: &dyn Store) -> Error {

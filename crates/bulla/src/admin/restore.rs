@@ -10,14 +10,13 @@ use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::seal_state::SealState;
-use crate::keys::settings::refuse_misplaced;
+use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::read::reader::Reader;
 use crate::write::engine::{Directories, Engine, Vaults};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,7 +80,9 @@ impl Restore {
         }
         // Before anything is written down: a log whose settings are refused is not being restored.
         refuse_misplaced(&settings, &*log, &*keys)?;
+        let host = load(&*keys)?;
         config::check_bounds(&*log, settings)?;
+        check_bounds(&*keys, host)?;
         let directories = Directories::lock(&*log, &*keys)?;
         let state = SealState::load(&*keys)?;
         let unknown = first_unknown(&*keys, &state)?;
@@ -129,18 +130,16 @@ fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
     Ok(unknown)
 }
 
+/// The longest file of what is written down, in bytes.
+const MOST: u64 = 64;
+
 fn written_down(keys: &dyn Store) -> Result<Option<Unknown>> {
-    let bytes = match bulla_store::read_small(keys, files::RESTORING, 64) {
-        Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
-            return Ok(None);
-        }
-        read => read?,
-    };
+    let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
     let numbers = || {
         let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
         Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
     };
     let name = keys.describe(files::RESTORING);
-    let damaged = || Error::tampered(format!("{name} is damaged: restore the backup again, without it"));
+    let damaged = || Error::unavailable(format!("{name} is damaged: restore the backup again, without it"));
     numbers().map(Some).ok_or_else(damaged)
 }

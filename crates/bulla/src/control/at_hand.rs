@@ -8,7 +8,7 @@ use crate::read::reader::Reader;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, FileSystem, Result, read_secret};
+use bulla_store::{Error, ErrorKind, FileSystem, Result};
 use bulla_vault::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,8 +103,8 @@ impl Reader {
     /// the keys of data subjects, from the writer that has the log open or from the vault.
     ///
     /// # Errors
-    /// As [`Reader::open`]; `NoKey` where the directory holds no identity, or one under a passphrase: open such with
-    /// [`Reader::identity`]; `Unavailable` where it, or the vault of a log with erasure, is missing or cannot be read.
+    /// As [`Reader::open`]; `NoKey` where the directory holds no identity, or one under a passphrase, which to open is for
+    /// [`Reader::identity`], and where the vault of a log with erasure is missing; `Unavailable` where one cannot be read.
     pub fn open_with_keys(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Self> {
         let log = FileSystem::new(directory.as_ref());
         let (config, _) = config::load_of_log(&log)?;
@@ -116,7 +116,7 @@ impl Reader {
             None => {
                 let keys = keys.as_ref().display();
                 let message = format!("there is no vault in {keys}, which has the keys of data subjects");
-                Err(Error::unavailable(message))
+                Err(Error::new(ErrorKind::NoKey, message))
             }
         }
     }
@@ -127,7 +127,7 @@ fn identity_in(keys: &Path) -> Result<IdentityFile> {
     let store = FileSystem::new(keys);
     let name = keys.join(files::IDENTITY);
     let no_key = |what: &str| Error::new(ErrorKind::NoKey, format!("{} {what}", name.display()));
-    let bytes = match read_secret(&store, files::IDENTITY, MAX_IDENTITY) {
+    let bytes = match files::read_secret(&store, files::IDENTITY, MAX_IDENTITY) {
         Err(error) if error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound) => {
             return Err(no_key("is missing: name an identity that opens the log"));
         }
@@ -136,8 +136,7 @@ fn identity_in(keys: &Path) -> Result<IdentityFile> {
     if is_encrypted(&bytes) {
         return Err(no_key("is under a passphrase: decrypt it first"));
     }
-    let text =
-        std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{} is not text", name.display())))?;
-    IdentityFile::parse(text)
-        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", name.display())))
+    let damaged = |why: &dyn std::fmt::Display| files::damaged(&store, files::IDENTITY, why);
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
+    IdentityFile::parse(text).map_err(|error| damaged(&error))
 }

@@ -2,38 +2,43 @@
 #![expect(clippy::disallowed_methods, reason = "how long a peer may take")]
 
 use super::message::LIMIT;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Ends every wait of a server.
-pub(super) struct Stop(OwnedFd);
+/// Ends every wait of a server: by closing one end of a pipe, which cannot fail, so that nobody waits for ever.
+pub(super) struct Stop {
+    /// Is hung up on once it is set.
+    waiting: OwnedFd,
+    until: Mutex<Option<OwnedFd>>,
+}
 
 impl Stop {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Stop(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        let (waiting, until) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok(Stop { waiting, until: Mutex::new(Some(until)) })
     }
 
     /// Ends the waits of now and of later.
     pub(super) fn set(&self) {
-        // The counter of an eventfd takes 2^64 - 2 of these before a write fails.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        drop(self.until.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Waits for so long at most; whether it is set.
     pub(super) fn wait(&self, time: Duration) -> bool {
-        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        let mut polled = [PollFd::new(&self.waiting, PollFlags::IN)];
         matches!(poll(&mut polled, timespec(Some(time)).as_ref()), Ok(1..))
     }
 
     /// Waits until something can be read from `socket`; false where it is set.
     pub(super) fn wait_for(&self, socket: &OwnedFd) -> bool {
-        let mut polled = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+        let mut polled = [PollFd::new(&self.waiting, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
         // Where polling fails, reading the socket fails after it, and that is told.
         let _ = poll(&mut polled, None);
         polled[0].revents().is_empty()
@@ -126,7 +131,7 @@ impl Link {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut polled = vec![PollFd::new(&self.socket, flags)];
-        polled.extend(self.stop.as_deref().map(|stop| PollFd::new(&stop.0, PollFlags::IN)));
+        polled.extend(self.stop.as_deref().map(|stop| PollFd::new(&stop.waiting, PollFlags::IN)));
         match poll(&mut polled, timespec(left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -10,12 +10,10 @@
 use crate::format::event::Event;
 use crate::keys::files;
 use bulla_store::Store;
-use bulla_store::read_small;
 use bulla_store::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 
 /// A reason not to erase a data subject for now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -191,16 +189,13 @@ impl Holds {
     /// Reads them; none where there is no file.
     ///
     /// # Errors
-    /// `Tampered` where the file is damaged: who is held is then unknown, and nobody is erased.
+    /// `Unavailable` where the file cannot be read or is damaged: who is held is then unknown, and nobody is erased.
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
-        let name = keys.describe(files::HOLDS);
-        match read_small(keys, files::HOLDS, LIMIT) {
-            Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
-                Ok(Holds::default())
+        match files::read_if_there(keys, files::HOLDS, LIMIT)? {
+            None => Ok(Holds::default()),
+            Some(text) => {
+                serde_json::from_slice(&text).map_err(|error| files::damaged(keys, files::HOLDS, error))
             }
-            read => serde_json::from_slice(&read?).map_err(|error| {
-                Error::tampered(format!("{name} is damaged: {error}; restore it from a backup"))
-            }),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use crate::keys::files;
 use bulla_store::Store;
-use bulla_store::read_small;
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -26,17 +25,11 @@ impl Pending {
     /// Reads it back, if there is one.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// `Unavailable` where it cannot be read or is damaged.
     pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
-        let bytes = match read_small(keys, files::ERASURE, LIMIT) {
-            Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
-                return Ok(None);
-            }
-            read => read?,
-        };
-        let name = keys.describe(files::ERASURE);
-        let pending = serde_json::from_slice(&bytes);
-        pending.map(Some).map_err(|error| Error::tampered(format!("{name} is damaged: {error}")))
+        let bytes = files::read_if_there(keys, files::ERASURE, LIMIT)?;
+        let pending = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+        pending.map_err(|error| files::damaged(keys, files::ERASURE, error))
     }
 
     /// Makes it durable.

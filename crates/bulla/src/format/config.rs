@@ -8,7 +8,7 @@ pub(crate) mod edit;
 pub(crate) mod fields;
 
 use crate::format::files;
-use crate::format::options::{Options, format_age, parse_duration};
+use crate::format::options::{Options, SettingPlace, format_age, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
@@ -55,6 +55,8 @@ pub struct LogConfig {
     /// How much time passes at most until the writer commits an epoch or an event, where the log promises that. Who
     /// controls the storage must not be able to take that back, so it is no setting.
     pub heartbeat: Option<Duration>,
+    /// Keys of whoever made the log, which begin with `x-`, and their values: strings as they are, others in TOML.
+    pub extra: BTreeMap<String, String>,
     /// SHA-256 of the part of the file that says all this.
     pub digest: Hash,
 }
@@ -66,7 +68,6 @@ struct LogPart {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct LogTable {
     #[serde(rename = "version")]
     _version: u32,
@@ -81,6 +82,8 @@ struct LogTable {
     erasure: Erasure,
     erasure_key: Option<String>,
     heartbeat: Option<String>,
+    #[serde(flatten)]
+    extra: BTreeMap<String, toml::Value>,
 }
 
 /// `erasure`, off where it is not said.
@@ -136,7 +139,7 @@ pub fn load_of_log(store: &dyn Store) -> Result<(LogConfig, Options)> {
 /// # Errors
 /// `Invalid`, but in a log `Tampered`, naming the setting.
 pub(crate) fn check_bounds(store: &dyn Store, settings: Options) -> Result<()> {
-    settings.check_bounds().map_err(|error| {
+    settings.check_bounds(SettingPlace::Log).map_err(|error| {
         let kind = if is_log(store) { ErrorKind::Tampered } else { error.kind() };
         Error::new(kind, format!("{}: {error}; `bulla config` changes it", store.describe(FILE)))
     })
@@ -196,6 +199,12 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     for (field, rule) in &table.fields {
         fields.set(field, rule).map_err(|error| Error::invalid(format!("`{}`: {error}", fields::HEADER)))?;
     }
+    let extra = table.extra.into_iter().map(|(key, value)| {
+        check_extra(&key)?;
+        let string = value.as_str().map(str::to_owned);
+        Ok((key, string.unwrap_or_else(|| value.to_string())))
+    });
+    let extra = extra.collect::<Result<_>>()?;
     let config = LogConfig {
         id: LogId::parse(&table.id).ok_or_else(|| Error::invalid("`id` is not 32 hexadecimal digits"))?,
         origin: table.origin,
@@ -207,9 +216,23 @@ pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
         erasure: table.erasure == Erasure::On,
         erasure_key,
         heartbeat,
+        extra,
         digest: sha256(&[log.as_bytes()]),
     };
     Ok((config, settings))
+}
+
+/// Whether a key of `[log]` that this version does not know is one's own: others may change what the log is.
+///
+/// # Errors
+/// `Invalid`, naming it, where it is not.
+pub(crate) fn check_extra(key: &str) -> Result<()> {
+    match key.strip_prefix("x-").is_some_and(|own| !own.is_empty()) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "unknown field `{key}` in `[log]`: this version does not know it, and keys of one's own begin with `x-`"
+        ))),
+    }
 }
 
 /// Parses a text that holds one table, `[settings]`.

@@ -275,6 +275,8 @@ mod default {
 const MOST_MEMORY: usize = 1 << 44;
 /// The most bytes of rows that make a full block.
 const MOST_BLOCK_SIZE: usize = 16 << 20;
+/// The smallest `block_size`, in bytes.
+const LEAST_BLOCK_SIZE: usize = 4 << 10;
 /// The size of a buffer where blocks are no smaller.
 const BUFFER_SIZE: usize = 64 << 10;
 
@@ -289,7 +291,7 @@ impl TryFrom<Options> for Tuning {
         let profile = options.profile.unwrap_or_default();
         let memory = within("memory", options.memory.unwrap_or(profile.memory()), 64 << 20, MOST_MEMORY)?;
         let block_size = options.block_size.unwrap_or(profile.block_size());
-        let block_size = within("block_size", block_size, 4 << 10, MOST_BLOCK_SIZE)?;
+        let block_size = within("block_size", block_size, LEAST_BLOCK_SIZE, MOST_BLOCK_SIZE)?;
         let level = options.compression.unwrap_or(profile.compression());
         let compression = Compression::new(level)
             .ok_or_else(|| Error::invalid(format!("`compression` is {level}; it may be from 0 to 19")))?;

@@ -1,4 +1,12 @@
-//! File names in the key directory.
+//! The files of the key directory: their names, and how they are read.
+//!
+//! One that is damaged is the host's failure (`Unavailable`): it is to be restored, and says nothing against the log. A secret
+//! that is missing is a key that is missing (`NoKey`), whoever needs it: only where the whole directory is not there, it may be
+//! a disk that is not mounted.
+
+use bulla_store::{Error, ErrorKind, Result, Store};
+use std::fmt::Display;
+use std::io;
 
 /// The Ed25519 signing key.
 pub const SIGNING: &str = "signing.key";
@@ -24,3 +32,53 @@ pub const HOLDS: &str = "holds";
 pub const VAULT: &str = "vault";
 /// Taken by the writer: one key directory serves one writer.
 pub const LOCK: &str = "LOCK";
+
+/// Reads a file of the key directory whole.
+///
+/// # Errors
+/// `Unavailable` where it is missing, cannot be read, or is over `limit` bytes.
+pub(crate) fn read(keys: &dyn Store, name: &str, limit: u64) -> Result<Vec<u8>> {
+    bulla_store::read_small(keys, name, limit).map_err(too_long)
+}
+
+/// The same; `None` where there is no such file.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_if_there(keys: &dyn Store, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+    match read(keys, name, limit) {
+        Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// The same of a secret that is only read, and may be a symbolic link.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_secret(keys: &dyn Store, name: &str, limit: u64) -> Result<Vec<u8>> {
+    bulla_store::read_secret(keys, name, limit).map_err(too_long)
+}
+
+/// Has the error of a secret that is missing say so, and what to do.
+pub(crate) fn or_missing<T>(keys: &dyn Store, name: &str, read: Result<T>) -> Result<T> {
+    read.map_err(|error| match error.io_error().map(io::Error::kind) {
+        Some(io::ErrorKind::NotFound) => {
+            let message = format!("{} is missing: restore it from a backup", keys.describe(name));
+            Error::new(ErrorKind::NoKey, message)
+        }
+        _ => error,
+    })
+}
+
+fn too_long(error: Error) -> Error {
+    match error.io_error() {
+        Some(_) => error,
+        None => Error::unavailable(format!("{error}; restore it from a backup")),
+    }
+}
+
+/// That a file of the key directory is not what was written there, and why.
+pub(crate) fn damaged(keys: &dyn Store, name: &str, why: impl Display) -> Error {
+    Error::unavailable(format!("{} is damaged: {why}; restore it from a backup", keys.describe(name)))
+}

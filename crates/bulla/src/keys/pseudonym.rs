@@ -16,7 +16,6 @@ use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
 use bulla_proof::hash::Hash;
 use bulla_store::Store;
-use bulla_store::read_secret;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::Access;
 use hkdf::Hkdf;
@@ -35,8 +34,8 @@ impl PseudonymKey {
     /// The key of the log whose key directory is `keys`.
     ///
     /// # Errors
-    /// As [`Vault::open`] for a log that has one. Else `Unavailable` where the file is missing or cannot be read, `Invalid`
-    /// where it is none, `Refused` where it is another log's.
+    /// As [`Vault::open`] for a log that has one. Else `NoKey` where the file is missing, `Unavailable` where it cannot be read or
+    /// is damaged, `Refused` where it is another log's.
     pub(crate) fn load(config: &LogConfig, keys: &dyn Store, environment: &Environment) -> Result<Self> {
         match vault::open_vault(config, keys, environment, Access::Read, Vec::new())? {
             Some(vault) => Ok(PseudonymKey { key: vault.field_pseudonym_key()?, log: config.id }),
@@ -47,13 +46,17 @@ impl PseudonymKey {
     fn read(keys: &dyn Store, log: LogId) -> Result<Self> {
         let name = keys.describe(files::PSEUDONYM);
         if !exists(keys)? {
-            return Err(Error::unavailable(format!(
+            let message = format!(
                 "{name} is missing, and the log has fields to pseudonymise: restore it; if it is lost, unset all \
                  of these rules and set them again, which makes another key"
-            )));
+            );
+            return Err(Error::new(ErrorKind::NoKey, message));
         }
-        let text = Zeroizing::new(read_secret(keys, files::PSEUDONYM, 4096)?);
-        Self::parse(&text, log).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))
+        let text = Zeroizing::new(files::read_secret(keys, files::PSEUDONYM, 4096)?);
+        Self::parse(&text, log).map_err(|error| match error.kind() {
+            ErrorKind::Invalid => files::damaged(keys, files::PSEUDONYM, error),
+            kind => Error::new(kind, format!("{name}: {error}")),
+        })
     }
 
     /// Makes a key for a log without a vault, unless it has one: a rule that is removed and comes back then makes the same
@@ -215,10 +218,7 @@ mod tests {
     fn a_key_is_made_once_and_is_of_one_log() {
         let keys = Memory::new();
         let error = PseudonymKey::read(&keys, LOG).err().unwrap();
-        assert!(
-            error.kind() == ErrorKind::Unavailable && error.to_string().contains("is missing"),
-            "{error}"
-        );
+        assert!(error.kind() == ErrorKind::NoKey && error.to_string().contains("is missing"), "{error}");
         PseudonymKey::make_file(&keys, LOG, &SystemRandom).unwrap();
         let first = PseudonymKey::read(&keys, LOG).unwrap();
         PseudonymKey::make_file(&keys, LOG, &SystemRandom).unwrap();

@@ -52,9 +52,13 @@ impl SealState {
     /// Reads the state back.
     ///
     /// # Errors
-    /// `Unavailable` where it is missing or cannot be read, `Tampered` where it is damaged.
+    /// `NoKey` where it is missing, `Unavailable` where it cannot be read or is damaged.
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
-        let bytes = Zeroizing::new(bulla_store::read_small(keys, files::SEAL_STATE, MOST)?);
+        let bytes = Zeroizing::new(files::or_missing(
+            keys,
+            files::SEAL_STATE,
+            files::read(keys, files::SEAL_STATE, MOST),
+        )?);
         Self::parse(&bytes).map_err(|error| {
             Error::new(error.kind(), format!("{}: {error}", keys.describe(files::SEAL_STATE)))
         })
@@ -63,9 +67,9 @@ impl SealState {
     /// Reads the state from the bytes of its file.
     ///
     /// # Errors
-    /// `Tampered` where it is damaged.
+    /// `Unavailable` where it is damaged: that says nothing of the log.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let damaged = || Error::tampered("the seal state is damaged; restore it from a backup");
+        let damaged = || Error::unavailable("the seal state is damaged; restore it from a backup");
         let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
             return Err(damaged());

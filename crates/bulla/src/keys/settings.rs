@@ -8,7 +8,7 @@ use crate::format::config;
 use crate::format::options::{Options, SettingPlace};
 use crate::keys::files;
 use bulla_store::{Error, ErrorKind, Result, Store};
-use std::io;
+use std::fmt::Display;
 
 /// The longest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const EMPTY: &str =
 /// The settings in the key directory; none where it has no such file.
 ///
 /// # Errors
-/// `Unavailable` where the file cannot be read, `Invalid` where it is none, or has a setting that belongs in `bulla.toml`.
+/// `Unavailable` where the file cannot be read, is none, or has a setting that belongs in `bulla.toml`.
 pub fn load(keys: &dyn Store) -> Result<Options> {
     parse(keys, &read(keys)?)
 }
@@ -27,16 +27,12 @@ pub fn load(keys: &dyn Store) -> Result<Options> {
 /// The text of the file.
 ///
 /// # Errors
-/// `Unavailable` where it cannot be read, `Invalid` where it is no text.
+/// `Unavailable` where it cannot be read, or is no text.
 pub(crate) fn read(keys: &dyn Store) -> Result<String> {
-    let bytes = match bulla_store::read_small(keys, files::SETTINGS, LIMIT) {
-        Err(error) if error.io_error().map(io::Error::kind) == Some(io::ErrorKind::NotFound) => {
-            return Ok(EMPTY.to_owned());
-        }
-        read => read?,
-    };
-    let name = keys.describe(files::SETTINGS);
-    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name}: it is not UTF-8")))
+    match files::read_if_there(keys, files::SETTINGS, LIMIT)? {
+        None => Ok(EMPTY.to_owned()),
+        Some(bytes) => String::from_utf8(bytes).map_err(|_| damaged(keys, "it is not UTF-8")),
+    }
 }
 
 /// What a text says.
@@ -44,16 +40,34 @@ pub(crate) fn read(keys: &dyn Store) -> Result<String> {
 /// # Errors
 /// As [`load`].
 pub(crate) fn parse(keys: &dyn Store, text: &str) -> Result<Options> {
-    let name = keys.describe(files::SETTINGS);
-    let options =
-        config::parse_settings(text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))?;
+    let options = config::parse_settings(text).map_err(|error| damaged(keys, error))?;
     match options.misplaced(SettingPlace::Keys).first() {
         None => Ok(options),
         Some(setting) => {
-            let message = format!("{name} has `{setting}`, which belongs in [settings] of {}", config::FILE);
-            Err(Error::invalid(message))
+            let (name, right) = (keys.describe(files::SETTINGS), config::FILE);
+            Err(Error::unavailable(format!(
+                "{name} has `{setting}`, which belongs in [settings] of {right}: `bulla config DIR set {setting} VALUE` moves \
+                 it there, and `bulla config DIR unset {setting}` removes it"
+            )))
         }
     }
+}
+
+/// Refuses a file that has a setting out of its bounds, whatever the other settings are.
+///
+/// # Errors
+/// `Unavailable`, naming the setting.
+pub(crate) fn check_bounds(keys: &dyn Store, settings: Options) -> Result<()> {
+    settings.check_bounds(SettingPlace::Keys).map_err(|error| {
+        let name = keys.describe(files::SETTINGS);
+        Error::unavailable(format!("{name}: {error}; `bulla config` changes it"))
+    })
+}
+
+/// That the file is none, and why.
+pub(crate) fn damaged(keys: &dyn Store, why: impl Display) -> Error {
+    let name = keys.describe(files::SETTINGS);
+    Error::unavailable(format!("{name}: {why}; mend it, or restore it from a backup"))
 }
 
 /// Refuses settings of `bulla.toml` that belong in the key directory: whoever can write to the log's directory may have put

@@ -84,7 +84,10 @@ fn spawn<T: Send + 'static>(
         owned
     };
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(guarded);
-    thread.map_err(|error| Error::io("starting a thread", error))
+    thread.map_err(|error| {
+        let what = format!("starting the thread {name}, of those that a log at work needs");
+        Error::unavailable(format!("{what}: {error}; look at the limit on threads (`ulimit -u`)"))
+    })
 }
 
 fn seal(engine: &Engine, (): &mut ()) {

@@ -13,6 +13,7 @@ use crate::read::verify::{Examined, Verify};
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
+use crate::scan::unsigned::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_text::jsonl;
@@ -181,7 +182,7 @@ impl Export {
         Ok(Exported::of(read, report.findings))
     }
 
-    /// Reads what is asked for.
+    /// Reads what is asked for, and says what nobody has signed.
     fn read_some<P: Send>(
         self,
         render: impl Fn(&Matches<'_>) -> P + Sync,
@@ -189,7 +190,10 @@ impl Export {
     ) -> Result<Exported> {
         let mut reader = Reader::open_store(self.given.store.clone())?;
         reader.given = self.given;
-        Ok(Exported::of(reader.read(&self.query, self.delivery, render, write)?, Vec::new()))
+        let reading = reader.reading()?;
+        let read = reading.read(&self.query, self.delivery, render, write)?;
+        let (notice, _) = unsigned(&reading.manifest)?.unwrap_or_default();
+        Ok(Exported::of(read, notice.into_iter().collect()))
     }
 }
 

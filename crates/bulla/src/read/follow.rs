@@ -94,8 +94,8 @@ pub struct Follow<'a> {
     erasures: Erasures<'a>,
     keyless: Keyless,
     named: Named,
-    /// Of this look.
-    undecided: u64,
+    /// Of this look: what a checkpoint covers.
+    settled: Unsettled,
     memory: Memory,
 }
 
@@ -150,10 +150,15 @@ pub struct Polled {
     /// The frame from which on what no checkpoint covers is not given out, since what stands in its place is none: whoever
     /// holds the log's directory can put it there.
     pub doubted_from: Option<u64>,
-    /// Entries that were passed by in this look, though they may have met the query: see [`ReadReport::undecided`].
+    /// Entries that were passed by, though they may have met the query: see [`ReadReport::undecided`]. Those of this look that
+    /// a checkpoint covers, and those that were passed by as pending and are covered since: what was pending may yet be replaced,
+    /// and is no entry of the log before.
     ///
     /// [`ReadReport::undecided`]: crate::ReadReport::undecided
     pub undecided: u64,
+    /// Entries that were given out as pending without their personal fields, since their keys are lost, and that a checkpoint
+    /// covers since.
+    pub key_lost: u64,
     /// Whether everything that is asked for was given out and is covered by a checkpoint, and nothing more is to come:
     /// see [`Follow`].
     pub ended: bool,
@@ -165,6 +170,26 @@ struct Pending {
     first_entry: u64,
     /// Whether the query admits it.
     wanted: bool,
+    /// What is to be told of it once a checkpoint covers it.
+    unsettled: Unsettled,
+}
+
+/// Entries whose keys are lost.
+#[derive(Clone, Copy, Default)]
+struct Unsettled {
+    /// Which were passed by, though they may have met the query.
+    undecided: u64,
+    /// Which were given out without what is personal.
+    key_lost: u64,
+}
+
+impl Unsettled {
+    fn of(pending: &[Pending]) -> Self {
+        pending.iter().fold(Unsettled::default(), |sum, Pending { unsettled, .. }| Unsettled {
+            undecided: sum.undecided + unsettled.undecided,
+            key_lost: sum.key_lost + unsettled.key_lost,
+        })
+    }
 }
 
 impl Reader {
@@ -189,7 +214,7 @@ impl Reader {
             erasures,
             keyless,
             named,
-            undecided: 0,
+            settled: Unsettled::default(),
             memory: Memory::default(),
         })
     }
@@ -230,9 +255,9 @@ impl Follow<'_> {
     /// some by.
     pub fn poll(&mut self, mut each: impl FnMut(&Followed<'_>) -> Result<()>) -> Result<Polled> {
         let over = self.is_over();
-        self.undecided = 0;
+        self.settled = Unsettled::default();
         if let Some(reading) = self.history.take() {
-            self.undecided += give_out(&reading, &self.query, &mut each)?.undecided;
+            self.settled.undecided += give_out(&reading, &self.query, &mut each)?.undecided;
         }
         let Given { store, key, .. } = &self.reader.given;
         let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
@@ -253,6 +278,7 @@ impl Follow<'_> {
         match self.grown(size, root) {
             Some(tree) => {
                 let frames = usize::try_from(size - self.tree.size()).unwrap_or(usize::MAX);
+                self.settle(frames);
                 self.pending.drain(..frames);
                 self.tree = tree;
                 for frame in covered {
@@ -279,7 +305,8 @@ impl Follow<'_> {
         let doubted_from = self.tip.doubted.map(|_| self.tip.frame);
         let last_covered = self.query.last_entry.is_some_and(|last| covered > last);
         let ended = last_covered || over && self.is_settled()?;
-        Ok(Polled { covered, lost_from, doubted_from, undecided: self.undecided, ended })
+        let Unsettled { undecided, key_lost } = self.settled;
+        Ok(Polled { covered, lost_from, doubted_from, undecided, key_lost, ended })
     }
 
     /// Whether the query's time has been over for long enough.
@@ -329,7 +356,8 @@ impl Follow<'_> {
         let first = self.pending.get(agree).map_or(self.tip.entry, |pending| pending.first_entry);
         let first_entry = Some(self.query.first_entry.unwrap_or(0).max(first));
         let read = give_out(&reading, &Query { first_entry, ..self.query.clone() }, each)?;
-        self.undecided += read.undecided;
+        self.settle(agree);
+        self.settled.undecided += read.undecided;
         self.tip = Tip::after(&reading)?;
         (self.erasures, (self.keyless, self.named)) = (reading.erasures()?, reading.asked_for(&self.query)?);
         self.tree = tree_of(leaves);
@@ -337,12 +365,21 @@ impl Follow<'_> {
         Ok((agree < shown).then_some(first))
     }
 
+    /// A checkpoint covers the first of the frames that were pending: what was to be told of them then is so.
+    fn settle(&mut self, frames: usize) {
+        let Unsettled { undecided, key_lost } =
+            Unsettled::of(&self.pending[..frames.min(self.pending.len())]);
+        self.settled.undecided += undecided;
+        self.settled.key_lost += key_lost;
+    }
+
     /// Passes the next frame, if it is there: with `whole`, once its body is.
     fn advance(&mut self, whole: bool) -> Result<Option<Passed>> {
         let Some(passed) = self.tip.pass(self.reader, whole)? else { return Ok(None) };
         let commitment = &passed.frame.commitment;
         let (leaf, wanted) = (commitment.leaf(), self.query.admits(commitment));
-        self.pending.push(Pending { leaf, first_entry: commitment.first_entry, wanted });
+        let (first_entry, unsettled) = (commitment.first_entry, Unsettled::default());
+        self.pending.push(Pending { leaf, first_entry, wanted, unsettled });
         Ok(Some(passed))
     }
 
@@ -368,8 +405,16 @@ impl Follow<'_> {
         pending: bool,
         each: &mut impl FnMut(&Followed<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.undecided += undecided;
-        selected.map_or(Ok(()), |selected| show_rows(&selected.piece, pending, each))
+        let rows = selected.map(|selected| selected.piece).unwrap_or_default();
+        match self.pending.last_mut().filter(|_| pending) {
+            Some(last) => {
+                let key_lost =
+                    rows.iter().filter(|row| row.withheld == Some(Redaction::KeyLost)).count() as u64;
+                last.unsettled = Unsettled { undecided, key_lost };
+            }
+            None => self.settled.undecided += undecided,
+        }
+        show_rows(&rows, pending, each)
     }
 }
 

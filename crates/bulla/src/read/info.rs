@@ -5,11 +5,13 @@ use crate::format::segment;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree::Chunk;
+use crate::scan::unsigned::unsigned;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, Result};
 use bulla_store::{FileSystem, Store};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,9 @@ pub struct Info {
     pub root: Hash,
     /// Bytes of all files of the log.
     pub bytes: u64,
+    /// Bytes of segments that follow what the checkpoint covers, which nobody has signed: what a copy beside a writer, or a crash,
+    /// leaves, or whoever holds the storage. Nothing where a writer is at work.
+    pub unsigned_bytes: Option<u64>,
     /// Segments.
     pub segments: u64,
     /// The whole seconds that the first covered frame begins, and the last one ends in.
@@ -51,6 +56,8 @@ pub struct Info {
     pub signed_time: Option<i64>,
     /// How much time passes at most, as the log promises, until the writer commits an epoch or an event.
     pub heartbeat: Option<Duration>,
+    /// Keys of whoever made the log, which begin with `x-`.
+    pub extra: BTreeMap<String, String>,
     /// Whether a writer has it open.
     pub locked: bool,
 }
@@ -70,6 +77,7 @@ pub fn info(directory: impl AsRef<Path>) -> Result<Info> {
 /// As [`info`].
 pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
     let manifest = Manifest::load_end(Snapshot::of(store)?)?;
+    let unsigned = unsigned(&manifest)?;
     let Snapshot { store, config, checkpoint, live, .. } = manifest.snapshot;
     let (store, size) = (&*store, checkpoint.size);
     let commitment = |frame: u64| -> Result<Option<Commitment>> {
@@ -93,9 +101,11 @@ pub fn info_of(store: Arc<dyn Store>) -> Result<Info> {
         tree_size: size,
         root: checkpoint.root,
         bytes: bytes_below(store, "")?,
+        unsigned_bytes: unsigned.map(|(_, bytes)| bytes),
         segments: segment::list(store)?.0.len() as u64,
         signed_time: manifest.latest.map(|latest| latest.time),
         heartbeat: config.heartbeat,
+        extra: config.extra,
         times: first.zip(last).map(|(first, last)| (first.earliest, last.latest)),
         locked: live,
     })

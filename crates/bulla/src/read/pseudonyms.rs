@@ -66,11 +66,11 @@ impl Pseudonyms {
     }
 }
 
-/// Whoever cannot read the key has not got it; a medium that fails is another matter.
+/// Whoever cannot read the key has not got it; a medium that fails, or a file that is damaged, is another matter.
 fn not_at_hand(error: Error) -> Error {
     let absent =
         |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
-    match error.kind() == ErrorKind::Unavailable && error.io_error().is_none_or(absent) {
+    match error.kind() == ErrorKind::NoKey || error.io_error().is_some_and(absent) {
         true => Error::new(ErrorKind::NoKey, format!("the key of the pseudonyms is not at hand: {error}")),
         false => error,
     }

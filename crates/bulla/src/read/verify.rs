@@ -24,6 +24,7 @@ use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
 use crate::scan::stored_tree;
+use crate::scan::unsigned;
 use crate::write::recover;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::group::GroupKeys;
@@ -148,7 +149,7 @@ impl Verify {
     /// writer, or a crash, leaves. To be read before this verification runs, where a writer may be at work.
     ///
     /// # Errors
-    /// `Tampered` where it is damaged. That it is another log's is a violation.
+    /// `Unavailable` where it is damaged, which says nothing of the log. That it is another log's is a violation.
     pub fn seal_state(mut self, bytes: &[u8]) -> Result<Self> {
         let state = SealState::parse(bytes)?;
         match &self.config {
@@ -233,7 +234,7 @@ impl Verify {
         let chain = chain.or_else(|| state.as_ref().map(|state| state.chain.clone()));
         let mut scan = Scan::new(&snapshot, identity, chain)?;
         if let Some(state) = &state {
-            scan.expect(state.chain.next_frame(), state.root);
+            scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
         scan.findings = findings;
         let total = scan.total_bytes()?;
@@ -481,24 +482,13 @@ fn judge_tail(
     }
     let objection = objection?;
     let Tail { frames, bytes, .. } = tail;
-    let verified = match size.checked_sub(1) {
-        Some(last) => format!("verified up to frame {last}"),
-        None => "no frame is signed yet".to_owned(),
-    };
     let (kind, detail) = match objection {
         Some(objection) => (FindingKind::TailDamaged, objection),
         None if strict => {
             let detail = format!("{frames} frames and {bytes} bytes in all follow the last checkpoint");
             (FindingKind::Unclosed, detail)
         }
-        None => (
-            FindingKind::UnsignedTail,
-            format!(
-                "{verified}; {bytes} bytes after it are not signed yet: whoever holds the storage may have written or \
-                 shortened them. Nothing gives out entries in them but `bulla tail`, as pending; opening the log signs \
-                 what its writer left there"
-            ),
-        ),
+        None => (FindingKind::UnsignedTail, unsigned::detail(size, *bytes)),
     };
     let mut finding = Finding::new(kind, detail).at(segment, offset).frame(size);
     finding.last_frame = Some(size + frames.saturating_sub(1));

@@ -181,6 +181,8 @@ pub struct Finding {
     pub detail: String,
     /// The last frame, where one finding stands for several.
     pub last_frame: Option<u64>,
+    /// How many it stands for: those of neighbouring frames that are alike are one.
+    pub count: u64,
 }
 
 impl Finding {
@@ -194,6 +196,7 @@ impl Finding {
             entries: None,
             detail: detail.into(),
             last_frame: None,
+            count: 1,
         }
     }
 
@@ -267,6 +270,7 @@ impl Findings {
             && last.last_frame.map(|frame| frame + 1) == finding.frame
         {
             last.last_frame = finding.last_frame;
+            last.count += finding.count;
             last.entries = match (last.entries, finding.entries) {
                 (Some((first, _)), Some((_, end))) => Some((first, end)),
                 (known, None) => known,
@@ -275,7 +279,7 @@ impl Findings {
         } else if self.list.len() < Self::MOST {
             self.list.push(finding);
         } else {
-            self.left_out += 1;
+            self.left_out += finding.count;
         }
     }
 

@@ -140,6 +140,8 @@ struct Known {
 /// The frame that was located last, if it is the one before the next.
 struct Last {
     seal: Seal,
+    /// The group in its header, where that is sound.
+    group: Option<u64>,
     told: bool,
     /// How to tell of its seal.
     finding: Finding,
@@ -213,9 +215,15 @@ impl<'a> Scan<'a> {
     }
 
     /// Has the scan find out whether the log has so many frames at least, and whether those have this root.
-    pub(crate) fn expect(&mut self, frames: u64, root: Hash) {
+    /// Where none of the log's epochs says which `[log]` it may have, `terms` do.
+    pub(crate) fn expect(&mut self, frames: u64, root: Hash, terms: AllowedConfig) {
         let found = (frames == 0).then(tree::empty_root);
         self.known = Some(Known { frames, root, found });
+        self.terms = (self.size == 0).then(|| {
+            let detail =
+                "[log] of bulla.toml is not the one that the log was made with, as the seal state has it";
+            (terms, Finding::new(FindingKind::ConfigMismatch, detail))
+        });
     }
 
     /// Bytes in all segments.
@@ -428,7 +436,12 @@ impl<'a> Scan<'a> {
             epoch.seal_told = seal_told;
         }
         wrong_seal.detail = "the epoch frame after it records another seal".to_owned();
-        let last = self.last.replace(Last { seal, told: seal_told || damage.is_some(), finding: wrong_seal });
+        let told_wrong = seal_told || damage.is_some();
+        let last = self.last.replace(Last { seal, group, told: told_wrong, finding: wrong_seal });
+        if last.as_ref().and_then(|last| last.group).zip(group).is_some_and(|(before, group)| group < before)
+        {
+            self.add(told(FindingKind::Numbering, "its group is before that of the frame before it"));
+        }
         let located = cursor.locate(commitment, offset);
         if located.commitment.kind == FrameKind::Epoch {
             self.begin_epoch(&located, last)?;
@@ -510,7 +523,7 @@ impl<'a> Scan<'a> {
                 self.add(invalid(format!("it has {length} bytes, and an event has {MAX_EVENT} at most")));
             }
             FrameKind::Gap => {
-                let detail = format!("{} entries were lost before they could be sealed", commitment.entries);
+                let detail = "these entries were lost before they could be sealed";
                 let finding =
                     Finding::new(FindingKind::Gap, detail).at(segment, *offset).frame(commitment.frame);
                 self.add(finding.entries(commitment.first_entry, commitment.entries));

@@ -45,6 +45,8 @@ pub(crate) struct Latest {
     /// The writing host's clock at the last epoch or event, in seconds since the Unix epoch. Blocks have the times of
     /// their entries, which may come from elsewhere.
     pub(crate) time: i64,
+    /// Where the last frame ends, as far as the segments' names tell.
+    pub(crate) end: (SegmentName, u64),
 }
 
 impl Manifest {
@@ -117,10 +119,12 @@ impl Manifest {
         });
         let none = || Error::tampered(format!("frame {} is no epoch's; run `bulla verify`", last.epoch));
         let epoch = epoch.ok_or_else(none)?;
-        let mut latest = Latest { time: epoch.commitment.latest };
+        let end = |placed: &Placed| placed.segment.map(|segment| (segment, placed.end()));
+        let mut latest = Latest { time: epoch.commitment.latest, end: end(&epoch).ok_or_else(none)? };
         let body = EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())?;
         let (mut terms, own) = (AllowedConfig::of(body.config), self.snapshot.config.digest);
         while let Some(placed) = frames.next()? {
+            latest.end = end(&placed).unwrap_or(latest.end);
             if placed.commitment.kind != FrameKind::Event {
                 continue;
             }

@@ -21,3 +21,4 @@ pub(crate) mod seals;
 pub(crate) mod snapshot;
 pub(crate) mod stored_tree;
 pub(crate) mod unreferenced;
+pub(crate) mod unsigned;

@@ -65,7 +65,7 @@ fn a_log_whose_vault_is_gone_is_not_written() {
     append(&directory, 0..100);
     std::fs::remove_dir_all(default_keys(&directory).join("vault")).unwrap();
     let error = Log::open(&directory, Options::default()).map(drop).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::NoKey, "{error}");
 }
 
 #[test]

@@ -17,14 +17,18 @@ use std::sync::{Arc, Mutex};
 
 /// A store that can be exchanged for another one, as a machine's is when it starts again.
 #[derive(Clone, Debug)]
-struct Switch(Arc<Mutex<Arc<dyn Store>>>);
+pub(crate) struct Switch(Arc<Mutex<Arc<dyn Store>>>);
 
 impl Switch {
     fn to(world: &World) -> Self {
-        Switch(Arc::new(Mutex::new(Arc::new(world.machine.store("audit")))))
+        Switch::of(world.machine.store("audit"))
     }
 
-    fn set(&self, store: impl Store + 'static) {
+    pub(crate) fn of(store: impl Store + 'static) -> Self {
+        Switch(Arc::new(Mutex::new(Arc::new(store))))
+    }
+
+    pub(crate) fn set(&self, store: impl Store + 'static) {
         *self.0.lock().unwrap() = Arc::new(store);
     }
 

@@ -222,7 +222,7 @@ fn what_the_seal_state_knows_of_has_to_be_there() {
     let open = || Verify::open_store(Arc::new(made.image.clone())).unwrap();
     let report = open().seal_state(&foreign).unwrap().run().unwrap();
     assert_eq!(violations(&report), BTreeSet::from(["key-mismatch"]));
-    assert_eq!(open().seal_state(b"none").err().map(|error| error.kind()), Some(ErrorKind::Tampered));
+    assert_eq!(open().seal_state(b"none").err().map(|error| error.kind()), Some(ErrorKind::Unavailable));
 }
 
 /// Copies as docs/operating.md says, while the log goes on: at every step of a writer that commits, signs, abandons a segment,

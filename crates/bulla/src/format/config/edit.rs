@@ -3,7 +3,7 @@
 use super::fields::{self, FieldRules};
 use super::{FILE, settings_line};
 use crate::format::options::settings::duration;
-use crate::format::toml_value::{array, quote};
+use crate::format::toml_value::{array, key, quote};
 use bulla_store::{Error, Result};
 use std::ops::Range;
 use std::time::Duration;
@@ -65,14 +65,26 @@ pub(crate) fn set_heartbeat(text: &str, heartbeat: Option<Duration>) -> Result<S
         (Some(place), Some(value)) => replaced(log, place.value, &value),
         (Some(place), None) => replaced(log, place.lines(log), ""),
         (None, None) => log.to_owned(),
-        (None, Some(value)) => {
-            let before = find(log, "log", "recipients")?;
-            let before = before.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
-            let end = before.lines(log).end;
-            replaced(log, end..end, &format!("heartbeat = {value}\n"))
-        }
+        (None, Some(value)) => behind_recipients(log, &format!("heartbeat = {value}\n"))?,
     };
     Ok(edited + settings)
+}
+
+/// Puts keys of one's own into `[log]`.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has no recipients to put them behind.
+pub(crate) fn add_extra(text: &str, extra: &[(String, String)]) -> Result<String> {
+    let (log, settings) = text.split_at(settings_line(text));
+    let lines = extra.iter().map(|(name, value)| format!("{} = {}\n", key(name), quote(value)));
+    Ok(behind_recipients(log, &lines.collect::<String>())? + settings)
+}
+
+fn behind_recipients(log: &str, lines: &str) -> Result<String> {
+    let before = find(log, "log", "recipients")?;
+    let before = before.ok_or_else(|| Error::invalid(format!("{FILE} has no `recipients`")))?;
+    let end = before.lines(log).end;
+    Ok(replaced(log, end..end, lines))
 }
 
 /// Gives `[log]` other rules for fields: the table's lines change, or come last, or go.

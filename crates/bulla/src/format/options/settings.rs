@@ -1,6 +1,8 @@
 //! Settings by their names, as text: what `[settings]` says, and what stands where it says nothing.
 
-use super::{Durability, MOST_MEMORY, Options, Profile, Tuning, default, parse_duration, parse_size};
+use super::{
+    Durability, LEAST_BLOCK_SIZE, MOST_MEMORY, Options, Profile, Tuning, default, parse_duration, parse_size,
+};
 use crate::format::toml_value::quote;
 use bulla_crypto::plugin;
 use bulla_store::{Error, Result};
@@ -117,10 +119,15 @@ impl Options {
         self.only(SettingPlace::Log).or(host.only(SettingPlace::Keys))
     }
 
-    /// Whether each setting of `bulla.toml` is within its bounds. Whether they fit together is not asked: the most memory has room for
-    /// any of them.
-    pub(crate) fn check_bounds(self) -> Result<()> {
-        Tuning::try_from(self.only(SettingPlace::Log).memory(MOST_MEMORY)).map(drop)
+    /// Whether each setting that is kept in `place` is within its bounds. Whether they fit together with the others is not asked:
+    /// the most memory has room for any block, and the smallest blocks fit any memory.
+    pub(crate) fn check_bounds(self, place: SettingPlace) -> Result<()> {
+        let settings = self.only(place);
+        let settings = match place {
+            SettingPlace::Log => settings.memory(MOST_MEMORY),
+            SettingPlace::Keys => settings.block_size(LEAST_BLOCK_SIZE).compression(0).writers(1),
+        };
+        Tuning::try_from(settings).map(drop)
     }
 
     fn only(self, place: SettingPlace) -> Options {

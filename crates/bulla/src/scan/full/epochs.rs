@@ -173,6 +173,9 @@ impl Scan<'_> {
     pub(super) fn check_config(&mut self) {
         let known = self.terms.clone().filter(|(terms, _)| !terms.admit(self.config.digest));
         let edited = known.map(|(_, since)| {
+            if since.frame.is_none() {
+                return since;
+            }
             let detail = "[log] of bulla.toml is not the one that epochs were begun with from this one on";
             Finding { detail: detail.to_owned(), ..since }
         });

@@ -78,7 +78,7 @@ impl Engine {
         }
         match pending.filter(|pending| pending.numbers == unconfirmed.numbers) {
             Some(pending) => self.carry_out(vault, pending).map(|_| ()),
-            None if unconfirmed.erased => Err(Error::tampered(format!(
+            None if unconfirmed.erased => Err(Error::unavailable(format!(
                 "{} is missing or of another erasure, and data subjects {:?} are erased: restore it",
                 self.keys.describe(files::ERASURE),
                 unconfirmed.numbers
@@ -225,14 +225,14 @@ impl Engine {
     }
 
     /// Brings the file of holds in line with what the log tells, and has the log tell of what it does not tell yet. Returns how
-    /// they differed. A log is opened with a file that cannot be read, too: erasing and holding refuse it.
+    /// they differed. A log is opened with a file that is damaged, too: erasing and holding refuse it.
     ///
     /// # Errors
     /// Where a file cannot be written, or the log's events cannot be read.
     pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
         let mut only = self.erasing.lock();
         if let Err(error) = Holds::load(&*self.keys)
-            && error.kind() == ErrorKind::Tampered
+            && error.io_error().is_none()
         {
             return Ok(vec![HoldDifference::Unreadable(error.to_string())]);
         }

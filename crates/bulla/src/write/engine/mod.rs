@@ -124,10 +124,14 @@ impl Engine {
     ) -> Result<Self> {
         let (config, settings) = config::load_of_log(&*log)?;
         keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
-        let all = settings.clone().with_host(keys::settings::load(&*keys)?);
+        let host = keys::settings::load(&*keys)?;
+        let all = settings.clone().with_host(host.clone());
         let tuning = Tuning::try_from(options.or(all));
         // What is wrong is looked for in the log's file first: it may have been edited by anybody.
-        let tuning = tuning.or_else(|error| config::check_bounds(&*log, settings).and(Err(error)))?;
+        let tuning = tuning.or_else(|error| {
+            config::check_bounds(&*log, settings)?;
+            keys::settings::check_bounds(&*keys, host).and(Err(error))
+        })?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let subject_keys =
@@ -381,12 +385,13 @@ impl Engine {
 }
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
-    let name = keys.describe(keys::files::SIGNING);
-    let bytes = zeroize::Zeroizing::new(bulla_store::read_secret(keys, keys::files::SIGNING, 4096)?);
-    let text = std::str::from_utf8(&bytes).map_err(|_| Error::invalid(format!("{name} is not text")))?;
-    let key =
-        SigningKey::parse(text).map_err(|error| Error::new(error.kind(), format!("{name}: {error}")))?;
+    let bytes = keys::files::read_secret(keys, keys::files::SIGNING, 4096);
+    let bytes = zeroize::Zeroizing::new(keys::files::or_missing(keys, keys::files::SIGNING, bytes)?);
+    let damaged = |why: &dyn std::fmt::Display| keys::files::damaged(keys, keys::files::SIGNING, why);
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
+    let key = SigningKey::parse(text).map_err(|error| damaged(&error))?;
     if *key.verifier() != config.verifier_key {
+        let name = keys.describe(keys::files::SIGNING);
         return Err(Error::new(ErrorKind::Refused, format!("{name} is not the key of `{}`", config.origin)));
     }
     Ok(key)

@@ -71,7 +71,7 @@ impl Change {
 fn settings(machine: &Faults) -> Outcome<Option<(Vec<Setting>, String)>> {
     let (log, free) = bulla::config::load(&machine.store("audit")).map_err(|error| error.to_string())?;
     let host = match host_settings::load(&machine.store("audit.keys")) {
-        Err(error) if error.kind() == ErrorKind::Invalid => return Ok(None),
+        Err(error) if error.io_error().is_none() => return Ok(None),
         loaded => loaded.map_err(|error| error.to_string())?,
     };
     let count = |options: Options| (options.settings(), format!("{:?}", log.fields));

@@ -1,7 +1,7 @@
 //! The kinds of finding that nothing else here produces, and the document's list of all of them.
 
 use super::layout::{EPOCH, EVENT, Frame, HEAD, Layout};
-use super::world::{Level, Made, Mask, in_tree, short, small};
+use super::world::{Level, Made, Mask, World, in_tree, short, small};
 use bulla::keys::epoch::EpochSecret;
 use bulla::keys::recipients::Identity;
 use bulla::{FindingKind, Result, Severity, Verify};
@@ -102,6 +102,52 @@ fn is_no_event(made: &Made, layout: &Layout, event: &Frame, change: impl FnOnce(
         let told = made.findings(&image, level);
         assert!(told.contains(&event.finding("event-invalid")), "{level:?}: {told:#?}");
     }
+}
+
+#[test]
+fn a_group_is_not_before_that_of_the_frame_before_it() {
+    let made = small();
+    let layout = Layout::of(&made.image);
+    let group = |frame: &Frame| {
+        let content = made.image.get(&format!("segments/{}", frame.segment));
+        u64::from_le_bytes(content[frame.offset + 12..][..8].try_into().unwrap())
+    };
+    let frames = layout.counted().collect::<Vec<_>>();
+    let mut tried = 0;
+    for [before, frame] in frames.array_windows().filter(|[before, _]| group(before) > 0) {
+        for (claimed, found) in [(group(before) - 1, true), (group(before), false), (frame.number, false)] {
+            let path = format!("segments/{}", frame.segment);
+            let mut content = made.image.get(&path).to_vec();
+            let header = &mut content[frame.offset..][..24];
+            header[12..20].copy_from_slice(&claimed.to_le_bytes());
+            let crc = crc32c::crc32c(&header[..20]);
+            header[20..].copy_from_slice(&crc.to_le_bytes());
+            let told = made.findings(&made.image.with(&path, content), Level::Public);
+            assert_eq!(told.contains(&frame.finding("numbering")), found, "{claimed}: {told:#?}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 12, "{tried}");
+}
+
+#[test]
+fn findings_of_neighbours_that_are_alike_are_one_that_says_of_how_many_and_up_to_which() {
+    let mut world = World::new(3);
+    let log = world.open();
+    world.block(&log, 1);
+    for rows in [2, 3, 4] {
+        world.gap(&log, rows);
+    }
+    world.block(&log, 1);
+    world.gap(&log, 5);
+    log.close().unwrap();
+    let made = world.made();
+    let report = made.verify(&made.image, Level::Public).unwrap();
+    let told =
+        report.findings.iter().map(|one| (one.kind, one.frame, one.last_frame, one.entries, one.count));
+    let gap = FindingKind::Gap;
+    let expected = [(gap, Some(2), Some(4), Some((1, 9)), 3), (gap, Some(6), Some(6), Some((11, 15)), 1)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[test]

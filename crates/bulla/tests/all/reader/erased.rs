@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::damage::image::Image;
 use crate::damage::world::Mask;
+use crate::follow::Switch;
 use crate::register::Register;
 use bulla::event::Event;
 use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, SharedOnly, Subjects};
@@ -400,4 +401,53 @@ fn who_follows_a_log_sees_why_fields_are_withheld() {
     let withheld = poll();
     assert_eq!(of(Redaction::Erased)(&withheld), OF_EACH + 1);
     assert_eq!(of(Redaction::KeyLost)(&withheld), 0, "she has got another number");
+}
+
+/// What nobody has signed may yet be replaced: of that nothing is told before a checkpoint covers it.
+#[test]
+fn of_pending_entries_whose_keys_are_lost_it_is_told_once_they_are_covered_and_never_if_they_are_replaced() {
+    let (mut world, log) = log(1);
+    let signed = world.image();
+    block(&mut world, &log);
+    let first = OF_EACH * 3 + 1;
+    world.register.as_ref().unwrap().lose("user_1");
+    let pending = world.image();
+    // The first block's are said to be lost as well, and are not asked for here.
+    for (query, undecided, key_lost) in
+        [(Query::new().subject("user_1"), OF_EACH + 1, 0), (Query::new(), 0, OF_EACH + 1)]
+    {
+        let query = &Query { first_entry: Some(first), ..query };
+        let look = |follow: &mut bulla::Follow<'_>| follow.poll(|_| Ok(())).unwrap();
+        // Another writer found nothing of it, and wrote something else there.
+        let store = Switch::of(pending.clone());
+        let reader = world.reader(store.clone());
+        let mut follow = reader.follow(query).unwrap();
+        let polled = look(&mut follow);
+        assert_eq!((polled.undecided, polled.key_lost), (0, 0), "{query:?}");
+        let mut other = world.again(&signed);
+        let again = other.open();
+        other.block(&again, vec![Row::new(0, "read").subject("user_2")], 1);
+        again.step(Step::Checkpoint).unwrap();
+        store.set(other.image());
+        let polled = look(&mut follow);
+        assert_eq!((polled.lost_from, polled.undecided, polled.key_lost), (Some(first), 0, 0), "{query:?}");
+
+        // It is signed as it is.
+        let store = Switch::of(pending.clone());
+        let reader = world.reader(store.clone());
+        let mut follow = reader.follow(query).unwrap();
+        look(&mut follow);
+        let signed = world.again(&pending);
+        let again = signed.open();
+        again.step(Step::Commit).unwrap();
+        again.step(Step::Checkpoint).unwrap();
+        store.set(signed.image());
+        let polled = look(&mut follow);
+        assert_eq!(
+            (polled.lost_from, polled.undecided, polled.key_lost),
+            (None, undecided, key_lost),
+            "{query:?}"
+        );
+        assert_eq!((look(&mut follow).undecided, look(&mut follow).key_lost), (0, 0), "{query:?}");
+    }
 }

@@ -1,0 +1,56 @@
+//! What follows the checkpoint, as whoever does not verify the whole log tells of it: how many bytes nobody has signed.
+
+use crate::format::segment;
+use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::manifest::Manifest;
+use bulla_store::{Error, Result};
+use std::io;
+
+/// What follows the frames of a manifest: nothing, or a notice of the kind `unsigned-tail`, and how many bytes that are.
+pub(crate) type Unsigned = (Option<Finding>, u64);
+
+/// The bytes that follow; `None` where a writer is at work, or was since the checkpoint was read: they are its own affair. To be
+/// asked once everything was read.
+///
+/// # Errors
+/// `Unavailable` where a file cannot be read.
+pub(crate) fn unsigned(manifest: &Manifest) -> Result<Option<Unsigned>> {
+    let snapshot = &manifest.snapshot;
+    let store = &*snapshot.store;
+    let (mut at, mut bytes) = (None, 0);
+    let end = manifest.latest.as_ref().map(|latest| latest.end);
+    for name in segment::list(store)?.0 {
+        let from = match end {
+            Some((segment, _)) if name < segment => continue,
+            Some((segment, offset)) if name == segment => offset,
+            _ => 0,
+        };
+        let length = match store.open(&name.path()).and_then(|file| file.length()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            length => length
+                .map_err(|error| Error::io(format!("opening {}", store.describe(&name.path())), error))?,
+        };
+        if length > from {
+            at.get_or_insert((name, from));
+            bytes += length - from;
+        }
+    }
+    let finding = at.map(|(name, offset)| {
+        let size = manifest.size();
+        Finding::new(FindingKind::UnsignedTail, detail(size, bytes)).at(name, offset).frame(size)
+    });
+    Ok(snapshot.is_quiet()?.then_some((finding, bytes)))
+}
+
+/// What is said of so many bytes that follow a tree of so many frames.
+pub(crate) fn detail(size: u64, bytes: u64) -> String {
+    let verified = match size.checked_sub(1) {
+        Some(last) => format!("verified up to frame {last}"),
+        None => "no frame is signed yet".to_owned(),
+    };
+    format!(
+        "{verified}; {bytes} bytes after it are not signed yet: whoever holds the storage may have written or shortened \
+         them. Nothing gives out entries in them but `bulla tail`, as pending; opening the log signs what its writer left \
+         there"
+    )
+}
