@@ -93,7 +93,8 @@ class Fuzz:
         for level, (options, hand) in levels.items():
             command = [self.bulla, "verify", str(log), "--json", "--keys", keys_of.get(level, str(bare)), *options]
             done = subprocess.run(command, capture_output=True)
-            theirs = violations(json.loads(done.stdout)["findings"]) if done.stdout else {f"exit {done.returncode}"}
+            told = json.loads(done.stdout) if done.stdout else {}
+            theirs = violations(told["findings"]) if "findings" in told else {f"exit {done.returncode}"}
             try:
                 mine = violations([it.as_json() for it in verify.verified(log, hand).findings])
             except (Refused, OSError) as refused:
@@ -360,6 +361,8 @@ class Fuzz:
         frame = self.draw.choice([it for it in forge.frames if it.kind == commitments.BLOCK])
         block = forge.recommit(frame)
         assert block is not None
+        if not block.groups:
+            return
         group = self.draw.choice(block.groups)
         keys = forge.keys[frame.epoch]
         secret = opened.secret(frame.log_id, keys.random, frame.frame, group.subjects)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
+
+from bulla_reader.segments import named
 
 
 @dataclass
@@ -95,14 +99,13 @@ class Zoo:
             assert child.stdin is not None
             child.stdin.write(b"".join(lines))
             child.stdin.flush()
-            while child.poll() is None and not any(path.stat().st_size > 2000 for path in (sample.log / "segments").iterdir()):
-                pass
+            while child.poll() is None and newest(sample.log).stat().st_size < 2000:
+                time.sleep(0.001)
             child.send_signal(signal.SIGKILL)
             child.wait()
             child.stdin.close()
-            newest = max((path for path in (sample.log / "segments").iterdir() if path.stat().st_size > 2000), key=str)
-            with newest.open("r+b") as segment:
-                segment.truncate(newest.stat().st_size - 7)  # as a write that was cut short
+            segment = newest(sample.log)
+            os.truncate(segment, max(0, segment.stat().st_size - 7))  # as a write that was cut short
         self.append(sample, entries(random.Random(9), 10))
         return sample
 
@@ -120,6 +123,12 @@ class Zoo:
         for name in ("gdpr", "json", "web", "web-adversarial", "slow", "integrity"):
             self.run("append", sample.log, text=self.run("generate", name, "--entries", "300"))
         return sample
+
+
+def newest(log: Path) -> Path:
+    """The last segment, or a file without a byte where there is none."""
+    found = {named(path.name): path for path in (log / "segments").iterdir() if path.stat().st_size}
+    return found[max(name for name in found if name)] if found else log / "LOCK"
 
 
 def odd_entries() -> list[dict[str, object]]:

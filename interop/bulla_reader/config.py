@@ -50,7 +50,7 @@ def decoded(data: bytes) -> Config:
     at = settings_line(data)
     table = only_table(data[:at], "log")
     settings = only_table(data[at:], "settings") if at < len(data) else {}
-    if table is None or set(table) - LOG:
+    if table is None or not all(name in LOG or len(name) > 2 and name.startswith("x-") for name in table):
         raise Refused(STRUCTURE, "must have the table [log] above the line [settings], and nothing else there")
     if settings is None or set(settings) - set(SETTINGS) or not all(map(is_setting, settings, settings.values())):
         raise Refused(STRUCTURE, "must have no table but [settings] from that line on, and settings in it that there are")

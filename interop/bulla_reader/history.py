@@ -46,8 +46,13 @@ def followed(log: Log) -> History:
     history = History(log)
     epoch: Optional[int] = None
     entry: Optional[int] = 0
+    group = 0
     for number, commitment in enumerate(log.commitments):
         frame = log.frames[number]
+        if frame is not None and frame.header is not None:
+            if frame.header.group < group:
+                log.find("numbering", "the group is below that of the frame before", frame)
+            group = frame.header.group
         if commitment is None:
             epoch = entry = None
             history.doubtful = True

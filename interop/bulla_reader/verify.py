@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from . import age, blocks, commitments, grants, history, index, log, notes, seals, tiles, trees, vault
-from .findings import Finding
+from .findings import Finding, joined
 from .hashes import sha256
 from .history import History
 from .log import Damaged, Log, list_directory, read_small
@@ -59,7 +59,7 @@ class Report:
             "root": base64.b64encode(self.root).decode(),
             "pending": 0,
             "signed_time": seconds_text(self.signed_time) if self.signed_time is not None else None,
-            "findings": [it.as_json() for it in self.findings],
+            "findings": [it.as_json() for it in joined(self.findings)],
         }
 
 
