@@ -6,6 +6,7 @@ What a lying writer could make is what a reader has to refuse by more than a dig
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import struct
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Optional
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from bulla_reader import blocks, columns, commitments, epochs, log, notes, seals, tiles, trees, units, verify
+from bulla_reader import age, blocks, columns, commitments, epochs, log, notes, seals, tiles, trees, units, verify
 from bulla_reader.cursor import u32, u64
-from bulla_reader.hashes import HASHES, crc32c, padme, sha256
+from bulla_reader.hashes import HASHES, crc32c, hkdf, mac, padme, sha256
 from bulla_reader.history import followed
 from bulla_reader.refused import Refused
 
@@ -163,6 +166,22 @@ def signed(text: str, verifier: notes.Verifier, key: Ed25519PrivateKey) -> str:
     """A signed note of a text."""
     signature = base64.b64encode(verifier.key_id + key.sign(text.encode())).decode()
     return f"{text}\n\u2014 {verifier.name} {signature}\n"
+
+
+def wrapped(data: bytes, public: bytes) -> bytes:
+    """An age file of up to one chunk of data, for an X25519 recipient."""
+    key, ephemeral, nonce = os.urandom(16), X25519PrivateKey.generate(), os.urandom(16)
+    share = ephemeral.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
+    sealed = ChaCha20Poly1305(hkdf(share + public, shared, b"age-encryption.org/v1/X25519", 32)).encrypt(bytes(12), key, None)
+    head = age.INTRO + b"-> X25519 " + unpadded(share) + b"\n" + unpadded(sealed) + b"\n---"
+    tag = mac(hkdf(b"", key, b"header", 32), head)
+    payload = ChaCha20Poly1305(hkdf(nonce, key, b"payload", 32)).encrypt(bytes(11) + b"\x01", data, None)
+    return head + b" " + unpadded(tag) + b"\n" + nonce + payload
+
+
+def unpadded(data: bytes) -> bytes:
+    return base64.b64encode(data).rstrip(b"=")
 
 
 def padded(text: bytes) -> bytes:

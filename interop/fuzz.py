@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import commitments, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
+from bulla_reader import age, commitments, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.hashes import crc32c, expand, extract, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
-from forge import Forge, Forged, padded  # noqa: E402
+from forge import Forge, Forged, padded, wrapped  # noqa: E402
 from grammar import Grammar  # noqa: E402
 from zoo import Sample, Zoo  # noqa: E402
 
@@ -69,7 +69,7 @@ class Fuzz:
         self.draw = random.Random(f"{self.seed}/{number}")
         kinds = [
             self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.columns_round,
-            self.proof_round, self.group_round, self.index_round, self.vault_round,
+            self.proof_round, self.group_round, self.index_round, self.vault_round, self.grant_round, self.order_round,
         ]  # fmt: skip
         kind = getattr(self, f"{self.only}_round") if self.only else self.draw.choice(kinds)
         kind(number)
@@ -155,7 +155,7 @@ class Fuzz:
             data[at : at + self.draw.randrange(1, 300)] = b""
         elif way == 4:
             other = self.draw.choice(files)
-            shutil.copyfile(path, other)
+            other.write_bytes(data)
             return f"{other.name} is {path.name}"
         elif way == 5 and path.suffix == ".seg":
             number, generation = self.draw.randrange(14), self.draw.choice(["", "-1", "-7"])
@@ -448,6 +448,68 @@ class Fuzz:
         database.close()
         return f"row {row} of {table} {way}"
 
+    # Grants and orders
+
+    def grant_round(self, number: int) -> None:
+        """Changes what a grant holds."""
+        sample = self.samples["granted"]
+        assert sample.grant is not None
+        mine = verify.read_identities([sample.keys / "identity.age"])
+        file = self.place / "grant"
+        file.unlink(missing_ok=True)
+        file.write_bytes(wrapped(self.mutated(age.decrypted(sample.grant.read_bytes(), mine)), mine[0].public))
+        command = [self.bulla, "export", str(sample.log), "--keys", str(sample.keys), "--grant", str(file)]
+        theirs = subprocess.run(command, capture_output=True)
+        found: list[bytes] = []
+        try:
+            report = verify.verified(
+                sample.log,
+                verify.Hand(identities=mine, grant=file.read_bytes()),
+                lambda block: found.extend(lines.line(it.number, it.row, it.withheld) for it in block.rows),
+            )
+            refused = violations([it.as_json() for it in report.findings])
+        except Refused as error:
+            refused = {str(error)}
+        self.judge(number, "grant", set() if theirs.returncode == 0 else {theirs.stderr.decode()}, refused, file)
+        if not refused and theirs.stdout != b"".join(found):
+            raise Differ(f"round {number}: exports with a grant differ")
+
+    def order_round(self, number: int) -> None:
+        """Changes the file of an order, or its names and salts."""
+        text = (self.place / "zoo/order.json").read_bytes()
+        if self.draw.random() < 0.5:
+            order = json.loads(text)
+            subject = self.draw.choice(order["subjects"])
+            way = self.draw.randrange(5)
+            if way == 0:
+                subject[self.draw.choice(["subject", "salt", "more"])] = self.draw.choice(["", "user_1", 1, None, []])
+            elif way == 1:
+                order["subjects"].append(subject)
+            elif way == 2:
+                order["subjects"].remove(subject)
+            elif way == 3:
+                order["order"] = self.mutated(order["order"].encode()).decode(errors="replace")
+            else:
+                order[self.draw.choice(["more", "order", "subjects"])] = self.draw.choice(["", [], {}, None])
+            text = json.dumps(order).encode()
+        else:
+            text = self.mutated(text)
+        file = self.place / "order"
+        file.write_bytes(text)
+        config = self.forges["erased"].config
+        assert config.erasure_key is not None
+        certificate = self.place / "zoo/erased.cert"
+        command = [self.bulla, "check", str(certificate), "--erasure-key", config.erasure_key.text, "--order", str(file)]
+        done = subprocess.run(command, capture_output=True)
+        try:
+            proof = proofs.read(certificate.read_bytes(), None)
+            assert isinstance(proof, proofs.EventProof)
+            proofs.check_order(proof, config.erasure_key, text)
+            mine: set[str] = set()
+        except Refused as refused:
+            mine = {str(refused)}
+        self.judge(number, "order", set() if done.returncode == 0 else {done.stderr.decode()}, mine, file)
+
     # Proofs
 
     def proof_round(self, number: int) -> None:
@@ -535,7 +597,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--place", type=Path)
-    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault")
+    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order")
     parser.add_argument("--kinds", action="store_true", help="name the rounds in which findings are of other kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

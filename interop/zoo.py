@@ -69,7 +69,13 @@ class Zoo:
         sample = self.init("erased")
         self.append(sample, entries(random.Random(3), 40))
         self.run("hold", sample.log, "add", "--subject", "user_2", "--by", "legal", "--reason", "a case")
-        self.run("erase", sample.log, "--subject", "user_1", "--reason", "asked", "-o", self.place / "erased.cert")
+        order, key = self.place / "order.json", sample.keys / "erasure.key"
+        for made in (order, self.place / "erased.cert", self.place / "second.cert"):
+            made.unlink(missing_ok=True)
+        log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
+        names = ("--subject", "user_1", "--subject", "n\u00f6body", "--reason", "asked")
+        self.run("order", "--log", log_id, *names, "--authority", key, "-o", order)
+        self.run("erase", sample.log, "--authority", order, "-o", self.place / "erased.cert")
         self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal")
         self.append(sample, entries(random.Random(4), 20))
         self.run("erase", sample.log, "--subject", "user_2", "--subject", "user_3", "-o", self.place / "second.cert")

@@ -145,14 +145,9 @@ def json_line(value: object) -> bytes:
 
 def check_event(proof: proofs.EventProof, given: argparse.Namespace) -> None:
     key = notes.verifier(given.erasure_key) if given.erasure_key else None
-    event = proofs.certificate(proof, key)
-    if given.order is None:
-        return
-    order, _ = events.order_file(given.order.read_bytes())
-    if event is None or order.note.text != events.order(event["order"]).note.text:
-        raise Refused("order file", "must be of the order that the event has")
-    if key is not None and not key.signed(order.note):
-        raise Refused("order file", "must be signed with the erasure key")
+    proofs.certificate(proof, key)
+    if given.order is not None:
+        proofs.check_order(proof, key, given.order.read_bytes())
 
 
 if __name__ == "__main__":

@@ -314,3 +314,14 @@ def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Opt
     if erasure_key is not None and not erasure_key.signed(ordered.note):
         raise Refused("erasure order", "must be signed with the erasure key")
     return found
+
+
+def check_order(proof: EventProof, erasure_key: Optional[notes.Verifier], file: bytes) -> list[str]:
+    """The names in the file of an order; refuses it where it is not the one of the certificate."""
+    event = certificate(proof, erasure_key)
+    order, names = events.order_file(file)
+    if event is None or order.note.text != events.order(event["order"]).note.text:
+        raise Refused("order file", "must be of the order that the event has")
+    if erasure_key is not None and not erasure_key.signed(order.note):
+        raise Refused("order file", "must be signed with the erasure key")
+    return names
