@@ -12,6 +12,7 @@ import argparse
 import base64
 import json
 import random
+import re
 import shutil
 import sqlite3
 import struct
@@ -45,6 +46,10 @@ class Fuzz:
         self.zoo = Zoo(bulla, place / "zoo")
         self.samples = self.zoo.all()
         self.forges = {name: Forge(it.log, it.keys) for name, it in self.samples.items()}
+        # What was recovered lies in segments that a forged log has not got.
+        for frame in self.forges["crashed"].frames:
+            if frame.kind == commitments.EVENT:
+                frame.text = re.sub(rb'"segment":"[^"]*"', b'"segment":"00000000000000099999.seg"', frame.text)
         self.proofs = self.make_proofs()
         self.counts: Counter[str] = Counter()
         self.draw = random.Random(seed)

@@ -92,6 +92,7 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
             report.entries += frame.commitment.entries
     check_tree(of)
     check_surplus(of, past)
+    check_places(of, past)
     if hand.seal_key is not None:
         try:
             seals.check(of, seals.seal_key(hand.seal_key, of.config.log_id))
@@ -161,6 +162,16 @@ def check_surplus(of: Log, past: History) -> None:
             explained = (length, sha256(data).hex()) == (event["length"], event["sha256"])
         kind = "abandoned" if explained else "surplus-bytes"
         of.findings.append(Finding(kind, f"{length} bytes belong to no frame", segment.name, at))
+
+
+def check_places(of: Log, past: History) -> None:
+    """No frame may lie in bytes that count for nothing by an event."""
+    offsets: dict[str, int] = {}
+    for name, offset in past.explained:
+        offsets[name] = min(offset, offsets.get(name, offset))
+    for frame in of.frames:
+        if frame is not None and frame.end > offsets.get(frame.segment.name, frame.end):
+            of.find("surplus-bytes", "the frame lies in bytes that count for nothing by an event", frame)
 
 
 def report_tail(of: Log) -> None:
