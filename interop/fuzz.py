@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import age, commitments, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
+from bulla_reader import age, commitments, config, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.hashes import crc32c, expand, extract, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
@@ -43,6 +43,8 @@ class Differ(Exception):
 class Fuzz:
     def __init__(self, bulla: str, place: Path, seed: int, say: bool, only: Optional[str]) -> None:
         self.bulla, self.place, self.seed, self.say, self.only = bulla, place, seed, say, only
+        for stale in place.glob("*.vault"):
+            shutil.rmtree(stale)
         self.zoo = Zoo(bulla, place / "zoo")
         self.samples = self.zoo.all()
         self.forges = {name: Forge(it.log, it.keys) for name, it in self.samples.items()}
@@ -75,6 +77,7 @@ class Fuzz:
         kinds = [
             self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.columns_round,
             self.proof_round, self.group_round, self.index_round, self.vault_round, self.grant_round, self.order_round,
+            self.settings_round,
         ]  # fmt: skip
         kind = getattr(self, f"{self.only}_round") if self.only else self.draw.choice(kinds)
         kind(number)
@@ -179,6 +182,22 @@ class Fuzz:
                 data[at] ^= 1 << self.draw.randrange(8)
         path.write_bytes(data)
         return f"{path.name}, way {way} at {at}"
+
+    def settings_round(self, number: int) -> None:
+        """Sets something below the line [settings], which only has to be of its form."""
+        name, sample = self.chosen()
+        log = self.place / "log"
+        shutil.rmtree(log, ignore_errors=True)
+        shutil.copytree(sample.log, log)
+        setting = self.draw.choice([*config.SETTINGS, "foo", "x-foo"])
+        amount = self.draw.choice(["5"] * 9 + ["0", "05", "5.5", "-5", "+5", "5_0", "", "18446744073709551616", "4294967296", "٥"])
+        unit = self.draw.choice(["", "B", "K", "KB", "kib", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "m", "min", "h", "d"])
+        between = self.draw.choice(["", " ", "  ", "\\t"])
+        words = ["fast", "max", "balanced", "group", "os", "interval", "interval 5 ms", "interval 5ms", "interval  5 ms", ""]
+        value = self.draw.choice([amount, f'"{amount}{between}{unit}"', f'"{self.draw.choice(words)}"', "true", "[]", '["a"]', "[1]"])
+        with (log / "bulla.toml").open("a") as file:
+            file.write(f"{setting} = {value}\n")
+        self.compare(number, f"{name}: {setting} = {value}", log, sample)
 
     # Logs that are lied about
 
@@ -501,15 +520,15 @@ class Fuzz:
             text = self.mutated(text)
         file = self.place / "order"
         file.write_bytes(text)
-        config = self.forges["erased"].config
-        assert config.erasure_key is not None
+        key = self.forges["erased"].config.erasure_key
+        assert key is not None
         certificate = self.place / "zoo/erased.cert"
-        command = [self.bulla, "check", str(certificate), "--erasure-key", config.erasure_key.text, "--order", str(file)]
+        command = [self.bulla, "check", str(certificate), "--erasure-key", key.text, "--order", str(file)]
         done = subprocess.run(command, capture_output=True)
         try:
             proof = proofs.read(certificate.read_bytes(), None)
             assert isinstance(proof, proofs.EventProof)
-            proofs.check_order(proof, config.erasure_key, text)
+            proofs.check_order(proof, key, text)
             mine: set[str] = set()
         except Refused as refused:
             mine = {str(refused)}
@@ -602,7 +621,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--place", type=Path)
-    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order")
+    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order, settings")
     parser.add_argument("--kinds", action="store_true", help="name the rounds in which findings are of other kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

@@ -87,7 +87,8 @@ def header(data: bytes) -> tuple[list[Stanza], bytes, bytes, int]:
     """The stanzas of a file, its MAC, what that is of, and where the header ends."""
     if not data.startswith(INTRO):
         raise Refused("age file", "must begin with the line of version 1")
-    at, stanzas = len(INTRO), []
+    at = len(INTRO)
+    stanzas: list[Stanza] = []
 
     def line() -> str:
         nonlocal at

@@ -348,11 +348,11 @@ def templates(cursor: Cursor, count: int, budget: Budget, kind: Kind) -> list[by
     check_all_occur(cursor, [number for column in of_words for number in column if number], vocabulary_size)
     others = iter(plain(cursor, sum(column.count(0) for column in of_words), budget.fits, WORD))
     filled: list[deque[bytes]] = []
-    for kind_of, column in zip(kinds, numbers):
+    for kind_of, fills in zip(kinds, numbers):
         if kind_of == 0:
-            filled.append(deque(vocabulary[number - 1] if number else next(others) for number in column))
+            filled.append(deque(vocabulary[number - 1] if number else next(others) for number in fills))
         else:
-            filled.append(deque(spelled(cursor, kind_of, value) for value in column))
+            filled.append(deque(spelled(cursor, kind_of, value) for value in fills))
     found = []
     for shape in chosen:
         parts = []
@@ -497,9 +497,9 @@ def check_personal(cursor: Cursor, personal: int) -> None:
 
 def read_groups(cursor: Cursor, count: int, member: list[int], budget: Budget) -> list[Group]:
     groups = [Group() for _ in range(count)]
-    for place, group in enumerate(member):
-        if group:
-            groups[group - 1].places.append(place)
+    for place, number in enumerate(member):
+        if number:
+            groups[number - 1].places.append(place)
     counts = integers(cursor, count)
     if any(not 1 <= howmany <= SUBJECTS for howmany in counts):
         raise cursor.refuse(f"a group must have from 1 to {SUBJECTS} data subjects")

@@ -23,7 +23,9 @@ SETTINGS = {
     "retries": 1 << 32, "retry_delay": "time", "plugin_timeout": "time", "durability": "durability",
     "vault_replicas": "list",
 }  # fmt: skip
-UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+# What units are, in bytes and in nanoseconds.
+SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
 RULES = {
     "location": ("drop", "pseudonymise", "strip-query"),
     "client": ("drop", "pseudonymise", "truncate-ip"),
@@ -79,21 +81,32 @@ def is_setting(name: str, value: Any) -> bool:
     """Whether a setting is of the form that it has, whatever its bounds."""
     wanted = SETTINGS[name]
     if isinstance(wanted, int):
-        return is_integer(value) and value < wanted
+        return is_integer(value) and value < wanted or name == "compression" and is_integer(-value if is_int(value) else None)
     if wanted == "list":
         return isinstance(value, list) and all(isinstance(it, str) for it in value)
-    if wanted == "size" and is_integer(value):
-        return value < 1 << 63
-    form = {
-        "size": r"\d+\s*(B|KiB|MiB|GiB|TiB)?",
-        "time": r"\d+\s*(ns|us|ms|s|m|min|h)|0",
-        "durability": r"group|os|interval\s+\d+\s*(ns|us|ms|s|m|min|h)",
-    }.get(wanted, wanted)
-    return isinstance(value, str) and re.fullmatch(form, value) is not None
+    if wanted == "size":
+        return is_integer(value) or amount(value, SIZES) is not None
+    if wanted == "time":
+        return amount(value, TIMES) is not None
+    if wanted == "durability" and isinstance(value, str) and value.startswith("interval"):
+        return amount(value[len("interval") :], TIMES) is not None and value[len("interval")].isspace()
+    return isinstance(value, str) and value in ("group|os" if wanted == "durability" else str(wanted)).split("|")
+
+
+def amount(value: Any, units: dict[str, int]) -> Optional[int]:
+    """How much a whole number of a unit is, where it fits 64 bits."""
+    read = re.fullmatch(r"\s*([0-9]{1,20})\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if read is None or read[2] not in units or int(read[1]) * units[read[2]] >= 1 << 64:
+        return None
+    return int(read[1]) * units[read[2]]
+
+
+def is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return is_int(value) and value >= 0
 
 
 def log_table(table: dict[str, Any], digest: bytes) -> Config:
@@ -126,10 +139,8 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
 
 
 def check_heartbeat(value: Any) -> None:
-    if value is None:
-        return
-    read = re.fullmatch(r"(\d+)\s*(s|m|min|h)", value) if isinstance(value, str) else None
-    if not read or not 1 <= int(read[1]) * UNITS[read[2]] <= 86_400:
+    time = amount(value, TIMES)
+    if value is not None and (time is None or not 1 <= time // 10**9 <= 86_400):
         raise Refused(STRUCTURE, "`heartbeat` must be a time from 1 s to 24 h")
 
 

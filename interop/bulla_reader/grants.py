@@ -35,7 +35,8 @@ class Grant:
             before = name
             self.names[name] = cursor.varint()
         self.secrets: dict[tuple[int, tuple[int, ...]], bytes] = {}
-        frame, last = 0, (-1, ())
+        frame = 0
+        last: tuple[int, tuple[int, ...]] = (-1, ())
         for _ in range(cursor.varint()):
             frame += cursor.varint()
             if frame >= self.follows:
