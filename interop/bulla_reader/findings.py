@@ -26,13 +26,14 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"kind": self.kind, "severity": "violation" if self.is_violation else "notice"}
-        for name in ("segment", "offset", "frame", "last_frame"):
+        for name in ("segment", "offset", "frame"):
             if getattr(self, name) is not None:
                 found[name] = getattr(self, name)
+        if self.frame is not None:
+            found["last_frame"] = self.last_frame or self.frame
         if self.entries is not None:
             found["entries"] = list(self.entries)
-        if self.count > 1:
-            found["count"] = self.count
+        found["count"] = self.count
         found["detail"] = self.detail
         return found
 
