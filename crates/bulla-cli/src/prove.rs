@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The proof is one file, for `bulla check`. It discloses the entries that it proves, and of others
-only how many there are. It does not show that these are all there are. An entry that is in a group
-is proven with the group: all entries of the same data subjects in its block. Where their key is not
-there, it is proven without what is personal of them; exit code 1 where keys are lost.
+The proof is one file, for `bulla check`. It does not show that these entries are all there are. With
+erasure all entries of the same data subjects in one block are proven together: where some of those were
+not asked for, nothing is written without --with-others. Where keys are not there, entries are proven
+without what is personal of them; exit code 1 where keys are lost.
 
 Examples:
-  bulla prove audit --entry 1042 -o entry.proof
+  bulla prove audit --entry 1042 --with-others -o entry.proof
   bulla prove audit --subject user_42 -o person.proof
   bulla prove audit --consistency checkpoint.of-last-year -o grown.proof")]
 pub(crate) struct Prove {
@@ -45,6 +45,10 @@ pub(crate) struct Prove {
 
     #[command(flatten)]
     personal: Personal,
+
+    /// Disclose the other entries of the same data subjects in the same blocks as well
+    #[arg(long, conflicts_with_all = ["consistency", "event"])]
+    with_others: bool,
 
     /// Write to a file, all or nothing, readable by its owner only
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -81,9 +85,10 @@ impl Prove {
                     reader = reader.group_keys(keys);
                 }
                 let proven = reader.identity(identity).prove(&query)?;
-                let Proven { units, entries, withheld, read, .. } = &proven;
-                let blocks = (read.blocks_read, read.blocks);
-                let told = told(*units, (*entries, read.entries), *withheld, blocks);
+                if !proven.others.is_empty() && !self.with_others {
+                    return Err(Failure::usage(would_disclose(&proven.others)));
+                }
+                let told = told(&proven);
                 (proven.text, told, Some(proven.read))
             }
         };
@@ -101,9 +106,10 @@ impl Prove {
     }
 }
 
-/// What is proven, and what that discloses besides: entries disclosed and asked for, blocks read and all.
-fn told(units: u64, (entries, asked): (u64, u64), withheld: u64, (some, all): (u64, u64)) -> String {
-    let besides = match entries.saturating_sub(asked) {
+/// What is proven, and what that discloses besides.
+fn told(proven: &Proven) -> String {
+    let Proven { units, entries, others, withheld, read, .. } = proven;
+    let besides = match others.len() {
         0 => String::new(),
         more => format!(" ({more} were not asked for, but are of the same data subjects)"),
     };
@@ -111,7 +117,20 @@ fn told(units: u64, (entries, asked): (u64, u64), withheld: u64, (some, all): (u
         0 => String::new(),
         some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
     };
+    let (some, all) = (read.blocks_read, read.blocks);
     format!("{entries} entries in {units} units{besides}{without}; read {some} of {all} blocks")
+}
+
+/// Why nothing is written: which entries would go out besides.
+fn would_disclose(others: &[u64]) -> String {
+    const FEW: usize = 10;
+    let few = others.iter().take(FEW).map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let more = if others.len() > FEW { ", …" } else { "" };
+    format!(
+        "the proof would disclose {} entries that were not asked for, of the same data subjects and in the same blocks: \
+         {few}{more}; --with-others lets them out",
+        others.len()
+    )
 }
 
 /// Reads a checkpoint, which is short.
@@ -131,15 +150,13 @@ fn read_note(path: &Path) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::would_disclose;
 
     #[test]
-    fn what_a_group_discloses_besides_or_withholds_is_said() {
-        let proven = |entries, withheld| told(2, (entries, 3), withheld, (2, 9));
-        assert_eq!(proven(3, 0), "3 entries in 2 units; read 2 of 9 blocks");
-        let besides = "5 entries in 2 units (2 were not asked for, but are of the same data subjects)";
-        assert_eq!(proven(5, 0), format!("{besides}; read 2 of 9 blocks"));
-        let without = "of 4 the personal fields cannot be shown: their keys are not there";
-        assert_eq!(proven(5, 4), format!("{besides}; {without}; read 2 of 9 blocks"));
+    fn the_first_of_those_that_would_go_out_are_named() {
+        assert!(would_disclose(&[3, 9]).contains("disclose 2 entries that were not asked for"));
+        assert!(would_disclose(&[3, 9]).contains(": 3, 9; --with-others"));
+        let many = would_disclose(&(0..11).collect::<Vec<_>>());
+        assert!(many.contains("disclose 11 entries") && many.contains("8, 9, …;"), "{many}");
     }
 }

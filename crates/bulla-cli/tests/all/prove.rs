@@ -1,6 +1,6 @@
 //! `prove` and `check`: what one side makes of a log, and the other checks with a key alone.
 
-use crate::support::{Place, Ran, arguments, bulla, bulla_with, exit, lines, parse_lines};
+use crate::support::{Place, Ran, arguments, bulla, bulla_with, command, exit, finish, lines, parse_lines};
 use bulla_testkit::second_reader;
 use serde_json::Value;
 use std::path::Path;
@@ -19,7 +19,8 @@ fn fill(place: Place) -> Place {
 
 fn prove(place: &Place, what: &[&str]) -> String {
     let file = place.path("a.proof").into_os_string().into_string().unwrap();
-    place.run("prove", &[what, &["-o", &file]].concat()).exits(exit::DONE);
+    let others = if what.contains(&"--consistency") { &[][..] } else { &["--with-others"] };
+    place.run("prove", &[what, &["-o", &file], others].concat()).exits(exit::DONE);
     file
 }
 
@@ -30,6 +31,36 @@ fn check(file: &str, more: &[&str]) -> Ran {
     let mut arguments = arguments!["check", elsewhere.path("file")];
     arguments.extend(more.iter().map(std::ffi::OsString::from));
     bulla(arguments)
+}
+
+#[test]
+fn entries_that_were_not_asked_for_go_out_only_where_that_is_said() {
+    let place = Place::new();
+    place.append(&[], &lines(0..40)).exits(exit::DONE);
+    let file = place.path("entry.proof");
+    let options = |more: &[&'static str]| [&["--entry", "17", "-o", "entry.proof"][..], more].concat();
+    let run = |more: &[&'static str]| {
+        let mut arguments = arguments!["prove", place.audit()];
+        arguments.extend(options(more).iter().map(std::ffi::OsString::from));
+        finish(command(arguments).current_dir(place.path("")).spawn().unwrap())
+    };
+    let subject = place.entries()[17]["subject"].clone();
+    let entries = place.entries();
+    let of_them = entries.iter().filter(|entry| entry["subject"] == subject && entry["entry"] != 17);
+    let others = of_them.map(|entry| entry["entry"].to_string()).collect::<Vec<_>>();
+    assert!(others.len() > 1);
+    let ran = run(&[]).exits(exit::USAGE);
+    let told = format!("disclose {} entries that were not asked for", others.len());
+    assert!(ran.err.contains(&told) && ran.err.contains("--with-others"), "{}", ran.err);
+    assert!(ran.err.contains(&others.join(", ")), "{}", ran.err);
+    assert!(!file.exists());
+
+    let ran = run(&["--with-others"]).exits(exit::DONE);
+    assert!(ran.err.contains(&format!("({} were not asked for", others.len())), "{}", ran.err);
+    let checked = check(file.to_str().unwrap(), &["--key", &place.verifier_key()]).exits(exit::DONE);
+    assert_eq!(checked.out.lines().count(), 1 + others.len());
+    // Who asks for all of a person's entries has nobody else's disclosed.
+    prove(&place, &["--subject", subject.as_str().unwrap()]);
 }
 
 #[test]

@@ -25,9 +25,11 @@ pub struct Proven {
     pub text: String,
     /// What it discloses: so many units.
     pub units: u64,
-    /// So many entries those have. They are more than met the query where a group has others of the same data subjects:
-    /// a group is proven as a whole.
+    /// So many entries those have.
     pub entries: u64,
+    /// Of those, the numbers of the entries that did not meet the query, ascending. A group is proven as a whole: they are of the
+    /// same data subjects and in the same block as one that did.
+    pub others: Vec<u64>,
     /// Of those, the ones whose personal fields the file does not open: nobody has their keys any more.
     pub withheld: u64,
     /// What was read for it, and how many entries met the query.
@@ -36,9 +38,13 @@ pub struct Proven {
 
 impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proven { text: _, units, entries, withheld, read } = self;
+        let Proven { text: _, units, entries, others, withheld, read } = self;
         let mut shown = f.debug_struct("Proven");
-        shown.field("units", units).field("entries", entries).field("withheld", withheld);
+        shown
+            .field("units", units)
+            .field("entries", entries)
+            .field("others", others)
+            .field("withheld", withheld);
         shown.field("read", read).finish_non_exhaustive()
     }
 }
@@ -54,11 +60,16 @@ impl Reader {
     /// [`Reader::read`].
     pub fn prove(&self, query: &Query) -> Result<Proven> {
         let reading = self.reading()?;
-        let mut frames = Vec::<DisclosedFrame>::new();
-        let of_block =
-            |matches: &Matches<'_>| disclose::disclose(matches.opener, matches.commitment, matches.rows);
-        let read = reading.read(query, Delivery::Discardable, of_block, |frame| {
-            frames.push(frame.map_err(|error| impossible(&error))?);
+        let (mut frames, mut others) = (Vec::<DisclosedFrame>::new(), Vec::new());
+        let of_block = |matches: &Matches<'_>| {
+            let Matches { opener, commitment, rows, .. } = matches;
+            let frame = disclose::disclose(opener, commitment, rows);
+            frame.map(|frame| (disclose::others(&frame, rows), frame))
+        };
+        let read = reading.read(query, Delivery::Discardable, of_block, |disclosed| {
+            let (others_of_block, frame) = disclosed.map_err(|error| impossible(&error))?;
+            others.extend(others_of_block);
+            frames.push(frame);
             Ok(())
         })?;
         if frames.is_empty() {
@@ -75,7 +86,7 @@ impl Reader {
         let withheld = all().filter(closed).map(entries_of).sum();
         let proof =
             Proof::new(&reading.manifest.snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        Ok(Proven { text: proof.render(), units, entries, withheld, read })
+        Ok(Proven { text: proof.render(), units, entries, others, withheld, read })
     }
 
     /// Proves that the log holds the event in this frame: of an erasure, its certificate.

@@ -40,6 +40,16 @@ pub(super) fn disclose(
     DisclosedFrame::new(commitment.clone(), &hashes, units)
 }
 
+/// The numbers of the entries that `frame` discloses beside `rows`, which ascend: those in groups of theirs.
+pub(super) fn others(frame: &DisclosedFrame, rows: &[u32]) -> Vec<u64> {
+    let first = frame.commitment().first_entry;
+    let asked = |number: u64| u32::try_from(number - first).is_ok_and(|row| rows.binary_search(&row).is_ok());
+    let disclosed = frame.units().iter().flat_map(DisclosedUnit::entries).map(|entry| entry.number);
+    let mut others = disclosed.filter(|number| !asked(*number)).collect::<Vec<_>>();
+    others.sort_unstable();
+    others
+}
+
 fn disclose_group(opener: &BlockOpener, commitment: &Commitment, group: usize) -> DisclosedGroup {
     let content = opener.groups().content(group);
     DisclosedGroup {
