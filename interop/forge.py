@@ -127,8 +127,8 @@ class Forge:
             body += bytes(16)
         return head + sha256(body), body
 
-    def write(self, place: Path) -> None:
-        """Writes the log, in one segment."""
+    def write(self, place: Path, covered: Optional[int] = None) -> None:
+        """Writes the log, in one segment; the checkpoint covers so many frames, or all."""
         shutil.rmtree(place, ignore_errors=True)
         (place / "segments").mkdir(parents=True)
         shutil.copy(self.directory / "bulla.toml", place)
@@ -144,8 +144,9 @@ class Forge:
             seal = chain.seal(frame.group, commitment)
             chain.step(seal)
             data.append(head + u32(crc32c(head)) + commitment + body + seal)
-            known.append(commitment)
-            leaves.append(trees.leaf(commitment))
+            if covered is None or len(leaves) < covered:
+                known.append(commitment)
+                leaves.append(trees.leaf(commitment))
         (place / "segments/00000000000000000000.seg").write_bytes(b"".join(data))
         for (level, index, width), tile in tiles.contents(leaves).items():
             self.put(place / tiles.path(level, index, width), tile)

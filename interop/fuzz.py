@@ -78,7 +78,7 @@ class Fuzz:
         kinds = [
             self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.columns_round,
             self.proof_round, self.group_round, self.index_round, self.vault_round, self.grant_round, self.order_round,
-            self.settings_round,
+            self.settings_round, self.tail_round,
         ]  # fmt: skip
         kind = getattr(self, f"{self.only}_round") if self.only else self.draw.choice(kinds)
         kind(number)
@@ -199,6 +199,42 @@ class Fuzz:
         with (log / "bulla.toml").open("a") as file:
             file.write(f"{setting} = {value}\n")
         self.compare(number, f"{name}: {setting} = {value}", log, sample)
+
+    def tail_round(self, number: int) -> None:
+        """Changes what follows the checkpoint, which nobody has signed, but whose seals whoever has the key can check."""
+        name, sample = self.chosen()
+        forge = self.forges[name].copy()
+        covered = self.draw.randrange(1, len(forge.frames))
+        log = self.place / "log"
+        if self.draw.random() < 0.3:
+            for frame in forge.frames[covered:]:
+                frame.group = self.draw.choice([covered, frame.frame, frame.group])
+        forge.write(log, covered)
+        path = log / "segments/00000000000000000000.seg"
+        data = bytearray(path.read_bytes())
+        found = [at for at in range(len(data)) if data[at : at + 5] == b"Bulf\1"]
+        tail = found[covered]
+        way = self.draw.randrange(7)
+        at = self.draw.choice([tail + self.draw.randrange(200), self.draw.randrange(tail, len(data))])
+        if way == 0:
+            del data[at:]
+        elif way == 1:
+            end = self.draw.choice([at + 1, at + 7, at + 300, len(data)])
+            data[at:end] = bytes(len(data[at:end]))
+        elif way == 2 and at < len(data):
+            data[at] ^= 1 << self.draw.randrange(8)
+        elif way == 3:
+            data[at : at + self.draw.randrange(1, 40)] = b""
+        elif way == 4:
+            data[tail:tail] = self.draw.choice([bytes(1), bytes(300), b"Bulf\1", data[tail : tail + 100]])
+        elif way == 5:
+            frame = self.draw.choice(found)
+            data += data[frame:] if self.draw.random() < 0.5 else data[frame : frame + 700]
+        path.write_bytes(data)
+        if self.draw.random() < 0.2:
+            first, part = self.draw.choice([covered, covered + 1, len(forge.frames)]), self.draw.choice(found)
+            (log / f"segments/{first:020d}.seg").write_bytes(data[part:])
+        self.compare(number, f"{name}: behind frame {covered}, way {way} at {at}", log, sample)
 
     # Logs that are lied about
 
@@ -622,7 +658,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--place", type=Path)
-    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order, settings")
+    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order, settings, tail")
     parser.add_argument("--kinds", action="store_true", help="name the rounds in which findings are of other kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

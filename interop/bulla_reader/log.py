@@ -161,7 +161,7 @@ def walk(log: Log, segment: Segment, bound: Optional[int]) -> None:
         log.frames[number] = frame
         log.commitments[number] = frame.commitment
         number, at = number + 1, frame.end
-    if bound is not None and bound <= log.size:
+    if bound is not None and bound < log.size:
         if at < segment.length:
             log.surplus.append((segment, at))
     elif number >= log.size:
