@@ -25,6 +25,10 @@ SCHEMA = {
 }
 
 
+class AnotherVault(Refused):
+    """A vault that is another log's, or whose files are of another generation: none, to whoever verifies."""
+
+
 class Secrets(Protocol):
     """Who has secrets of groups: the vault, or a grant."""
 
@@ -41,8 +45,10 @@ class KeyFile:
 
     def __init__(self, root: bytes, data: bytes, log_id: bytes, generation: int) -> None:
         cursor = Cursor(data, "file of keys")
-        if cursor.take(8) != b"bullaVK1" or cursor.take(16) != log_id or cursor.unsigned(8) != generation:
-            raise cursor.refuse("must be of this log and generation")
+        if cursor.take(8) != b"bullaVK1":
+            raise cursor.refuse("must begin with its mark")
+        if (cursor.take(16), cursor.unsigned(8)) != (log_id, generation):
+            raise AnotherVault("file of keys", "must be of this log and generation")
         rows, buckets = cursor.unsigned(4), cursor.unsigned(4)
         if rows > MOST_KEYS or buckets > MOST_KEYS:
             raise cursor.refuse("must have at most 2^20 keys of a kind")
@@ -65,11 +71,12 @@ def read_root(data: bytes, log_id: bytes, generation: int, identities: list[age.
     if data.startswith(age.INTRO):
         root = age.decrypted(data, identities)
     else:
-        begin = f"bulla-vault-root-v1 {log_id.hex()} {generation} "
-        text = notes.text_of(data, "root file")
-        if not text.startswith(begin) or not text.endswith("\n"):
-            raise Refused("root file", "must be the line of this log and generation")
-        root = notes.base64_bytes(text[len(begin) : -1], "root file")
+        line = re.fullmatch(r"bulla-vault-root-v1 ([0-9a-f]{32}) (\d+) (\S+)\n", notes.text_of(data, "root file"))
+        if line is None:
+            raise Refused("root file", "must be the line of a root")
+        root = notes.base64_bytes(line[3], "root file")
+        if (line[1], line[2]) != (log_id.hex(), str(generation)):
+            raise AnotherVault("root file", "must be of this log and generation")
     if len(root) != 32:
         raise Refused("root file", "a root must have 32 bytes")
     return root
@@ -87,8 +94,9 @@ class Vault:
             self.database.execute("BEGIN")
             self.check_schema()
             meta = Cursor(self.stored(RECORDS, 1), "record 1 of the vault")
-            if meta.take(8) != b"bullaVM2" or meta.take(16) != log_id:
-                raise meta.refuse("must be of this log")
+            if meta.take(8) != b"bullaVM2":
+                raise meta.refuse("must begin with its mark")
+            meta.take(16)  # the log id, which counts once the seal holds
             generation = meta.unsigned(8)
             root = read_root((directory / f"roots/{generation}.root").read_bytes(), log_id, generation, identities)
             self.keys = KeyFile(root, (directory / f"roots/{generation}.keys").read_bytes(), log_id, generation)
@@ -139,7 +147,9 @@ class Vault:
     def read_records(self) -> int:
         """Looks at all five records, and gives the next number."""
         meta = self.record(1, b"bullaVM2")
-        meta.take(24)
+        if meta.take(16) != self.log_id:
+            raise meta.refuse("must be of this log")
+        meta.take(8)
         next_number = meta.unsigned(8)
         meta.unsigned(4)
         meta.end()
