@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint features deny advisories bench torture sweep fuzz vectors setup clean
+.PHONY: demo test lint features deny advisories bench torture sweep fuzz interop vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -46,7 +46,7 @@ bench:
 	@mkdir -p target
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
-# The three that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
+# The four that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
@@ -63,6 +63,13 @@ SECONDS_EACH ?= 60
 fuzz:
 	@rustup run nightly rustc --version >/dev/null || { echo "fuzz: needs the nightly toolchain" >&2; exit 1; }
 	scripts/record.sh fuzz scripts/fuzz.sh $(SECONDS_EACH)
+
+## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds.
+ROUNDS ?= 5000
+SEED ?= 1
+interop: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
 
 ## The known answers, made anew by their independent scripts.
 vectors:

@@ -7,7 +7,6 @@ import struct
 
 import proofs
 from proofs import Log, ORIGIN, SEED, render, varint
-from reference import aes
 
 SHARED = ["controller", "processor", "purpose", "status", "duration", "size", "flags"]
 FIELDS = SHARED + ["location", "client", "actor", "stream", "payload", "subjects"]
@@ -125,7 +124,7 @@ class GroupedLog(Log):
         key, promise = (expand(secret, b"bulla group keys v1", 64)[at:at + 32] for at in (0, 32))
         text = plaintext(personal, [entry for _, entry in entries])
         text = self.garble.get("text", lambda text: text)(text)
-        ciphertext = self.garble.get("sealed", lambda data: data)(aes.seal(key, bytes(12), b"", text))
+        ciphertext = self.garble.get("sealed", lambda data: data)(proofs.seal.gcm_seal(key, bytes(12), b"", text))
         content = [b"\0" + unit["salt"] + b"\1\1" + u64(len(shared)), *(u64(number) for number, _ in shared), u64(personal),
                    *(u64(len(row)) + row for _, row in shared), u64(len(subjects)), *map(u64, subjects),
                    u64(len(ciphertext)) + ciphertext + promise]

@@ -3,12 +3,14 @@
 import base64
 import copy
 import hashlib
+import importlib.util
 import pathlib
 import struct
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-from reference import ed25519
+# AES, GCM and Ed25519 are those of vectors/seal/make.py.
+SPEC = importlib.util.spec_from_file_location("seal", pathlib.Path(__file__).resolve().parents[1] / "seal" / "make.py")
+seal = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(seal)
 
 HASHES = {"sha256": hashlib.sha256, "sha3-256": hashlib.sha3_256}
 ORIGIN, SEED = "example.com/log", bytes([7]) * 32
@@ -25,15 +27,15 @@ def text64(data):
 
 
 def key_id(name, seed):
-    return hashlib.sha256(name.encode() + b"\n\1" + ed25519.public_key(seed)).digest()[:4]
+    return hashlib.sha256(name.encode() + b"\n\1" + seal.ed25519(seed)[0]).digest()[:4]
 
 
 def vkey(name, seed):
-    return f"{name}+{key_id(name, seed).hex()}+{text64(bytes([1]) + ed25519.public_key(seed))}"
+    return f"{name}+{key_id(name, seed).hex()}+{text64(bytes([1]) + seal.ed25519(seed)[0])}"
 
 
 def sign(body, *signers):
-    lines = [f"\u2014 {name} {text64(key_id(name, seed) + ed25519.sign(seed, body.encode()))}\n" for name, seed in signers]
+    lines = [f"\u2014 {name} {text64(key_id(name, seed) + seal.ed25519(seed)[1](body.encode()))}\n" for name, seed in signers]
     return body + "\n" + "".join(lines)
 
 

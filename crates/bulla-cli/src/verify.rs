@@ -71,12 +71,13 @@ impl Verify {
         if let Some(key) = key.clone() {
             verify = verify.key(key);
         }
-        let mut level = Level { seals: false, bodies: false, groups: Ok(()) };
+        let mut level = Level { seals: false, bodies: false, groups: Groups::None };
+        let mut refused = None;
+        let hint = |failure: Failure| Failure {
+            message: format!("{}; --public needs no keys", failure.message),
+            ..failure
+        };
         if !self.public {
-            let hint = |failure: Failure| Failure {
-                message: format!("{}; --public needs no keys", failure.message),
-                ..failure
-            };
             if let Some(key) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
                 verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
                 level.seals = verify.checks_seals();
@@ -90,12 +91,18 @@ impl Verify {
                 // A configuration that is not one is a finding.
                 if let Ok((log, _)) = bulla::config::load(&FileSystem::new(self.place.directory())) {
                     match group_keys::vault(&self.place, &log) {
-                        Ok(Some(vault)) => verify = verify.group_keys(vault),
-                        Ok(None) if log.erasure => level.groups = Err("no vault is at hand".to_owned()),
+                        Ok(Some(vault)) => {
+                            verify = verify.group_keys(vault);
+                            level.groups = Groups::Opened;
+                        }
+                        Ok(None) if log.erasure => {
+                            level.groups = Groups::NotOpened("no vault is at hand".to_owned());
+                        }
                         Ok(None) => {}
-                        // Of another log: it may be this one that is in the wrong place, which is to be told.
+                        // Of another log: it may be this one that is in the wrong place, which is to be told before that.
                         Err(error) if error.kind() == ErrorKind::Refused => {
-                            level.groups = Err(error.to_string())
+                            level.groups = Groups::NotOpened(error.to_string());
+                            refused = Some(error);
                         }
                         Err(error) => return Err(hint(error.into())),
                     }
@@ -112,8 +119,11 @@ impl Verify {
         let report = verify.progress(progress).run();
         bar.finish_and_clear();
         let report = report?;
+        if let Some(error) = refused.filter(|_| report.ok) {
+            return Err(hint(error.into()));
+        }
         match self.json {
-            true => print_json(&ReportJson::from(&report)),
+            true => print_json(&ReportJson::new(&report, &level)),
             false => print(&to_text(&report, level, key.as_ref())),
         }?;
         Ok(if report.ok { Exit::Done } else { Exit::Violation })
@@ -148,8 +158,25 @@ pub(crate) fn signed_time(seconds: Option<i64>) -> Option<String> {
 struct Level {
     seals: bool,
     bodies: bool,
-    /// Of a log whose bodies were opened, why personal groups were not.
-    groups: Result<(), String>,
+    groups: Groups,
+}
+
+/// Personal groups, of a log whose bodies were opened.
+enum Groups {
+    /// The log has none.
+    None,
+    Opened,
+    /// And why not.
+    NotOpened(String),
+}
+
+impl Level {
+    /// What was checked, as in JSON.
+    fn names(&self) -> Vec<&'static str> {
+        let groups = matches!(self.groups, Groups::Opened);
+        let names = [("public", true), ("seals", self.seals), ("blocks", self.bodies), ("groups", groups)];
+        names.into_iter().filter_map(|(name, checked)| checked.then_some(name)).collect()
+    }
 }
 
 fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
@@ -160,7 +187,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         (true, true) => "public data, seals and every block",
     }
     .to_owned();
-    if let Err(why) = level.groups {
+    if let Groups::NotOpened(why) = level.groups {
         checked += &format!("; personal groups were not opened: {why}");
     }
     let violations = report.findings.iter().filter(|finding| finding.severity == Severity::Violation).count();
@@ -195,6 +222,8 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
 struct ReportJson<'a> {
     ok: bool,
     anchored: bool,
+    /// With what was at hand.
+    checked: Vec<&'static str>,
     entries: u64,
     /// Of so many the personal fields, as far as groups were opened.
     erased: u64,
@@ -226,11 +255,12 @@ struct FindingJson<'a> {
     detail: &'a str,
 }
 
-impl<'a> From<&'a Report> for ReportJson<'a> {
-    fn from(report: &'a Report) -> Self {
+impl<'a> ReportJson<'a> {
+    fn new(report: &'a Report, level: &Level) -> Self {
         ReportJson {
             ok: report.ok,
             anchored: report.anchored,
+            checked: level.names(),
             entries: report.entries,
             erased: report.erased,
             blocks: report.blocks,

@@ -2,7 +2,8 @@
 //! machine that loses at a crash what was not synced and fails on request.
 //!
 //! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory,
-//! [`alone`] runs a test in a process of its own, and [`unsynced`] fails the syncs of a program.
+//! [`alone`] runs a test in a process of its own, [`unsynced`] fails the syncs of a program, and [`second_reader`] runs another
+//! implementation.
 //! Nothing here is part of a released library.
 
 pub mod allocator;
@@ -12,6 +13,7 @@ pub mod corpus;
 pub mod fault;
 mod memory;
 mod rng;
+mod second_reader;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
@@ -20,4 +22,5 @@ mod unsynced;
 pub use alone::{ALONE, alone, is_alone};
 pub use memory::Memory;
 pub use rng::Rng;
+pub use second_reader::{second_reader, second_readers_python};
 pub use unsynced::unsynced;

@@ -1,15 +1,11 @@
 //! The whole way of an access log: in, verified, out, held against another program's reading of it. One has the odd lines
 //! that real ones have, and is always there; a real one is gone through too, where there is one.
 
-use crate::support::{Place, bulla, exit, not_tested, parse_lines};
+use crate::support::{Place, bulla, exit, not_tested, parse_lines, workspace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn workspace() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
-}
 
 /// An access log, and what is to be found in it.
 struct AccessLog {
@@ -24,7 +20,7 @@ struct AccessLog {
 
 /// What the reference parser reads of a file.
 fn reference(file: &str) -> Vec<Value> {
-    let parser = workspace().join("scripts/reference_parser.py");
+    let parser = workspace().join("interop/reference_parser.py");
     let output =
         Command::new("python3").arg(parser).args(["--subject-from", "client", file]).output().unwrap();
     assert!(output.status.success(), "{output:?}");

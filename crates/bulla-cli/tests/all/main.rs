@@ -25,6 +25,7 @@ mod manual;
 mod memory;
 mod prove;
 mod pseudonym;
+mod second_reader;
 mod support;
 mod tail;
 mod unsynced;

@@ -1,11 +1,10 @@
 //! `prove` and `check`: what one side makes of a log, and the other checks with a key alone.
 
 use crate::support::{Place, Ran, arguments, bulla, bulla_with, command, exit, finish, lines, parse_lines};
+use bulla_testkit::second_reader;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-
-const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
 
 /// A log of several blocks in two epochs.
 fn filled() -> Place {
@@ -98,7 +97,7 @@ fn a_proof_discloses_what_an_export_prints_and_another_implementation_agrees() {
         );
         assert_eq!(json["entries"].as_array().unwrap(), &parse_lines(&ran.out));
 
-        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", &key]).output().unwrap();
+        let theirs = second_reader("check").args([&file, "--vkey", &key]).output().unwrap();
         let theirs = Ran::from(theirs).exits(0);
         assert_eq!(theirs.out, ran.out, "{what:?}");
     }
@@ -107,17 +106,14 @@ fn a_proof_discloses_what_an_export_prints_and_another_implementation_agrees() {
 /// In a log with erasure what is proven is groups: whoever is shown one entry is shown the others of the same people.
 #[test]
 fn a_proof_discloses_the_groups_of_what_an_export_prints() {
-    let place = Place::new();
-    // Not every Python can decompress what the other implementation opens.
-    place.run("config", &["set", "compression", "0"]).exits(exit::DONE);
-    let place = fill(place);
+    let place = filled();
     let key = place.verifier_key();
     for what in
         [&["--entry", "0"][..], &["--entries", "2990..3010"], &["--subject", "s7"], &["--operation", "read"]]
     {
         let file = prove(&place, what);
         let ran = check(&file, &["--key", &key]).exits(exit::DONE);
-        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", &key]).output().unwrap();
+        let theirs = second_reader("check").args([&file, "--vkey", &key]).output().unwrap();
         assert_eq!(Ran::from(theirs).exits(0).out, ran.out, "{what:?}");
 
         let exported = parse_lines(&place.run("export", what).exits(exit::DONE).out);
@@ -145,7 +141,7 @@ fn groups_are_opened_or_their_entries_marked_and_what_does_not_open_is_refused()
     for vector in vectors["proofs"].as_array().unwrap() {
         let (file, opened) = (write(vector), vector["opened"].as_array().unwrap());
         let ran = check(&file, &["--key", key]).exits(exit::DONE);
-        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", key]).output().unwrap();
+        let theirs = second_reader("check").args([&file, "--vkey", key]).output().unwrap();
         assert_eq!(ran.out, Ran::from(theirs).exits(0).out, "{}", vector["name"]);
 
         let (units, withheld) = (&vector["units"], opened.iter().filter(|entry| entry[2] == true).count());
@@ -267,7 +263,7 @@ fn that_a_log_only_grew_is_proven_with_public_data_alone() {
         assert!(ran.err.contains("begins with the tree of size"), "{ran:?}");
         let json = check(&file, &["--key", &key, "--json"]).exits(exit::DONE).json();
         assert_eq!(json["tree_size"], place.info("tree_size"));
-        let theirs = Command::new("python3").args([REFERENCE, &file, "--vkey", &key]).output().unwrap();
+        let theirs = second_reader("check").args([&file, "--vkey", &key]).output().unwrap();
         Ran::from(theirs).exits(0);
     }
     let other = Place::new();

@@ -52,6 +52,7 @@ fn json_has_the_keys_of_the_contract_and_no_others() {
         [
             "anchored",
             "blocks",
+            "checked",
             "entries",
             "erased",
             "findings",

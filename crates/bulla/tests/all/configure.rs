@@ -158,7 +158,7 @@ impl Made {
         findings
     }
 
-    /// Whether `scripts/reference_reader.py` has no objection, and what it says.
+    /// Whether `interop/bulla_reader` has no objection, and what it says.
     fn second_reader(&self) -> (bool, String) {
         let place = tempfile::tempdir().unwrap();
         for path in self.machine.files() {
@@ -166,9 +166,8 @@ impl Made {
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::fs::write(to, self.machine.read(&path).unwrap()).unwrap();
         }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_reader.py");
-        let mut command = Command::new("python3");
-        command.arg(script).arg(place.path().join("audit"));
+        let mut command = bulla_testkit::second_reader("verify");
+        command.arg(place.path().join("audit"));
         command.arg("--seal-key").arg(place.path().join("audit.keys/seal.key"));
         let output = command.output().expect("python3 is there");
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())

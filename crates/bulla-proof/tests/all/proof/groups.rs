@@ -68,7 +68,7 @@ fn the_refused_groups_are_refused() {
     }
 }
 
-/// `scripts/reference_check.py` opens what the vectors open, and refuses what they refuse.
+/// `interop/bulla_reader` opens what the vectors open, and refuses what they refuse.
 #[test]
 fn another_implementation_judges_groups_the_same() {
     let (vectors, key) = vectors();

@@ -1,17 +1,16 @@
-//! `scripts/reference_check.py`, another implementation, finds in proofs what this one does.
+//! `interop/bulla_reader`, another implementation, finds in proofs what this one does.
 
 use super::world::{World, encode};
 use bulla_proof::{Entry, HashId, ProofFile, VerifierKey};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-/// What the script finds in `files`: its output, and whether it took each.
+/// What it finds in `files`: its output, and whether it took each.
 pub(crate) fn check(test: &str, files: &[Vec<u8>], key: Option<&VerifierKey>) -> (Output, Vec<bool>) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let mut command = Command::new("python3");
-    command.arg(script).current_dir(&folder);
+    let mut command = bulla_testkit::second_reader("check");
+    command.current_dir(&folder);
     for (number, file) in files.iter().enumerate() {
         std::fs::write(folder.join(number.to_string()), file).unwrap();
         command.arg(number.to_string());

@@ -190,7 +190,7 @@ fn no_secret_is_printed() {
     }
 }
 
-/// `scripts/reference_check.py` opens the groups that this implementation has sealed, and prints the same lines.
+/// `interop/bulla_reader` opens the groups that this implementation has sealed, and prints the same lines.
 #[test]
 fn another_implementation_opens_the_same() {
     // Somebody's locations are enough for templates.
@@ -206,7 +206,6 @@ fn another_implementation_opens_the_same() {
     let mut world = World::compressed(rows, Compression::NONE);
     world.register.erased.insert("user_3".to_owned());
     let (opener, commitment) = (world.open_groups(None), &world.sealed.commitment);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/reference_check.py");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file.proof");
     for rows in [vec![3], (0..200).collect(), some_rows(1, 120)] {
@@ -219,8 +218,8 @@ fn another_implementation_opens_the_same() {
         })
         .unwrap();
         std::fs::write(&file, proof.render()).unwrap();
-        let mut command = std::process::Command::new("python3");
-        let output = command.arg(script).arg(&file).args(["--vkey", &key.to_string()]).output().unwrap();
+        let mut command = bulla_testkit::second_reader("check");
+        let output = command.arg(&file).args(["--vkey", &key.to_string()]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&lines));
     }

@@ -5,7 +5,7 @@ Prints, for each line of FILE that it accepts, the object that `bulla export` pr
 with its keys sorted; and to standard error the number of each line that it refuses. It shares nothing with Bulla
 but the mapping that Bulla documents: here are one regular expression and Python's standard library.
 
-    scripts/reference_parser.py [--subject-from client] FILE
+    interop/reference_parser.py [--subject-from client] FILE
 """
 
 import argparse

@@ -1,0 +1,164 @@
+"""bulla.toml: what a log is (docs/format.md, "What lies where")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Optional
+
+try:
+    import tomllib
+except ImportError:  # before Python 3.11
+    import tomli as tomllib  # type: ignore[no-redef]
+
+from . import notes
+from .hashes import NAMES, sha256
+from .refused import Refused
+
+STRUCTURE = "bulla.toml"
+LOG = {"version", "id", "origin", "vkey", "hash", "recipients", "fields", "erasure", "erasure_key", "heartbeat"}
+SETTINGS = {
+    "memory": "size", "block_size": "size", "segment_size": "size", "writers": 1 << 64, "profile": "fast|balanced|max",
+    "compression": 1 << 31, "linger": "time", "append_timeout": "time", "checkpoint_interval": "time",
+    "retries": 1 << 32, "retry_delay": "time", "plugin_timeout": "time", "durability": "durability",
+    "vault_replicas": "list",
+}  # fmt: skip
+# What units are, in bytes and in nanoseconds.
+SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
+RULES = {
+    "location": ("drop", "pseudonymise", "strip-query"),
+    "client": ("drop", "pseudonymise", "truncate-ip"),
+    "payload": ("drop", "cap"),
+    **{name: ("drop", "pseudonymise") for name in ("controller", "processor", "purpose", "actor", "stream")},
+    **{name: ("drop",) for name in ("status", "duration", "size", "flags")},
+    **{name: () for name in ("time", "operation", "subject")},
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    digest: bytes
+    log_id: bytes
+    origin: str
+    verifier: notes.Verifier
+    hash: int
+    erasure: bool
+    erasure_key: Optional[notes.Verifier]
+
+
+def decoded(data: bytes) -> Config:
+    """The configuration that a file is; refuses any other file."""
+    at = settings_line(data)
+    table = only_table(data[:at], "log")
+    settings = only_table(data[at:], "settings") if at < len(data) else {}
+    if table is None or not all(name in LOG or len(name) > 2 and name.startswith("x-") for name in table):
+        raise Refused(STRUCTURE, "must have the table [log] above the line [settings], and nothing else there")
+    if settings is None or set(settings) - set(SETTINGS) or not all(map(is_setting, settings, settings.values())):
+        raise Refused(STRUCTURE, "must have no table but [settings] from that line on, and settings in it that there are")
+    return log_table(table, sha256(data[:at]))
+
+
+def settings_line(data: bytes) -> int:
+    """Where the line begins that is `[settings]` but for white space after it; the end, where there is none."""
+    at = 0
+    for line in data.splitlines(keepends=True) if b"\r" not in data else re.findall(rb"[^\n]*\n|[^\n]+", data):
+        if re.fullmatch(rb"\[settings\]\s*", line):
+            return at
+        at += len(line)
+    return len(data)
+
+
+def only_table(data: bytes, name: str) -> Optional[dict[str, Any]]:
+    try:
+        found = tomllib.loads(data.decode())
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise Refused(STRUCTURE, "must be TOML") from None
+    return found[name] if set(found) == {name} and isinstance(found[name], dict) else None
+
+
+def is_setting(name: str, value: Any) -> bool:
+    """Whether a setting is of the form that it has, whatever its bounds."""
+    wanted = SETTINGS[name]
+    if isinstance(wanted, int):
+        return is_integer(value) and value < wanted or name == "compression" and is_integer(-value if is_int(value) else None)
+    if wanted == "list":
+        return isinstance(value, list) and all(isinstance(it, str) for it in value)
+    if wanted == "size":
+        return is_integer(value) or amount(value, SIZES) is not None
+    if wanted == "time":
+        return amount(value, TIMES) is not None
+    if wanted == "durability" and isinstance(value, str) and value.startswith("interval"):
+        return amount(value[len("interval") :], TIMES) is not None and value[len("interval")].isspace()
+    return isinstance(value, str) and value in ("group|os" if wanted == "durability" else str(wanted)).split("|")
+
+
+def amount(value: Any, units: dict[str, int]) -> Optional[int]:
+    """How much a whole number of a unit is, where it fits 64 bits."""
+    read = re.fullmatch(r"\s*([0-9]{1,20})\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if read is None or read[2] not in units or int(read[1]) * units[read[2]] >= 1 << 64:
+        return None
+    return int(read[1]) * units[read[2]]
+
+
+def is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_integer(value: Any) -> bool:
+    return is_int(value) and value >= 0
+
+
+def log_table(table: dict[str, Any], digest: bytes) -> Config:
+    if table.get("version") != 1 or not is_integer(table["version"]):
+        raise Refused(STRUCTURE, "`version` must be 1")
+    for name in ("id", "origin", "vkey", "hash"):
+        if not isinstance(table.get(name), str):
+            raise Refused(STRUCTURE, f"`{name}` must be a string")
+    if not re.fullmatch("[0-9a-f]{32}", table["id"]):
+        raise Refused(STRUCTURE, "`id` must be 32 hexadecimal digits")
+    verifier = notes.verifier(table["vkey"])
+    if verifier.name != table["origin"]:
+        raise Refused(STRUCTURE, "the name of `vkey` must be the origin")
+    if table["hash"] not in NAMES:
+        raise Refused(STRUCTURE, "`hash` must be sha256 or sha3-256")
+    recipients = table.get("recipients")
+    if not isinstance(recipients, list) or not recipients or not all(isinstance(it, str) for it in recipients):
+        raise Refused(STRUCTURE, "`recipients` must be a list of at least one")
+    if table.get("erasure", "off") not in ("on", "off"):
+        raise Refused(STRUCTURE, "`erasure` must be on or off")
+    erasure_key = table.get("erasure_key")
+    if erasure_key is not None and not isinstance(erasure_key, str):
+        raise Refused(STRUCTURE, "`erasure_key` must be a verifier key")
+    check_heartbeat(table.get("heartbeat"))
+    check_rules(table.get("fields", {}))
+    return Config(
+        digest, bytes.fromhex(table["id"]), table["origin"], verifier, NAMES[table["hash"]],
+        table.get("erasure", "off") == "on", notes.verifier(erasure_key) if erasure_key else None,
+    )  # fmt: skip
+
+
+def check_heartbeat(value: Any) -> None:
+    time = amount(value, TIMES)
+    if value is not None and (time is None or not 1 <= time // 10**9 <= 86_400):
+        raise Refused(STRUCTURE, "`heartbeat` must be a time from 1 s to 24 h")
+
+
+def check_rules(rules: Any) -> None:
+    if not isinstance(rules, dict) or not all(is_rule(name, rule) for name, rule in rules.items()):
+        raise Refused(STRUCTURE, "[log.fields] must have rules that there are, for fields that there are")
+
+
+def is_rule(name: str, rule: Any) -> bool:
+    if name not in RULES or not isinstance(rule, str):
+        return False
+    kind, _, argument = rule.partition(":")
+    if rule == "keep":
+        return True
+    if kind not in RULES[name]:
+        return False
+    if kind == "truncate-ip":
+        return re.fullmatch("(24|16|8)/(64|48|32)", argument) is not None
+    if kind == "cap":
+        return re.fullmatch("[1-9][0-9]{0,7}", argument) is not None and int(argument) <= 16_777_216
+    return rule == kind

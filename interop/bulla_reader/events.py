@@ -1,0 +1,213 @@
+"""Events: the bodies of event frames, and what orders of erasures and holds come to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from . import notes, segments
+from .hashes import sha256
+from .refused import Refused
+
+MOST = 1 << 20
+MOST_NUMBERS = 4096
+SHAPES = {
+    "recovered": {
+        "segment": "segment", "next_frame": "number", "offset": "number", "length": "number", "sha256": "digest",
+        "adopted": "number",
+    },
+    "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
+    "configured": {"before": "digest", "after": "digest", "changed": "keys"},
+    "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
+    "held": {"number": "number"},
+    "released": {"number": "number", "held": "number"},
+    "exported": {"entries": "number", "filters": "filters", "format": "format"},
+    "heartbeat": {},
+}  # fmt: skip
+REMAINS = ("shared-fields", "copies", "key-backups", "medium")
+FILTERS = (
+    "subject",
+    "stream",
+    "operation",
+    "processor",
+    "controller",
+    "purpose",
+    "actor",
+    "client",
+    "location",
+    "status",
+    "duration",
+    "size",
+    "flags",
+    "time",
+    "entries",
+)
+
+
+def decoded(body: bytes) -> dict[str, Any]:
+    """The event that a body is; refuses what is none, which tells of nothing."""
+    if len(body) > MOST:
+        raise Refused("event", "must be at most 1 MiB")
+    event = json_object(body, "event")
+    shape = SHAPES.get(event["event"]) if isinstance(event.get("event"), str) else None
+    if shape is None:
+        raise Refused("event", "must be of one of the kinds that there are")
+    if set(event) != {"event", *shape}:
+        raise Refused("event", "must have all fields of its kind, and no others")
+    for name, wanted in shape.items():
+        if not fits(event[name], wanted):
+            raise Refused("event", f"`{name}` is not what it must be")
+    if event["event"] == "configured" and event["before"] == event["after"]:
+        raise Refused("event", "the two digests must differ")
+    return event
+
+
+def json_object(data: bytes, structure: str) -> dict[str, Any]:
+    """A JSON object; refuses names that are there twice, and what only Python takes for JSON."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise Refused(structure, "must have each field once")
+        return dict(pairs)
+
+    def none(text: str) -> Any:
+        raise Refused(structure, f"must be JSON, which has no {text}")
+
+    def integer(text: str) -> Any:
+        return int(text) if not text.startswith("-") and len(text) <= 20 else float("nan")
+
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=once, parse_constant=none, parse_int=integer)
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise Refused(structure, "must be JSON") from None
+    if not isinstance(found, dict):
+        raise Refused(structure, "must be a JSON object")
+    return found
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
+
+
+def fits(value: Any, wanted: str) -> bool:
+    if wanted == "number":
+        return is_number(value)
+    if wanted in ("text", "segment", "digest", "format"):
+        return isinstance(value, str) and is_text(value) and is_word(value, wanted)
+    if not isinstance(value, list):
+        return False
+    if wanted == "numbers":
+        ascending = all(map(is_number, value)) and all(a < b for a, b in zip(value, value[1:]))
+        return 1 <= len(value) <= MOST_NUMBERS and ascending
+    if not all(isinstance(it, str) for it in value) or len(set(value)) != len(value):
+        return False
+    if wanted == "keys":
+        return bool(value) and all(re.fullmatch(r"recipients|heartbeat|fields\.[a-z]+", it) for it in value)
+    return all(it in (REMAINS if wanted == "remains" else FILTERS) for it in value)
+
+
+def is_word(value: str, wanted: str) -> bool:
+    if wanted == "segment":
+        return segments.named(value) is not None
+    return wanted == "text" or re.fullmatch("[0-9a-f]{64}" if wanted == "digest" else "[a-z0-9-]{1,32}", value) is not None
+
+
+def is_text(value: str) -> bool:
+    """Whether a string has no half of a surrogate pair, which JSON can spell."""
+    return not any(0xD800 <= ord(character) < 0xE000 for character in value)
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order to erase: the text of its note, and what that says."""
+
+    note: notes.Note
+    log_id: bytes
+    seconds: int
+    reason: Optional[str]
+    subjects: tuple[bytes, ...]
+
+
+def order(text: str) -> Order:
+    """An order, whoever signed it; refuses what is none."""
+    structure = "erasure order"
+    note = notes.note(text)
+    lines = note.text[:-1].split("\n")
+    if lines[0] != "bulla-erasure-order-v1":
+        raise Refused(structure, "must begin with the line of version 1")
+    rest = lines[1:]
+
+    def value(name: str) -> str:
+        if not rest or not rest[0].startswith(name + " "):
+            raise Refused(structure, f"must have a line `{name}` there")
+        return rest.pop(0)[len(name) + 1 :]
+
+    log_id = value("log")
+    if not re.fullmatch("[0-9a-f]{32}", log_id):
+        raise Refused(structure, "the log id must be 32 hexadecimal digits")
+    seconds = notes.decimal(value("time"), structure, "the time must be a decimal number")
+    reason = value("reason") if rest and rest[0].startswith("reason ") else None
+    if reason is not None and (not 1 <= len(reason.encode()) <= 1024 or any(map(is_control, reason))):
+        raise Refused(structure, "the reason must be from 1 to 1,024 bytes without control characters")
+    subjects = []
+    while rest:
+        subject = notes.base64_bytes(value("subject"), structure)
+        if len(subject) != 32:
+            raise Refused(structure, "a subject must be a hash of 32 bytes")
+        subjects.append(subject)
+    if not 1 <= len(subjects) <= 4096 or len(set(subjects)) != len(subjects):
+        raise Refused(structure, "must have from 1 to 4,096 subjects, each once")
+    return Order(note, bytes.fromhex(log_id), seconds, reason, tuple(subjects))
+
+
+def is_control(character: str) -> bool:
+    return ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0
+
+
+def order_file(data: bytes) -> tuple[Order, list[str]]:
+    """An order with the names that it commits to; refuses a file whose names are others."""
+    structure = "order file"
+    if len(data) > MOST:
+        raise Refused(structure, "must be at most 1 MiB")
+    found = json_object(data, structure)
+    if set(found) != {"order", "subjects"} or not isinstance(found["order"], str) or not isinstance(found["subjects"], list):
+        raise Refused(structure, "must have `order` and `subjects`")
+    read = order(found["order"])
+    if len(found["subjects"]) != len(read.subjects):
+        raise Refused(structure, "must have the order's subjects, each")
+    names = []
+    for subject, committed in zip(found["subjects"], read.subjects):
+        if not isinstance(subject, dict) or set(subject) != {"subject", "salt"}:
+            raise Refused(structure, "a subject must have `subject` and `salt`")
+        name, salt = subject["subject"], subject["salt"]
+        if not isinstance(name, str) or not is_text(name) or not isinstance(salt, str):
+            raise Refused(structure, "a subject must have a name and a salt")
+        if committed != subject_commitment(notes.base64_bytes(salt, structure), name):
+            raise Refused(structure, "the order does not commit to these names")
+        names.append(name)
+    return read, names
+
+
+def subject_commitment(salt: bytes, name: str) -> bytes:
+    if len(salt) != 32:
+        raise Refused("order file", "a salt must have 32 bytes")
+    return sha256(b"bulla erasure order v1\0" + salt + name.encode())
+
+
+def check_accord(event: dict[str, Any], log_id: bytes) -> Order:
+    """The order of an event `erased`; refuses where the two are not in accord."""
+    found = order(event["order"])
+    if found.log_id != log_id:
+        raise Refused("erasure", "the order must be for this log")
+    check_places(event["numbers"], event["carried_out"], found)
+    return found
+
+
+def check_places(numbers: Sequence[int], places: Sequence[int], found: Order) -> None:
+    if places[-1] >= len(found.subjects):
+        raise Refused("erasure", "a place that was carried out must be below the number of the order's subjects")
+    if len(numbers) > len(places):
+        raise Refused("erasure", "must not be of more data subjects than places")

@@ -1,0 +1,51 @@
+"""Units: the leaves of a block's own tree (docs/format.md, "Units and the root of a block", "Groups")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from .cursor import u64
+from .hashes import HASHES, expand
+from .refused import Refused
+
+
+def row_unit(hash_: int, salt: bytes, number: int, row: bytes) -> bytes:
+    """The unit of an entry that is in no group."""
+    return HASHES[hash_](b"\0" + salt + b"\0\1" + u64(number) + row).digest()
+
+
+def group_unit(
+    hash_: int, salt: bytes, entries: Sequence[tuple[int, bytes]], personal: int, subjects: Sequence[int],
+    ciphertext: bytes, commitment: bytes,
+) -> bytes:  # fmt: skip
+    """The unit of a group, of each of whose entries there are its number and its shared row."""
+    parts = [b"\0" + salt + b"\1\1", u64(len(entries))]
+    parts += [u64(number) for number, _ in entries]
+    parts.append(u64(personal))
+    parts += [u64(len(row)) + row for _, row in entries]
+    parts += [u64(len(subjects))] + [u64(number) for number in subjects]
+    parts += [u64(len(ciphertext)), ciphertext, commitment]
+    return HASHES[hash_](b"".join(parts)).digest()
+
+
+def group_keys(secret: bytes) -> tuple[bytes, bytes]:
+    """The key of a group and the commitment to it."""
+    both = expand(secret, b"bulla group keys v1", 64)
+    return both[:32], both[32:]
+
+
+def group_secret(keys: Sequence[bytes], log_id: bytes, random: bytes, frame: int, subjects: Sequence[int]) -> bytes:
+    """The secret of a group, from the keys of its data subjects in the order of their numbers."""
+    label = b"bulla group v1" + log_id + random + u64(frame) + u64(len(subjects)) + b"".join(map(u64, subjects))
+    return expand(b"".join(keys), label, 32)
+
+
+def decrypted(key: bytes, ciphertext: bytes) -> bytes:
+    """What a group's ciphertext holds."""
+    try:
+        return AESGCM(key).decrypt(bytes(12), ciphertext, None)
+    except InvalidTag:
+        raise Refused("group", "the ciphertext does not decrypt with its key") from None

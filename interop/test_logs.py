@@ -1,0 +1,135 @@
+"""Logs of every kind, which the command has made: both readers read them alike.
+
+    python interop/test_logs.py BULLA
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Optional
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from bulla_reader import commitments, config, lines, log, verify  # noqa: E402
+from bulla_reader.hashes import sha256  # noqa: E402
+from forge import Forge, Forged  # noqa: E402
+from zoo import Sample, Zoo  # noqa: E402
+
+BULLA = ""
+
+
+class Logs(unittest.TestCase):
+    zoo: Zoo
+    samples: dict[str, Sample]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.made = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.made.cleanup)
+        cls.zoo = Zoo(BULLA, Path(cls.made.name))
+        cls.samples = cls.zoo.all()
+
+    def theirs(self, command: str, sample: Sample, *options: str) -> subprocess.CompletedProcess[bytes]:
+        given = [BULLA, command, str(sample.log), "--keys", str(sample.keys), *options]
+        return subprocess.run(given, capture_output=True, check=False)
+
+    def mine(self, sample: Sample, grant: bool = False) -> tuple[verify.Report, bytes]:
+        found: list[bytes] = []
+        hand = verify.Hand(
+            seal_key=(sample.keys / "seal.key").read_text(),
+            identities=verify.read_identities([sample.keys / "identity.age"]),
+            vault=sample.keys if (sample.keys / "vault").is_dir() and not grant else None,
+            grant=sample.grant.read_bytes() if grant and sample.grant else None,
+        )
+        report = verify.verified(
+            sample.log, hand, lambda block: found.extend(lines.line(it.number, it.row, it.withheld) for it in block.rows)
+        )
+        return report, b"".join(found)
+
+    def same(self, sample: Sample, grant: bool = False) -> verify.Report:
+        """Both say the same of a log, and print the same entries, byte for byte."""
+        report, exported = self.mine(sample, grant)
+        if not grant:
+            told = json.loads(self.theirs("verify", sample, "--json").stdout)
+            self.assertEqual(without_details(report.as_json()), without_details(told))
+        options = ["--grant", str(sample.grant)] if grant else []
+        theirs = self.theirs("export", sample, *options)
+        self.assertEqual((theirs.returncode, theirs.stdout), (0, exported), theirs.stderr)
+        self.assertTrue(report.ok)
+        return report
+
+    def test_logs_of_every_kind_are_read_alike(self) -> None:
+        for name, sample in self.samples.items():
+            with self.subTest(name):
+                self.same(sample)
+
+    def test_a_grant_opens_the_same(self) -> None:
+        self.same(self.samples["granted"], grant=True)
+
+    def test_what_was_recovered_and_erased_is_there_to_be_compared(self) -> None:
+        report = self.same(self.samples["crashed"])
+        self.assertIn("abandoned", {finding.kind for finding in report.findings})
+        self.assertGreater(self.same(self.samples["erased"]).erased, 0)
+
+    def test_a_log_with_a_gap_is_read_alike(self) -> None:
+        sample = self.samples["plain"]
+        forge = Forge(sample.log, sample.keys)
+        last = forge.frames[-1]
+        now, number = forge.frames[0].latest, len(forge.frames)
+        forge.frames.append(
+            Forged(
+                commitments.GAP, number, last.first_entry + last.entries, 17, now, now, last.epoch, 0, bytes(32), 0, last.hash,
+                last.log_id, b"", number,
+            )  # fmt: skip
+        )
+        report = self.same(self.forged(forge, sample, "gap"))
+        self.assertIn("gap", {finding.kind for finding in report.findings})
+
+    def test_a_log_of_sha3_256_is_read_alike(self) -> None:
+        sample = self.samples["plain"]
+        forge = Forge(sample.log, sample.keys)
+        place = self.zoo.place / "sha3"
+        text = (sample.log / "bulla.toml").read_bytes().replace(b'hash = "sha256"', b'hash = "sha3-256"')
+        digest = config.decoded(text).digest
+        self.assertNotEqual(digest, sha256(text))
+        for frame in forge.frames:
+            frame.hash = 2
+            if frame.kind == commitments.EPOCH:
+                frame.text = frame.text[:68] + digest + frame.text[100:]
+            elif frame.kind == commitments.BLOCK:
+                forge.recommit(frame)
+        made = self.forged(forge, sample, place.name)
+        (place / "bulla.toml").write_bytes(text)
+        self.same(made)
+
+    def forged(self, forge: Forge, sample: Sample, name: str) -> Sample:
+        """The log as it was forged, with the keys that it needs to be read."""
+        forge.write(self.zoo.place / name)
+        keys = self.zoo.place / f"{name}.keys"
+        keys.mkdir()
+        for key in ("seal.key", "identity.age"):
+            (keys / key).write_bytes((sample.keys / key).read_bytes())
+        return Sample(self.zoo.place / name, keys)
+
+    def test_a_log_that_nobody_damaged_is_written_anew_as_it_was(self) -> None:
+        sample = self.samples["erased"]
+        forge = Forge(sample.log, sample.keys)
+        forge.write(self.zoo.place / "anew")
+        self.assertEqual((self.zoo.place / "anew/checkpoint").read_bytes(), (sample.log / "checkpoint").read_bytes())
+        frames = [log.opened(place).commitments for place in (sample.log, self.zoo.place / "anew")]
+        self.assertEqual(*frames)
+
+
+def without_details(report: dict[str, Any]) -> dict[str, Optional[object]]:
+    """A report without the words in it, which are each reader's own."""
+    return {**report, "findings": [{name: it[name] for name in it if name != "detail"} for it in report["findings"]]}
+
+
+if __name__ == "__main__":
+    BULLA = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,247 @@
+"""The known answers in `vectors/`: what is valid is read as it should be, and each that is refused is refused."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Callable
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from bulla_reader import (  # noqa: E402
+    blocks, columns, commitments, epochs, events, log, notes, proofs, rows, seals, tiles, trees, units, vault, verify,
+)  # fmt: skip
+from bulla_reader.cursor import u64  # noqa: E402
+from bulla_reader.hashes import NAMES, expand, extract, hkdf, mac  # noqa: E402
+from bulla_reader.refused import Refused  # noqa: E402
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+unhex = bytes.fromhex
+
+
+def vectors(name: str) -> Any:
+    return json.loads((VECTORS / name).read_text())
+
+
+class Vectors(unittest.TestCase):
+    def refused(self, what: str, read: Callable[[], object]) -> None:
+        with self.assertRaises(Refused, msg=what):
+            read()
+
+    def test_columns_are_the_rows_that_they_should_be(self) -> None:
+        for vector in vectors("columns/decoded.json") + vectors("columns/encoded.json"):
+            block = columns.decoded(unhex(vector["plaintext"]), len(vector["rows"]), 1 << 25)
+            self.assertEqual([row.encoded().hex() for row in block.rows], vector["rows"], vector["name"])
+        for vector in vectors("columns/groups.json"):
+            block = columns.decoded(unhex(vector["plaintext"]), len(vector["rows"]), 1 << 25)
+            self.assertEqual((block.personal, block.member), (vector["personal"], [int(it) for it in vector["member"]]))
+            for row, whole, group in zip(block.rows, vector["rows"], block.member):
+                shared = rows.decoded(unhex(whole))
+                for name in rows.FIELDS:
+                    if group and block.personal >> rows.BIT[name] & 1:
+                        shared.values.pop(name, None)
+                self.assertEqual(row, shared)
+
+    def test_columns_that_are_none_are_refused(self) -> None:
+        for vector in vectors("columns/refused.json"):
+            data = unhex(vector["plaintext"])
+            self.refused(vector["name"], lambda: columns.decoded(data, vector["entries"], vector["content_limit"]))
+
+    def test_rows_have_one_encoding(self) -> None:
+        for vector in vectors("proof/rows.json"):
+            row = rows.decoded(unhex(vector["row"]))
+            self.assertEqual(row.encoded().hex(), vector["row"])
+            self.assertEqual((row.time, row.operation.decode()), (vector["time"], vector["operation"]))
+
+    def test_commitments_are_what_they_say(self) -> None:
+        for vector in vectors("proof/commitments.json"):
+            read = commitments.decoded(unhex(vector["encoding"]))
+            for name in ("frame", "first_entry", "entries", "earliest", "latest", "epoch", "units"):
+                self.assertEqual(getattr(read, name), vector[name], vector["name"])
+            self.assertEqual((read.log_id.hex(), read.root.hex()), (vector["log_id"], vector["root"]))
+        for vector in vectors("proof/commitments-refused.json"):
+            self.refused(vector["name"], lambda: commitments.decoded(unhex(vector["encoding"])))
+
+    def test_units_and_roots_are_hashed_as_they_should_be(self) -> None:
+        found = vectors("proof/units.json")
+        for vector in found["units"]:
+            hash_, salt = NAMES[vector["hash"]], unhex(vector["salt"])
+            if vector["codec"] == 1:
+                unit = units.row_unit(hash_, salt, vector["entry"], unhex(vector["content"]))
+                self.assertEqual(unit.hex(), vector["unit"])
+        for vector in found["roots"]:
+            hash_, leaves = NAMES[vector["hash"]], [unhex(unit) for unit in vector["units"]]
+            top = trees.root(leaves, trees.block_node(hash_))
+            self.assertEqual(trees.block_root(hash_, len(leaves), top).hex(), vector["root"])
+
+    def test_proofs_in_trees_hold_or_are_refused(self) -> None:
+        found = vectors("proof/multiproofs.json")
+        for vector in found["proofs"]:
+            hash_ = NAMES[vector["hash"]]
+            leaves = {at: trees.HASHES[hash_](str(at).encode()).digest() for at in vector["positions"]}
+            proof = [unhex(it) for it in vector["nodes"]]
+            self.assertEqual(len(proof), trees.needed(vector["positions"], vector["size"]))
+            top = trees.multi_proof(leaves, vector["size"], proof, trees.block_node(hash_))
+            self.assertEqual(top.hex(), vector["top"])
+            self.assertEqual(trees.block_root(hash_, vector["size"], top).hex(), vector["block_root"])
+        for vector in found["refused"]:
+            if sorted(set(vector["positions"])) != vector["positions"]:
+                continue  # positions that do not ascend: here they cannot
+            leaves = {at: bytes(32) for at in vector["positions"]}
+            self.refused(vector["error"], lambda: trees.multi_proof(leaves, vector["size"], [unhex(it) for it in vector["nodes"]]))
+        found = vectors("proof/consistency.json")
+        for vector in found["proofs"]:
+            self.grown(vector)
+        for vector in found["refused"]:
+            self.refused(vector["error"], lambda: self.grown(vector))
+        for vector in vectors("proof/tree.json"):
+            leaves = [trees.leaf(str(at).encode()) for at in range(vector["size"])]
+            self.assertEqual(trees.root(leaves).hex(), vector["root"])
+
+    def grown(self, vector: dict[str, Any]) -> None:
+        old, new = ((vector[f"{it}_size"], unhex(vector[f"{it}_root"])) for it in ("old", "new"))
+        trees.check_growth(old, new, [unhex(it) for it in vector["nodes"]])
+
+    def test_tiles_have_one_path(self) -> None:
+        found = vectors("proof/tiles.json")
+        for vector in found["paths"]:
+            tile = vector["level"], vector["index"], vector["width"]
+            self.assertEqual(tiles.path(*tile), vector["path"])
+            self.assertEqual(tiles.parsed(vector["path"]), tile)
+        for path in found["refused"]:
+            self.refused(path, lambda: tiles.parsed(path))
+
+    def test_proofs_disclose_what_they_should(self) -> None:
+        found = vectors("proof/proofs.json")
+        key = notes.verifier(found["vkey"])
+        for vector in found["proofs"]:
+            proof = proofs.read(vector["file"].encode(), key)
+            assert isinstance(proof, proofs.EntriesProof)
+            self.assertEqual((len(proof.frames), proof.checkpoint.size), (vector["frames"], vector["tree_size"]))
+            self.assertEqual([[it[0], it[1].encoded().hex()] for it in proofs.opened(proof)], vector["entries"])
+        for vector in found["consistency"]:
+            grown = proofs.read(vector["file"].encode(), key)
+            assert isinstance(grown, proofs.GrowthProof)
+            self.assertEqual((grown.old.size, grown.checkpoint.size), (vector["old_size"], vector["new_size"]))
+        for vector in found["refused"] + found["consistency_refused"]:
+            self.refused(vector["name"], lambda: proofs.read(vector["file"].encode(), key))
+
+    def test_groups_in_proofs_open_or_are_withheld(self) -> None:
+        found = vectors("proof/groups.json")
+        key = notes.verifier(found["vkey"])
+        for vector in found["proofs"]:
+            proof = proofs.read(vector["file"].encode(), key)
+            assert isinstance(proof, proofs.EntriesProof)
+            self.assertEqual([[n, row.encoded().hex(), held] for n, row, held in proofs.opened(proof)], vector["opened"])
+        for vector in found["refused"]:
+            self.refused(vector["name"], lambda: proofs.read(vector["file"].encode(), key))
+        for vector in found["unopened"]:
+            proof = proofs.read(vector["file"].encode(), key)
+            assert isinstance(proof, proofs.EntriesProof)
+            self.refused(vector["name"], lambda: proofs.opened(proof))
+
+    def test_events_and_orders_are_what_they_should_be(self) -> None:
+        found = vectors("proof/events.json")
+        key, erasure_key = notes.verifier(found["vkey"]), notes.verifier(found["erasure_vkey"])
+        for vector in found["events"]:
+            proof = proofs.read(vector["file"].encode(), key)
+            assert isinstance(proof, proofs.EventProof)
+            self.assertEqual((proof.commitment.frame, proof.body.decode()), (vector["frame"], vector["event"]))
+            proofs.certificate(proof, erasure_key)
+        for vector in found["orders"]:
+            order = events.order(vector["note"])
+            self.assertEqual((order.log_id.hex(), order.seconds, order.reason), (vector["log"], vector["seconds"], vector["reason"]))
+            file = json.dumps({"order": vector["note"], "subjects": vector["subjects"]}).encode()
+            self.assertEqual(events.order_file(file)[1], [it["subject"] for it in vector["subjects"]])
+        for vector in found["bodies_taken"]:
+            self.certificate(vector["file"], key)
+        for vector in found["refused"]:
+            self.refused(vector["name"], lambda: proofs.read(vector["file"].encode(), key))
+        for vector in found["bodies_refused"]:
+            self.refused(vector["name"], lambda: self.certificate(vector["file"], key))
+        for body in vectors("events/taken.json"):
+            events.decoded(body.encode())
+        for body in vectors("events/refused.json"):
+            self.refused(body, lambda: events.decoded(body.encode()))
+
+    def certificate(self, file: str, key: notes.Verifier) -> None:
+        proof = proofs.read(file.encode(), key)
+        assert isinstance(proof, proofs.EventProof)
+        proofs.certificate(proof, None)
+
+    def test_a_log_of_known_keys_is_read_to_its_entries(self) -> None:
+        for name in NAMES:
+            vector = vectors(f"seal/{name}.json")
+            with tempfile.TemporaryDirectory() as made:
+                place = Path(made)
+                for path, content in vector["files"].items():
+                    (place / path).parent.mkdir(parents=True, exist_ok=True)
+                    (place / path).write_bytes(unhex(content))
+                keys = epochs.keys(unhex(vector["epoch_secret"]), unhex(vector["epoch_random"]), unhex(vector["log_id"]), 0)
+                derived = [keys.body.hex(), keys.salt.hex(), keys.commitment.hex()]
+                self.assertEqual(derived, [vector[it] for it in ("body_key", "salt_key", "key_commitment")])
+                report = verify.verified(place, verify.Hand(notes.verifier(vector["vkey"]), vector["seal_key"]))
+                kinds = {finding.kind for finding in report.findings if finding.is_violation}
+                self.assertTrue(report.anchored)
+                self.assertLessEqual(kinds, {"tile-damaged", "bundle-damaged"}, "it has no tiles")
+                read = log.opened(place)
+                for frame in read.frames:
+                    assert frame is not None
+                    if frame.commitment.kind == commitments.BLOCK:
+                        text = epochs.plaintext(keys, frame.commitment, frame.body())
+                        it = frame.commitment
+                        blocks.check_units(it, columns.decoded(text, it.entries, it.content_limit), keys)
+                self.assertEqual(seals.seal_key(vector["seal_key"], unhex(vector["log_id"])).hex(), vector["seal_state"])
+
+    def test_a_vault_gives_numbers_keys_and_pseudonyms(self) -> None:
+        found = vectors("vault/vault.json")
+        log_id = unhex(found["log_id"])
+        with tempfile.TemporaryDirectory() as made:
+            place = self.laid_out(found, Path(made))
+            opened = vault.Vault(place, log_id, [])
+            for subject in found["subjects"]:
+                self.assertEqual(opened.number_of(subject["subject"].encode()), subject["number"])
+                self.assertEqual(opened.subject(subject["number"]), (unhex(subject["key"]), unhex(subject["pseudonym"])))
+            self.assertIsNone(opened.number_of(b"nobody"))
+            field_key = hkdf(log_id, opened.keys.pseudonym, b"bulla vault field pseudonyms v1", 32)
+            opened.database.close()
+        self.assertEqual(field_key.hex(), found["field_pseudonym_key"])
+        for vector in found["field_pseudonyms"]:
+            key = expand(extract(log_id, field_key), b"bulla pseudonym key v1" + bytes([vector["bit"]]), 32)
+            self.assertEqual("p-" + mac(key, unhex(vector["value"]))[:16].hex(), vector["pseudonym"])
+
+    @staticmethod
+    def laid_out(found: dict[str, Any], place: Path) -> Path:
+        """The vault of the vectors, with rows of the index that have no entry for all that they leave out."""
+        (place / "vault").mkdir()
+        (place / "roots").mkdir()
+        (place / f"roots/{found['generation']}.root").write_text(found["root_file"])
+        (place / f"roots/{found['generation']}.keys").write_bytes(unhex(found["keys_file"]))
+        database = sqlite3.connect(place / "vault/vault.db")
+        for statement in ("page_size = 4096", "journal_mode = WAL", "application_id = 1114991724", "user_version = 2"):
+            database.execute(f"PRAGMA {statement}")
+        for statement in vault.SCHEMA.values():
+            database.execute(statement)
+        for number, name in ((1, "meta"), (2, "not_erasing"), (4, "changes"), (5, "skipped")):
+            database.execute("INSERT INTO records VALUES (?, ?)", (number, unhex(found[name])))
+        for table, key, name in (("rows", "rows", "id"), ("entries", "index", "id"), ("buckets", "buckets", "first")):
+            for row in found[key]:
+                database.execute(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", (row[name], unhex(row["row"])))
+        keys = vault.KeyFile(unhex(found["root"]), unhex(found["keys_file"]), unhex(found["log_id"]), found["generation"])
+        for number, key in keys.buckets.items():
+            both = expand(key, b"bulla vault index v2", 48)
+            for row in range(number << 8, (number << 8) + 256):
+                additional = b"bulla vault index v2" + unhex(found["log_id"]) + u64(row)
+                empty = vault.AESGCMSIV(both[:32]).encrypt(row.to_bytes(12, "little"), b"", additional)
+                database.execute("INSERT OR IGNORE INTO entries VALUES (?, ?)", (row, empty))
+        database.commit()
+        database.close()
+        return place
+
+
+if __name__ == "__main__":
+    unittest.main()

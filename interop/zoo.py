@@ -1,0 +1,167 @@
+"""Logs of every kind, made by the command: what both readers are compared on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from bulla_reader.segments import named
+
+
+@dataclass
+class Sample:
+    """A log, its keys, and a grant for it where there is one."""
+
+    log: Path
+    keys: Path
+    grant: Optional[Path] = None
+
+
+class Zoo:
+    """Makes logs with the command in a directory of their own."""
+
+    def __init__(self, bulla: str, place: Path) -> None:
+        self.bulla, self.place = bulla, place
+        place.mkdir(parents=True, exist_ok=True)
+
+    def run(self, *arguments: object, text: bytes = b"") -> bytes:
+        done = subprocess.run([self.bulla, *map(str, arguments)], input=text, capture_output=True)
+        if done.returncode not in (0, 3):
+            raise RuntimeError(f"{arguments}: {done.stderr.decode()}")
+        return done.stdout
+
+    def init(self, name: str, *options: str) -> Sample:
+        log, keys = self.place / name, self.place / f"{name}.keys"
+        for path in (log, keys):
+            shutil.rmtree(path, ignore_errors=True)
+        self.run("init", log, "--origin", f"example.com/{name}", *options)
+        return Sample(log, keys)
+
+    def append(self, sample: Sample, entries: list[dict[str, object]]) -> None:
+        self.run("append", sample.log, text="\n".join(map(json.dumps, entries)).encode())
+
+    def all(self) -> dict[str, Sample]:
+        """Every kind of log."""
+        made = (self.plain, self.groups, self.erased, self.changed, self.crashed, self.granted, self.workloads)
+        return {make.__name__: make() for make in made}
+
+    def plain(self) -> Sample:
+        sample = self.init("plain", "--erasure", "off")
+        self.append(sample, odd_entries())
+        self.append(sample, entries(random.Random(1), 60))
+        return sample
+
+    def groups(self) -> Sample:
+        sample = self.init("groups")
+        self.append(sample, odd_entries())
+        self.append(sample, entries(random.Random(2), 40))
+        return sample
+
+    def erased(self) -> Sample:
+        sample = self.init("erased")
+        self.append(sample, entries(random.Random(3), 40))
+        self.run("hold", sample.log, "add", "--subject", "user_2", "--by", "legal", "--reason", "a case")
+        order, key = self.place / "order.json", sample.keys / "erasure.key"
+        for made in (order, self.place / "erased.cert", self.place / "second.cert"):
+            made.unlink(missing_ok=True)
+        log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
+        names = ("--subject", "user_1", "--subject", "n\u00f6body", "--reason", "asked")
+        self.run("order", "--log", log_id, *names, "--authority", key, "-o", order)
+        self.run("erase", sample.log, "--authority", order, "-o", self.place / "erased.cert")
+        self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal")
+        self.append(sample, entries(random.Random(4), 20))
+        self.run("erase", sample.log, "--subject", "user_2", "--subject", "user_3", "-o", self.place / "second.cert")
+        return sample
+
+    def changed(self) -> Sample:
+        sample = self.init("changed", "--heartbeat", "1m", "--field", "client=truncate-ip:24/48")
+        self.append(sample, entries(random.Random(5), 10))
+        other = self.place / "other.age"
+        other.unlink(missing_ok=True)
+        recipient = self.run("keys", sample.log, "new-identity", "-o", other).decode().split()[-1]
+        self.run("keys", sample.log, "add-recipient", recipient)
+        self.append(sample, entries(random.Random(6), 10))
+        self.run("keys", sample.log, "rotate")
+        self.run("config", sample.log, "set", "log.fields.payload", "cap:3")
+        self.append(sample, entries(random.Random(7), 10))
+        self.run("export", sample.log, "--record", "--operation", "read", "-o", self.place / "recorded.jsonl")
+        return sample
+
+    def crashed(self) -> Sample:
+        sample = self.init("crashed", "--erasure", "off")
+        self.run("config", sample.log, "set", "segment_size", "64 KiB", "checkpoint_interval", "1 h")
+        lines = [json.dumps(entry).encode() + b"\n" for entry in entries(random.Random(8), 400)]
+        for _ in range(3):
+            command = [self.bulla, "append", str(sample.log)]
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            assert child.stdin is not None
+            child.stdin.write(b"".join(lines))
+            child.stdin.flush()
+            while child.poll() is None and newest(sample.log).stat().st_size < 2000:
+                time.sleep(0.001)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            child.stdin.close()
+            segment = newest(sample.log)
+            os.truncate(segment, max(0, segment.stat().st_size - 7))  # as a write that was cut short
+        self.append(sample, entries(random.Random(9), 10))
+        return sample
+
+    def granted(self) -> Sample:
+        sample = self.init("granted")
+        self.append(sample, entries(random.Random(10), 40))
+        recipient = next(line for line in (sample.keys / "identity.age").read_text().splitlines() if "age1" in line).split()[-1]
+        sample.grant = self.place / "granted.grant"
+        sample.grant.unlink(missing_ok=True)
+        self.run("grant", sample.log, "--recipient", recipient, "--subject", "user_1", "-o", sample.grant)
+        return sample
+
+    def workloads(self) -> Sample:
+        sample = self.init("workloads", "--erasure", "off")
+        for name in ("gdpr", "json", "web", "web-adversarial", "slow", "integrity"):
+            self.run("append", sample.log, text=self.run("generate", name, "--entries", "300"))
+        return sample
+
+
+def newest(log: Path) -> Path:
+    """The last segment, or a file without a byte where there is none."""
+    found = {named(path.name): path for path in (log / "segments").iterdir() if path.stat().st_size}
+    return found[max(name for name in found if name)] if found else log / "LOCK"
+
+
+def odd_entries() -> list[dict[str, object]]:
+    """Entries at the edges of what one can be."""
+    odd = "".join(map(chr, range(1, 0x180))) + "\u2028\u2029\ufeff\U0001f600"
+    return [
+        {"operation": odd, "location": odd, "payload": odd, "subject": [odd, "a"]},
+        {"operation": "x", "subject": [], "payload_base64": "/wA=", "location_base64": "/wA="},
+        {"operation": "x", "subject": "", "payload": "", "location": "", "actor": "", "client": "", "stream": ""},
+        {"operation": "x", "time": "1677-09-21T00:12:43.145224192Z", "status": 4294967295, "duration": 0},
+        {"operation": "x", "time": "2262-04-11T23:47:16.854775807Z", "size": 18446744073709551615, "flags": 1},
+        {"operation": "x", "time": "1969-12-31T23:59:59.999999999Z", "payload": "long " * 20000},
+    ]
+
+
+def entries(draw: random.Random, count: int) -> list[dict[str, object]]:
+    """Entries of all fields, some about nobody, some about several people."""
+    found = []
+    for number in range(count):
+        entry: dict[str, object] = {"operation": draw.choice(["read", "write", "delete"])}
+        if draw.random() < 0.7:
+            entry["subject"] = [f"user_{draw.randrange(5)}" for _ in range(draw.choice([0, 1, 1, 1, 2, 3]))]
+        for name in ("controller", "processor", "purpose", "actor", "client", "stream", "location", "payload"):
+            if draw.random() < 0.5:
+                entry[name] = f"192.0.2.{number}" if name == "client" else f"{name} {draw.randrange(9)}" * draw.randrange(4)
+        for name in ("status", "duration", "size", "flags"):
+            if draw.random() < 0.5:
+                entry[name] = draw.randrange(1 << draw.choice([1, 8, 31]))
+        found.append(entry)
+    return found
