@@ -6,7 +6,7 @@
 
 use super::text_or_bytes;
 use arrow_array::builder::{
-    BinaryBuilder, ListBuilder, StringBuilder, TimestampNanosecondBuilder, UInt32Builder, UInt64Builder,
+    BinaryBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -37,7 +37,7 @@ pub(super) fn run(
     about: impl FnOnce(&Exported) -> Vec<(&'static str, String)>,
 ) -> bulla::Result<Exported> {
     let mut groups = RowGroups::new(out);
-    let exported = export.run_with(Columns::of, |columns| groups.add(columns).map_err(failed))?;
+    let exported = export.run_with(Columns::of, |columns| groups.add(columns?).map_err(failed))?;
     groups.finish(about(&exported)).map_err(failed)?;
     Ok(exported)
 }
@@ -52,13 +52,16 @@ fn failed(error: ParquetError) -> Error {
     Error::io("writing the export", error)
 }
 
-/// The columns, in their order.
+/// The columns, in their order. Whoever reads Parquet at its defaults reads them: integers are signed, since Iceberg and Spark have
+/// no others, and times are in microseconds, of which Spark and Iceberg make times; what goes beyond either stands in a column of
+/// its own.
 fn schema() -> Schema {
     // Few values, often repeated: a data frame has each of them once.
     let label = || DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
     Schema::new(vec![
-        Field::new("entry", DataType::UInt64, false),
-        Field::new("time", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false),
+        Field::new("entry", DataType::Int64, false),
+        Field::new("time", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), false),
+        Field::new("time_nanoseconds", DataType::Int64, false),
         Field::new("operation", label(), false),
         Field::new("location", DataType::Utf8, true),
         Field::new_list("subject", subject(), true),
@@ -68,13 +71,15 @@ fn schema() -> Schema {
         Field::new("actor", label(), true),
         Field::new("client", label(), true),
         Field::new("stream", label(), true),
-        Field::new("status", DataType::UInt32, true),
-        Field::new("duration", DataType::UInt64, true),
-        Field::new("size", DataType::UInt64, true),
-        Field::new("flags", DataType::UInt32, true),
+        Field::new("status", DataType::Int64, true),
+        Field::new("duration", DataType::Int64, true),
+        Field::new("size", DataType::Int64, true),
+        Field::new("flags", DataType::Int64, true),
         Field::new("payload", DataType::Utf8, true),
         Field::new("location_bytes", DataType::Binary, true),
         Field::new("payload_bytes", DataType::Binary, true),
+        Field::new("duration_digits", DataType::Utf8, true),
+        Field::new("size_digits", DataType::Utf8, true),
         Field::new("withheld", label(), true),
     ])
 }
@@ -90,12 +95,12 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(matches: &Matches<'_>) -> Self {
+    fn of(matches: &Matches<'_>) -> bulla::Result<Self> {
         let mut builders = Builders::new();
         for (number, entry) in matches.iter() {
-            builders.push(number, &entry, matches.withheld(number));
+            builders.push(number, &entry, matches.withheld(number))?;
         }
-        Columns { rows: matches.len(), arrays: builders.finish() }
+        Ok(Columns { rows: matches.len(), arrays: builders.finish() })
     }
 
     fn bytes(&self) -> usize {
@@ -104,47 +109,54 @@ impl Columns {
 }
 
 struct Builders {
-    entry: UInt64Builder,
-    time: TimestampNanosecondBuilder,
+    entry: Int64Builder,
+    time: TimestampMicrosecondBuilder,
+    time_nanoseconds: Int64Builder,
     operation: StringBuilder,
     location: StringBuilder,
     subject: ListBuilder<StringBuilder>,
     /// Controller, processor, purpose, actor, client, stream.
     labels: [StringBuilder; 6],
-    status: UInt32Builder,
-    duration: UInt64Builder,
-    size: UInt64Builder,
-    flags: UInt32Builder,
+    /// Status, duration, size, flags.
+    numbers: [Int64Builder; 4],
     payload: StringBuilder,
     location_bytes: BinaryBuilder,
     payload_bytes: BinaryBuilder,
+    /// Of duration and size what does not fit their columns.
+    digits: [StringBuilder; 2],
     withheld: StringBuilder,
 }
 
 impl Builders {
     fn new() -> Self {
         Builders {
-            entry: UInt64Builder::new(),
-            time: TimestampNanosecondBuilder::new().with_timezone("UTC"),
+            entry: Int64Builder::new(),
+            time: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
+            time_nanoseconds: Int64Builder::new(),
             operation: StringBuilder::new(),
             location: StringBuilder::new(),
             subject: ListBuilder::new(StringBuilder::new()).with_field(subject()),
             labels: Default::default(),
-            status: UInt32Builder::new(),
-            duration: UInt64Builder::new(),
-            size: UInt64Builder::new(),
-            flags: UInt32Builder::new(),
+            numbers: Default::default(),
             payload: StringBuilder::new(),
             location_bytes: BinaryBuilder::new(),
             payload_bytes: BinaryBuilder::new(),
+            digits: Default::default(),
             withheld: StringBuilder::new(),
         }
     }
 
-    fn push(&mut self, number: u64, entry: &Entry<'_>, withheld: Option<Redaction>) {
-        self.entry.append_value(number);
+    /// # Errors
+    /// `Invalid` where the entry's number is beyond what a signed integer has.
+    fn push(&mut self, number: u64, entry: &Entry<'_>, withheld: Option<Redaction>) -> bulla::Result<()> {
+        let signed = i64::try_from(number);
+        self.entry.append_value(signed.map_err(|_| {
+            Error::invalid(format!("Parquet has no room for entry number {number}: export it as JSON lines"))
+        })?);
         // An entry that was read has one.
-        self.time.append_value(entry.time.unwrap_or_default());
+        let time = entry.time.unwrap_or_default();
+        self.time.append_value(time.div_euclid(1_000));
+        self.time_nanoseconds.append_value(time);
         self.operation.append_value(entry.operation);
         for subject in entry.subjects.iter().flatten() {
             self.subject.values().append_value(subject);
@@ -155,10 +167,17 @@ impl Builders {
         for (builder, label) in self.labels.iter_mut().zip(labels) {
             builder.append_option(label);
         }
-        self.status.append_option(entry.status);
-        self.duration.append_option(entry.duration);
-        self.size.append_option(entry.size);
-        self.flags.append_option(entry.flags);
+        let wide = [entry.duration, entry.size];
+        let [duration, size] = wide.map(|number| number.and_then(|number| i64::try_from(number).ok()));
+        let numbers = [entry.status.map(i64::from), duration, size, entry.flags.map(i64::from)];
+        for (builder, number) in self.numbers.iter_mut().zip(numbers) {
+            builder.append_option(number);
+        }
+        for (builder, number) in self.digits.iter_mut().zip(wide) {
+            builder.append_option(
+                number.filter(|number| *number > i64::MAX as u64).map(|number| number.to_string()),
+            );
+        }
         let (text, bytes) = text_or_bytes(entry.location);
         self.location.append_option(text);
         self.location_bytes.append_option(bytes);
@@ -166,6 +185,7 @@ impl Builders {
         self.payload.append_option(text);
         self.payload_bytes.append_option(bytes);
         self.withheld.append_option(withheld.map(Redaction::name));
+        Ok(())
     }
 
     /// The arrays, in the order of [`schema`].
@@ -173,21 +193,20 @@ impl Builders {
         let mut arrays: Vec<ArrayRef> = vec![
             Arc::new(self.entry.finish()),
             Arc::new(self.time.finish()),
+            Arc::new(self.time_nanoseconds.finish()),
             Arc::new(self.operation.finish()),
             Arc::new(self.location.finish()),
             Arc::new(self.subject.finish()),
         ];
         arrays.extend(self.labels.iter_mut().map(|label| Arc::new(label.finish()) as ArrayRef));
+        arrays.extend(self.numbers.iter_mut().map(|numbers| Arc::new(numbers.finish()) as ArrayRef));
         arrays.extend([
-            Arc::new(self.status.finish()) as ArrayRef,
-            Arc::new(self.duration.finish()),
-            Arc::new(self.size.finish()),
-            Arc::new(self.flags.finish()),
-            Arc::new(self.payload.finish()),
+            Arc::new(self.payload.finish()) as ArrayRef,
             Arc::new(self.location_bytes.finish()),
             Arc::new(self.payload_bytes.finish()),
-            Arc::new(self.withheld.finish()),
         ]);
+        arrays.extend(self.digits.iter_mut().map(|digits| Arc::new(digits.finish()) as ArrayRef));
+        arrays.push(Arc::new(self.withheld.finish()));
         arrays
     }
 }
@@ -260,7 +279,7 @@ impl<'a> File<'a> {
             .set_created_by(concat!("bulla ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
         // Each is near the one before.
-        for column in ["entry", "time"] {
+        for column in ["entry", "time", "time_nanoseconds"] {
             properties = properties
                 .set_column_dictionary_enabled(ColumnPath::from(column), false)
                 .set_column_encoding(ColumnPath::from(column), Encoding::DELTA_BINARY_PACKED);

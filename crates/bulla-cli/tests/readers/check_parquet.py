@@ -13,8 +13,9 @@ import pyarrow.parquet
 LABEL = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 SCHEMA = pyarrow.schema(
     [
-        pyarrow.field("entry", pyarrow.uint64(), nullable=False),
-        pyarrow.field("time", pyarrow.timestamp("ns", tz="UTC"), nullable=False),
+        pyarrow.field("entry", pyarrow.int64(), nullable=False),
+        pyarrow.field("time", pyarrow.timestamp("us", tz="UTC"), nullable=False),
+        pyarrow.field("time_nanoseconds", pyarrow.int64(), nullable=False),
         pyarrow.field("operation", LABEL, nullable=False),
         ("location", pyarrow.string()),
         ("subject", pyarrow.list_(pyarrow.field("element", pyarrow.string(), nullable=False))),
@@ -24,28 +25,38 @@ SCHEMA = pyarrow.schema(
         ("actor", LABEL),
         ("client", LABEL),
         ("stream", LABEL),
-        ("status", pyarrow.uint32()),
-        ("duration", pyarrow.uint64()),
-        ("size", pyarrow.uint64()),
-        ("flags", pyarrow.uint32()),
+        ("status", pyarrow.int64()),
+        ("duration", pyarrow.int64()),
+        ("size", pyarrow.int64()),
+        ("flags", pyarrow.int64()),
         ("payload", pyarrow.string()),
         ("location_bytes", pyarrow.binary()),
         ("payload_bytes", pyarrow.binary()),
+        ("duration_digits", pyarrow.string()),
+        ("size_digits", pyarrow.string()),
         ("withheld", LABEL),
     ]
 )
 DUCKDB = {
-    "entry": "UBIGINT", "time": "TIMESTAMPTZ_NS", "operation": "VARCHAR", "location": "VARCHAR",
+    "entry": "BIGINT", "time": "TIMESTAMP WITH TIME ZONE", "time_nanoseconds": "BIGINT", "operation": "VARCHAR", "location": "VARCHAR",
     "subject": "VARCHAR[]", "controller": "VARCHAR", "processor": "VARCHAR", "purpose": "VARCHAR", "actor": "VARCHAR",
-    "client": "VARCHAR", "stream": "VARCHAR", "status": "UINTEGER", "duration": "UBIGINT", "size": "UBIGINT",
-    "flags": "UINTEGER", "payload": "VARCHAR", "location_bytes": "BLOB", "payload_bytes": "BLOB",
-    "withheld": "VARCHAR",
+    "client": "VARCHAR", "stream": "VARCHAR", "status": "BIGINT", "duration": "BIGINT", "size": "BIGINT",
+    "flags": "BIGINT", "payload": "VARCHAR", "location_bytes": "BLOB", "payload_bytes": "BLOB",
+    "duration_digits": "VARCHAR", "size_digits": "VARCHAR", "withheld": "VARCHAR",
 }  # fmt: skip
 LABELS = [field.name for field in SCHEMA if field.type == LABEL]
 
 
-def joined(row):
-    """A row with the two forms of bytes as one."""
+def joined(row, microseconds):
+    """A row with the two forms of bytes, of numbers and of times as one. Of `time` what `microseconds` makes of it is looked at."""
+    exact = row.pop("time_nanoseconds")
+    assert microseconds(row["time"]) == exact // 1000, row
+    row["time"] = exact
+    for name in ["duration", "size"]:
+        other = row.pop(name + "_digits")
+        if other is not None:
+            assert row[name] is None and int(other) >= 2**63, row
+            row[name] = int(other)
     for name in ["location", "payload"]:
         other = row.pop(name + "_bytes")
         if other is not None:
@@ -66,7 +77,7 @@ def of_pyarrow(path, wanted):
     table = pyarrow.parquet.read_table(path)
     table.validate(full=True)
     table = table.set_column(1, "time", table["time"].cast(pyarrow.int64()))
-    expected.same("pyarrow", [joined(row) for row in table.to_pylist()], wanted)
+    expected.same("pyarrow", [joined(row, int) for row in table.to_pylist()], wanted)
     about = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
     del about["ARROW:schema"]
     print(json.dumps({"row_groups": len(groups), "about": about}))
@@ -75,8 +86,8 @@ def of_pyarrow(path, wanted):
 def of_pandas(path, wanted):
     frame = pandas.read_parquet(path, dtype_backend="numpy_nullable")
     kinds = {
-        "entry": "UInt64", "time": "datetime64[ns, UTC]", "status": "UInt32", "duration": "UInt64", "size": "UInt64",
-        "flags": "UInt32", "location": "string", "payload": "string",
+        "entry": "Int64", "time": "datetime64[us, UTC]", "time_nanoseconds": "Int64", "status": "Int64", "duration": "Int64",
+        "size": "Int64", "flags": "Int64", "location": "string", "payload": "string",
     } | {name: "category" for name in LABELS}  # fmt: skip
     for name, kind in kinds.items():
         assert str(frame.dtypes[name]) == kind, f"{name}: {frame.dtypes[name]}, not {kind}"
@@ -89,15 +100,15 @@ def of_pandas(path, wanted):
         for name in frame.columns
     }
     rows = [dict(zip(columns, values)) for values in zip(*columns.values())]
-    expected.same("pandas", [joined(row) for row in rows], wanted)
+    expected.same("pandas", [joined(row, int) for row in rows], wanted)
 
 
 def of_duckdb(path, wanted):
     found = duckdb.execute("DESCRIBE FROM read_parquet(?)", [path]).fetchall()
     assert {name: kind for name, kind, *_ in found} == DUCKDB
-    found = duckdb.execute("SELECT * REPLACE (epoch_ns(time) AS time) FROM read_parquet(?) ORDER BY entry", [path])
+    found = duckdb.execute("SELECT * REPLACE (epoch_us(time) AS time) FROM read_parquet(?) ORDER BY entry", [path])
     names = [column[0] for column in found.description]
-    rows = [joined(dict(zip(names, row))) for row in found.fetchall()]
+    rows = [joined(dict(zip(names, row)), int) for row in found.fetchall()]
     expected.same("DuckDB", rows, wanted)
 
 

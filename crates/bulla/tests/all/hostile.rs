@@ -263,7 +263,7 @@ fn a_log_whose_keys_nobody_could_unwrap_is_not_made() {
         let init = (0..count).fold(Init::default(), |init, _| init.recipient(&recipient));
         init.create(&many).map(|_| append(&many, Options::default(), 1)).map(|()| many)
     };
-    let many = with(500).unwrap();
+    let many = with(300).unwrap();
     let mut out = Vec::new();
     Export::open(many).unwrap().identity(identity(&directory)).run(&mut out).unwrap();
     assert!(!out.is_empty());
