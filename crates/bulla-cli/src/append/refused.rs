@@ -30,10 +30,12 @@ struct Rejects {
     /// Lines that are yet to be written, and where each of them ends.
     buffer: Vec<u8>,
     waiting: Vec<(Place, usize)>,
-    /// How many are written, and the first of these.
+    /// How many are written and not synced yet, and the first of these.
     written: u64,
     first: Option<Place>,
     unkept: Option<Unkept>,
+    /// Why lines were not kept, until somebody is told.
+    failure: Option<Failure>,
 }
 
 /// Lines that were refused, and are not in the file.
@@ -84,10 +86,16 @@ impl Refused {
         if self.count > self.shown {
             note!("and {} more lines were refused", self.count - self.shown);
         }
-        self.rejects.as_mut().map_or(Ok(()), Rejects::finish)
+        self.keep();
+        self.rejects.as_mut().and_then(|rejects| rejects.failure.take()).map_or(Ok(()), Err)
     }
 
-    /// Of the lines that were to be kept, those that are not: known once it is finished.
+    /// Makes the rejects durable that are not. Where that fails, whoever refuses the next line is told, or ends.
+    pub(super) fn keep(&mut self) {
+        self.rejects.iter_mut().for_each(Rejects::keep);
+    }
+
+    /// Of the lines that were to be kept, those that are not: known once what there is was kept.
     pub(super) fn unkept(&self) -> Option<Unkept> {
         self.rejects.as_ref()?.unkept
     }
@@ -104,12 +112,23 @@ impl Rejects {
         }
         let length = metadata.is_file().then_some(metadata.len());
         let buffer = Vec::with_capacity(ROOM);
-        Ok(Rejects { name, file, length, buffer, waiting: Vec::new(), written: 0, first: None, unkept: None })
+        let waiting = Vec::new();
+        Ok(Rejects {
+            name,
+            file,
+            length,
+            buffer,
+            waiting,
+            written: 0,
+            first: None,
+            unkept: None,
+            failure: None,
+        })
     }
 
     fn add(&mut self, place: Place, raw: &[u8]) -> Result<(), Failure> {
-        if self.buffer.len() + raw.len() >= ROOM {
-            let written = self.write_waiting();
+        if self.failure.is_some() || self.buffer.len() + raw.len() >= ROOM {
+            let written = self.failure.take().map_or_else(|| self.write_waiting(), Err);
             if let (Err(_), Some(unkept)) = (&written, &mut self.unkept) {
                 unkept.count += 1;
             }
@@ -157,18 +176,25 @@ impl Rejects {
         result.map_err(|error| self.failed(&error))
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn keep(&mut self) {
         let written = self.write_waiting();
-        let synced = match self.file.sync_all() {
+        let synced = match self.written {
+            0 => Ok(()),
+            _ => self.file.sync_all(),
+        };
+        let synced = match synced {
             // A device or a pipe has nothing to sync.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         };
-        if let (Err(_), Some(first)) = (&synced, self.first) {
-            let count = self.written + self.unkept.map_or(0, |unkept| unkept.count);
-            self.unkept = Some(Unkept { first, count });
+        let (count, first) = (std::mem::take(&mut self.written), self.first.take());
+        if let (Err(_), Some(first)) = (&synced, first) {
+            let before = self.unkept.unwrap_or(Unkept { first, count: 0 });
+            self.unkept = Some(Unkept { first: before.first.min(first), count: before.count + count });
         }
-        written.and(synced.map_err(|error| self.failed(&error)))
+        if let Err(failure) = written.and(synced.map_err(|error| self.failed(&error))) {
+            self.failure.get_or_insert(failure);
+        }
     }
 
     fn failed(&self, error: &io::Error) -> Failure {

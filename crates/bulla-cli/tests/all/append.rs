@@ -393,6 +393,33 @@ fn stats_end_with_a_summary() {
     let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&summary["accepted"], &summary["stats"]["entries"]), (&20.into(), &20.into()));
     assert!(summary["stats"]["stages"]["encode"].as_u64().unwrap() > 0, "{ran:?}");
+    assert_eq!(ran.err, "", "the object has it all");
+}
+
+#[test]
+fn stats_of_each_second_are_objects_where_json_is_asked_for() {
+    let place = Place::new();
+    let mut child =
+        command(place.arguments("append", &["--stats", "--json"])).stdin(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut stdin, mut fed) = (child.stdin.take().unwrap(), 0);
+    // One comes when a second has gone by and lines came since.
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| out.next().unwrap().unwrap());
+        while !told.is_finished() {
+            stdin.write_all(&lines(fed..fed + 64)).unwrap();
+            fed += 64;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        told.join().unwrap()
+    });
+    drop(stdin);
+    let second: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert!(second["accepted"].as_u64() > Some(0) && second["refused"] == 0, "{second}");
+    assert!(second["stats"]["entries"].is_u64() && second.get("up_to").is_none(), "{second}");
+    let objects = out.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    assert_eq!(objects.last().unwrap()["accepted"], fed);
+    finish(child).exits(exit::DONE);
 }
 
 /// The length of the largest file below a directory.
@@ -406,7 +433,7 @@ fn largest(directory: &Path) -> u64 {
 }
 
 /// Lines of which every twentieth is refused, and each of the others is of somebody new.
-fn strangers(numbers: std::ops::Range<u32>) -> Vec<String> {
+pub(crate) fn strangers(numbers: std::ops::Range<u32>) -> Vec<String> {
     let line = |number| match number % 20 {
         0 => "nonsense\n".to_owned(),
         _ => format!("{{\"operation\":\"x\",\"location\":\"{number}\",\"subject\":\"person {number}\"}}\n"),
@@ -421,7 +448,7 @@ fn locations(numbers: std::ops::Range<u32>) -> Vec<String> {
 
 /// Starts it with files that may get no larger than those of the key directory are now, and 64 KiB: the vault's log of
 /// changes outgrows that, as on a disk that is full, before a segment is written that would.
-fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
+pub(crate) fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
     place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
     let limit =
         format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (64 << 10));
