@@ -36,8 +36,8 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Lines that are refused are told on standard error, never stop the others, and
-make the exit code 3. However the command ends, it says up to which line every
+Lines that are refused are told on standard error (ten of them, and how many more
+for which reason), never stop the others, and make the exit code 3. However the command ends, it says up to which line every
 line is durable or was refused: after a failure, go on with the next one.
 
 Example:

@@ -99,34 +99,67 @@ fn refused() -> Vec<(Vec<u8>, &'static str)> {
 #[test]
 fn a_refused_line_is_told_with_number_and_reason_and_stops_no_other() {
     let place = Place::new();
-    let refused = refused();
-    let good = lines(0..refused.len().try_into().unwrap());
-    let mut input = Vec::new();
-    for ((line, _), good) in refused.iter().zip(good.split_inclusive(|&byte| byte == b'\n')) {
-        input.extend_from_slice(good);
-        input.extend_from_slice(line);
-        input.push(b'\n');
-    }
     let rejects = place.path("rejects");
-    let file = place.write("input", &input);
-    let ran = place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
-    let (count, last) = (refused.len(), 2 * refused.len());
-    let counts = format!("{count} accepted, {count} refused, {count} committed");
-    assert_eq!(ran.out, format!("{counts}\nevery line up to {file}:{last} is durable or was refused\n"));
-    assert_eq!(ran.err.lines().count(), refused.len());
-    for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
-        let place = format!("{file}:{}: ", 2 * index + 2);
-        assert!(told.starts_with(&place) && told.contains(reason), "{place}{reason}: {told}");
-        assert!(told.len() < 1000, "a reason has no value in it: {told}");
-    }
-    let mut kept = Vec::new();
-    for (line, _) in &refused {
-        kept.extend_from_slice(line);
-        kept.push(b'\n');
+    let (mut kept, mut accepted) = (Vec::new(), 0);
+    // As many as are told one by one.
+    for refused in refused().chunks(10) {
+        let good = lines(0..refused.len().try_into().unwrap());
+        let mut input = Vec::new();
+        for ((line, _), good) in refused.iter().zip(good.split_inclusive(|&byte| byte == b'\n')) {
+            input.extend_from_slice(good);
+            for text in [&mut input, &mut kept] {
+                text.extend_from_slice(line);
+                text.push(b'\n');
+            }
+        }
+        let file = place.write("input", &input);
+        let ran =
+            place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
+        let (count, last) = (refused.len(), 2 * refused.len());
+        let counts = format!("{count} accepted, {count} refused, {count} committed");
+        assert_eq!(ran.out, format!("{counts}\nevery line up to {file}:{last} is durable or was refused\n"));
+        assert_eq!(ran.err.lines().count(), refused.len());
+        for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
+            let place = format!("{file}:{}: ", 2 * index + 2);
+            assert!(told.starts_with(&place) && told.contains(reason), "{place}{reason}: {told}");
+            assert!(told.len() < 1000, "a reason has no value in it: {told}");
+        }
+        accepted += count;
     }
     assert!(std::fs::read(&rejects).unwrap() == kept, "rejects are the lines, byte for byte");
-    assert_eq!(place.entries().len(), refused.len());
+    assert_eq!(place.entries().len(), accepted);
     place.run("verify", &[]).exits(exit::DONE);
+}
+
+#[test]
+fn of_many_refused_lines_ten_are_told_and_of_the_others_how_many_and_why() {
+    let place = Place::new();
+    let rejects = place.path("rejects");
+    let each = |number: u32| match number % 4 {
+        0 => "\n".to_owned(),
+        1 => format!("{}nonsense\n", " ".repeat(1 + number as usize % 90)),
+        2 => "{\"operation\":1}\n".to_owned(),
+        _ => "{\"operation\":\"x\"}\n".to_owned(),
+    };
+    let input = (0..400).map(each).collect::<String>();
+    let ran =
+        place.append(&["--rejects", rejects.to_str().unwrap()], input.as_bytes()).exits(exit::SOME_REFUSED);
+    assert!(ran.out.starts_with("100 accepted, 300 refused, 100 committed\n"), "{ran:?}");
+    let told = ran.err.lines().collect::<Vec<_>>();
+    let [first @ .., so_far, syntax, value, empty] = &told[..] else { panic!("{ran:?}") };
+    assert!(first.len() == 10 && first.iter().all(|line| line.starts_with("stdin:")), "{ran:?}");
+    assert_eq!(*so_far, "100 lines were refused so far, up to stdin:133");
+    assert!(syntax.starts_with("and 97 more: the line is not JSON: "), "{ran:?}");
+    assert!(value.starts_with("and 97 more: `operation` must be"), "{ran:?}");
+    assert_eq!(*empty, "and 96 more: the line is empty", "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap().lines().count(), 300);
+
+    // However many reasons somebody finds, they are summed up.
+    let named = |number: u32| format!("{{\"operation\":\"x\",\"field_{number}\":1}}\n");
+    let input = (0..2000).map(named).collect::<String>();
+    let ran = place.append(&[], input.as_bytes()).exits(exit::SOME_REFUSED);
+    assert_eq!(ran.err.lines().count(), 10 + 2 + 20 + 1, "{ran:?}");
+    assert_eq!(ran.err.lines().last(), Some("and 1970 more for other reasons"), "{ran:?}");
 }
 
 #[test]
