@@ -374,7 +374,7 @@ fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
         place.append(&[], &lines(0..10)).exits(exit::DONE);
         let held = spoil(&place);
         let words: &[&str] = match what {
-            "a full disk" => &["prlimit", "--fsize=0:unlimited", "env", "--ignore-signal=XFSZ"],
+            "a full disk" => &["prlimit", "--fsize=0:unlimited"],
             _ => &["env"],
         };
         let run = |more: &[&str]| {
@@ -485,7 +485,7 @@ pub(crate) fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
     place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
     let limit =
         format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (64 << 10));
-    command_under(&["prlimit", &limit, "env", "--ignore-signal=XFSZ"], &place.arguments("append", arguments))
+    command_under(&["prlimit", &limit], &place.arguments("append", arguments))
 }
 
 /// Nothing that was accepted becomes a gap for a vault that cannot be written, and what is told of the lines is so.
@@ -569,6 +569,43 @@ fn closed_outputs_are_no_error() {
     let status = std::process::Command::new("sh").arg("-c").arg(script).status().unwrap();
     assert_eq!(status.code(), Some(exit::SOME_REFUSED));
     assert_eq!(place.entries().len(), 1);
+}
+
+#[test]
+fn nothing_that_a_terminal_obeys_reaches_one_in_messages_or_entries() {
+    const OBEYED: [char; 5] = ['\u{1b}', '\u{9b}', '\u{61c}', '\u{202e}', '\u{2069}'];
+    let (place, text) = (Place::new(), OBEYED.iter().collect::<String>());
+    let ran = place.append(&[&text], b"").exits(exit::ENVIRONMENT);
+    let escaped = "\\u{1b}\\u{9b}\\u{61c}\\u{202e}\\u{2069}";
+    assert!(ran.err.contains(escaped) && !ran.err.contains(OBEYED), "{ran:?}");
+    let ran = place.append(&["--json", &text], b"").exits(exit::ENVIRONMENT);
+    assert!(!ran.out.contains(OBEYED) && ran.json()["up_to"]["input"] == json!(text), "{ran:?}");
+    let line = json!({"operation": text, "location": text}).to_string();
+    place.append(&[], line.as_bytes()).exits(exit::DONE);
+    for ran in [place.run("export", &[]), place.run("tail", &["--entries", "0..0"])] {
+        let ran = ran.exits(exit::DONE);
+        assert!(!ran.out.contains(OBEYED), "{ran:?}");
+        let entry: serde_json::Value = serde_json::from_str(ran.out.trim_end()).unwrap();
+        assert_eq!((&entry["operation"], &entry["location"]), (&json!(text), &json!(text)));
+    }
+}
+
+/// `ulimit -f` without a word of how its signal is to be taken: it is an error, as a full disk is.
+#[test]
+fn a_file_size_limit_is_an_error_and_ends_nothing_without_a_word() {
+    let place = Place::empty();
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.run("config", &["set", "retries", "0"]).exits(exit::DONE);
+    let input = place.write("input", &lines(0..10));
+    let words = ["env", "--default-signal=XFSZ", "prlimit", "--fsize=0:unlimited"];
+    let child = command_under(&words, &place.arguments("append", &["--json", &input])).spawn().unwrap();
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("File too large") && ran.err.ends_with("\nno line is durable\n"), "{ran:?}");
+    let rest = place.path("out");
+    let export = place.arguments("export", &["-o", rest.to_str().unwrap()]);
+    place.append(&[&input], b"").exits(exit::DONE);
+    let ran = finish(command_under(&words, &export).spawn().unwrap()).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("File too large") && !rest.exists(), "{ran:?}");
 }
 
 #[test]
