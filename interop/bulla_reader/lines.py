@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any, Optional
 
@@ -13,6 +14,9 @@ ORDER = (
     "location", "subject", "controller", "processor", "purpose", "actor", "client", "stream", "status", "duration",
     "size", "flags", "payload",
 )  # fmt: skip
+
+# What a terminal obeys, of what JSON leaves alone.
+OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def time_text(nanoseconds: int) -> str:
@@ -42,4 +46,5 @@ def line(number: int, row: Row, withheld: Optional[str] = None) -> bytes:
                 found[f"{name}_base64"] = base64.b64encode(value).decode()
     if withheld is not None:
         found["withheld"] = withheld
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return OBEYED.sub(lambda one: f"\\u{ord(one[0]):04x}", text).encode() + b"\n"

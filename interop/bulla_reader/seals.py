@@ -100,6 +100,12 @@ def copy_length(segment: Segment) -> int:
 
 def whole_frame(segment: Segment, at: int) -> Optional[segments.Frame]:
     """The frame at a place, whose head parses and whose body has its digest."""
+    frame = headed_frame(segment, at)
+    return frame if frame is not None and frame.end <= segment.length and frame.body_is_sound() else None
+
+
+def headed_frame(segment: Segment, at: int) -> Optional[segments.Frame]:
+    """The frame at a place, whose head parses; whether the rest of it is there is another matter."""
     head = segment.read(at, FIXED)
     if len(head) < FIXED:
         return None
@@ -110,8 +116,7 @@ def whole_frame(segment: Segment, at: int) -> Optional[segments.Frame]:
     it = segments.commitment(head[segments.HEAD :])
     if it is None or (it.kind, it.body_length) != (header.kind, header.body_length):
         return None
-    frame = segments.Frame(it.frame, segment, at, it, header)
-    return frame if frame.end <= segment.length and frame.body_is_sound() else None
+    return segments.Frame(it.frame, segment, at, it, header)
 
 
 def follows(log: Log, frame: segments.Frame, number: int, entry: int) -> bool:
@@ -141,11 +146,25 @@ def check_end(log: Log, segment: Segment, at: int, number: int, entry: int, chai
     start = segment.read(at, len(common))
     if any(place < len(start) and start[place] not in (0, common[place]) for place in alike):
         raise Refused("tail", f"what follows at offset {at} of {segment.name} is no frame")
+    check_heads(log, segment, at, number, entry)
     frame = whole_frame(segment, at)
     if frame is None or frame.header is None:
         return
-    if not follows(log, frame, number, entry):
-        raise Refused("tail", f"frame {frame.number} stands where frame {number} should be")
     wanted = chain.seal(frame.header.group, frame.commitment.encoded) or b""
     if any(there not in (0, right) for there, right in zip(frame.seal(), wanted)):
         raise Refused("tail", f"frame {frame.number} has a seal that no writer made")
+
+
+def check_heads(log: Log, segment: Segment, at: int, number: int, entry: int) -> None:
+    """Refuses a head behind the end that the write of the next frame cannot have there."""
+    data = segment.read(at, segment.length - at)
+    found = data.find(segments.MARK)
+    while found >= 0:
+        frame = headed_frame(segment, at + found)
+        if frame is not None:
+            it = frame.commitment
+            is_copy = at + found == 0 and it.kind == EPOCH and it.frame < segment.first
+            later = it.log_id == log.config.log_id and it.frame > number and it.first_entry >= entry
+            if not is_copy and not (later if found else follows(log, frame, number, entry)):
+                raise Refused("tail", f"frame {it.frame} is no part of the write of frame {number}")
+        found = data.find(segments.MARK, found + 1)

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP.
+//! SIGINT, SIGTERM and SIGHUP, which end a command in order; SIGXFSZ, which ends none.
 //!
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
 //! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
@@ -7,7 +7,7 @@
 use crate::exit::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -18,6 +18,14 @@ use std::time::Duration;
 /// What ends a command in order. SIGHUP too, unless whoever started it has that ignored, as `nohup` does.
 fn signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP))
+}
+
+/// From now on a file that may grow no more (`ulimit -f`) is an error to whoever writes it, as a full disk is, and does not end the
+/// process. A handler that does nothing, and not that the signal is ignored: plugins would inherit that.
+pub(crate) fn outlive_file_size_limit() -> Result<(), Failure> {
+    let nobody_looks = Arc::new(AtomicBool::new(false));
+    let registered = signal_hook::flag::register(SIGXFSZ, nobody_looks);
+    registered.map(drop).map_err(|error| failed(&error))
 }
 
 /// Whether a signal is ignored, as the kernel tells it.

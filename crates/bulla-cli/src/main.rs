@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         }
     };
     let json = arguments.command.json();
-    match arguments.command.run() {
+    match interrupt::outlive_file_size_limit().and_then(|()| arguments.command.run()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if json {

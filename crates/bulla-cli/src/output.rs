@@ -2,6 +2,7 @@
 //! never an error, and never a panic.
 
 use crate::exit::Failure;
+use bulla::text::is_obeyed;
 use bulla::text::time::format_time;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -20,9 +21,9 @@ pub(crate) fn note(line: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes());
 }
 
-/// Text without control characters but line ends: names and messages may be an attacker's, and a terminal obeys them.
+/// Text without characters that a terminal obeys but line ends: names and messages may be an attacker's.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let foreign = |c: char| c.is_control() && c != '\n';
+    let foreign = |c: char| is_obeyed(c) && c != '\n';
     if !text.contains(foreign) {
         return text.into();
     }
@@ -79,11 +80,11 @@ pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     print(&(escape_controls(&text) + "\n"))
 }
 
-/// JSON in which no control character stands as it is; of these JSON itself asks that for ASCII's first 32 alone.
+/// JSON in which no character stands as it is that a terminal obeys; of these JSON itself asks that for ASCII's first 32 alone.
 fn escape_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        match c.is_control() {
+        match is_obeyed(c) {
             true => text.push_str(&format!("\\u{:04x}", u32::from(c))),
             false => text.push(c),
         }

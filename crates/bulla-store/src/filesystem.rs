@@ -325,6 +325,15 @@ impl StoreFile for SystemFile {
             Err(error) => Err(error.into()),
         }
     }
+
+    fn next_hole(&self, offset: u64) -> io::Result<u64> {
+        match rustix::fs::seek(&self.file, SeekFrom::Hole(offset)) {
+            Ok(found) => Ok(found),
+            // The file ends before, or the file system keeps no account.
+            Err(Errno::NXIO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(self.length()?.max(offset)),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// The file, where it is a regular one.

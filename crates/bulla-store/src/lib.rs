@@ -95,6 +95,12 @@ pub trait StoreFile: Debug + Send + Sync {
         Ok(offset)
     }
 
+    /// The first place from `offset` on that nobody ever wrote to, or the end of the file. A medium that keeps no account of
+    /// that says the end.
+    fn next_hole(&self, offset: u64) -> io::Result<u64> {
+        Ok(self.length()?.max(offset))
+    }
+
     /// Fills `buffer` from `offset`; `UnexpectedEof` where the file ends before.
     fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {

@@ -120,14 +120,14 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 fn payload(protocol: &str, referer: &str, agent: &str, identity: &str) -> Vec<u8> {
     let mut json = Vec::with_capacity(protocol.len() + referer.len() + agent.len() + identity.len() + 64);
     json.extend_from_slice(b"{\"protocol\":");
-    write::string(protocol, &mut json);
+    write::logged_string(protocol, &mut json);
     json.extend_from_slice(b",\"referer\":");
-    write::string(referer, &mut json);
+    write::logged_string(referer, &mut json);
     json.extend_from_slice(b",\"agent\":");
-    write::string(agent, &mut json);
+    write::logged_string(agent, &mut json);
     if identity != "-" {
         json.extend_from_slice(b",\"identity\":");
-        write::string(identity, &mut json);
+        write::logged_string(identity, &mut json);
     }
     json.push(b'}');
     json

@@ -53,6 +53,7 @@ pub mod zone;
 pub use entry::ParsedEntry;
 pub use error::LineError;
 pub use lines::{Line, LineReader};
+pub use write::is_obeyed;
 
 /// A line without the `\r` of a line end of Windows.
 fn content(line: &[u8]) -> Result<&[u8], LineError> {

@@ -181,7 +181,7 @@ fn an_entry_is_written_in_the_order_of_its_fields() {
     let expected = concat!(
         r#"{"entry":42,"time":"2015-05-17T10:05:03Z","operation":"re\u0001ad\"\\\n","location_base64":"/wA=","#,
         r#""subject":"s","controller":"c","processor":"p","purpose":"why","actor":"a","client":"::1","#,
-        "\"stream\":\"é\u{7f}\",\"status\":0,\"duration\":18446744073709551615,\"size\":10,\"flags\":3,\"payload\":\"\"}\n"
+        "\"stream\":\"é\\u007f\",\"status\":0,\"duration\":18446744073709551615,\"size\":10,\"flags\":3,\"payload\":\"\"}\n"
     );
     assert_eq!(String::from_utf8(line).unwrap(), expected);
 
@@ -614,4 +614,33 @@ proptest! {
         prop_assert_eq!(lines, expected);
         prop_assert_eq!(interruptions, expected_interruptions);
     }
+}
+
+#[test]
+fn a_line_has_no_character_that_a_terminal_obeys_and_says_the_same() {
+    let obeyed = (0..=0x1f_u32)
+        .chain(0x7f..=0x9f)
+        .chain([0x61c, 0x200e, 0x200f])
+        .chain(0x202a..=0x202e)
+        .chain(0x2066..=0x2069);
+    let obeyed = obeyed.filter_map(char::from_u32).collect::<String>();
+    let others =
+        "é\u{a0}\u{ad}\u{600}\u{61b}\u{61d}م\u{200b}\u{2010}\u{2029}\u{202f}\u{2065}\u{206a}€\u{10000}";
+    let text = obeyed.chars().zip(others.chars().cycle()).flat_map(|(a, b)| [a, b]).collect::<String>();
+    assert!(obeyed.chars().all(crate::is_obeyed) && !others.contains(crate::is_obeyed));
+    let entry = bulla_proof::Entry::new(&text, &text).subject(&text).actor(&text);
+    let mut line = Vec::new();
+    jsonl::write_unnumbered(&entry, &mut line);
+    let shown = std::str::from_utf8(&line).unwrap();
+    assert!(!shown.trim_end_matches('\n').contains(crate::is_obeyed), "{shown:?}");
+    assert!(
+        shown.contains("\\u009f") && shown.contains("\\u202e") && others.chars().all(|c| shown.contains(c)),
+        "{shown}"
+    );
+    let parsed = jsonl::parse_line(&line).unwrap();
+    let again =
+        [parsed.operation.as_str(), parsed.actor.as_deref().unwrap(), &parsed.subjects.as_ref().unwrap()[0]];
+    assert_eq!(again, [text.as_str(); 3]);
+    let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(value["operation"], text);
 }

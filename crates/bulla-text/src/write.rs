@@ -2,28 +2,50 @@
 
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
-/// Writes `text` as a JSON string.
+/// Whether a terminal obeys this character where it should show it: control characters, C1 among them, and those that change the
+/// direction of what stands beside them, so that a text reads as another one (Unicode Standard Annex 9, "Directional Formatting
+/// Characters"). Whoever writes somebody else's words to a terminal escapes them.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Writes `text` as a JSON string that is shown: no character stands in it as it is that a terminal obeys.
 pub(super) fn string(text: &str, out: &mut Vec<u8>) {
+    escaping(text, is_obeyed, out);
+}
+
+/// Writes `text` as a JSON string that is logged: as it is, but for what JSON wants escaped.
+pub(super) fn logged_string(text: &str, out: &mut Vec<u8>) {
+    escaping(text, |_| false, out);
+}
+
+/// Writes `text` as a JSON string. Of what JSON leaves alone `more` is escaped, where it is obeyed.
+fn escaping(text: &str, more: impl Fn(char) -> bool, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     out.push(b'"');
     let mut written = 0;
     for (position, &byte) in bytes.iter().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
+        let escaped = match byte {
+            b'"' | b'\\' | 0..b' ' => Some(char::from(byte)),
+            // One of these begins all others that are obeyed.
+            0x7f | 0xc2 | 0xd8 | 0xe2 => text[position..].chars().next().filter(|&c| more(c)),
+            _ => None,
+        };
+        let Some(escaped) = escaped else { continue };
         out.extend_from_slice(&bytes[written..position]);
-        written = position + 1;
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
+        written = position + escaped.len_utf8();
+        match escaped {
+            '"' | '\\' => out.extend_from_slice(&[b'\\', byte]),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\u{8}' => out.extend_from_slice(b"\\b"),
+            '\u{c}' => out.extend_from_slice(b"\\f"),
             _ => {
-                out.extend_from_slice(b"\\u00");
-                out.push(HEXADECIMAL[usize::from(byte >> 4)]);
-                out.push(HEXADECIMAL[usize::from(byte & 15)]);
+                out.extend_from_slice(b"\\u");
+                let digit = |shift: u32| HEXADECIMAL[(u32::from(escaped) >> shift & 15) as usize];
+                out.extend([12, 8, 4, 0].map(digit));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The inputs of `bulla append`.
 
+use super::alarm::Alarm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use rustix::fs::{Access, OFlags, access};
@@ -66,8 +67,8 @@ impl Input {
         metadata.is_some_and(|metadata| metadata.dev() == other.dev() && metadata.ino() == other.ino())
     }
 
-    /// Opens it; what it reads stops at a signal.
-    pub(super) fn open<'a>(&self, interrupt: &'a Interrupt) -> io::Result<Source<'a>> {
+    /// Opens it; what it reads stops at a signal. `alarm` is raised whenever all that was read was looked at.
+    pub(super) fn open<'a>(&self, interrupt: &'a Interrupt, alarm: Option<Alarm>) -> io::Result<Source<'a>> {
         let file = match &self.path {
             None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             // Without blocking, lest the wait for a pipe's writer cannot be interrupted.
@@ -76,7 +77,7 @@ impl Input {
                 OpenOptions::new().read(true).custom_flags(flags).open(path)?
             }
         };
-        Ok(Source { file, interrupt })
+        Ok(Source { file, interrupt, alarm })
     }
 }
 
@@ -84,10 +85,12 @@ impl Input {
 pub(super) struct Source<'a> {
     file: File,
     interrupt: &'a Interrupt,
+    alarm: Option<Alarm>,
 }
 
 impl Read for Source<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.alarm.iter().for_each(Alarm::raise);
         loop {
             self.interrupt.wait_readable(self.file.as_fd())?;
             match self.file.read(buffer) {

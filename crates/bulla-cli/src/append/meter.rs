@@ -1,18 +1,31 @@
 //! How far `bulla append` has come: a bar on a terminal; with `--stats` a line a second, and a table at the end.
 
 use super::input::Input;
-use crate::output::progress_bar;
+use super::taken::{self, Taken};
+use crate::exit::Failure;
+use crate::output::{print_json, progress_bar};
 use bulla::{Log, Telemetry, Waits};
 use indicatif::{HumanBytes, ProgressBar};
+use serde::Serialize;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The time between two lines.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// What is told each second with `--json`, by the names that the object at the end has.
+#[derive(Serialize)]
+struct Second {
+    accepted: u64,
+    refused: u64,
+    stats: Telemetry,
+}
+
 pub(super) struct Meter {
     /// Hides itself where there is no terminal.
     bar: Option<ProgressBar>,
     stats: bool,
+    json: bool,
     begun: Instant,
     told: Instant,
     told_entries: u64,
@@ -21,11 +34,11 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(stats: bool, inputs: &[Input]) -> Self {
+    pub(super) fn new(stats: bool, json: bool, inputs: &[Input]) -> Self {
         let total = inputs.iter().map(Input::length).sum::<Option<u64>>().unwrap_or_default();
         let now = Instant::now();
         let bar = (!stats).then(|| progress_bar(total)).filter(|bar| !bar.is_hidden());
-        Meter { bar, stats, begun: now, told: now, told_entries: 0, ticks: 0, bytes: 0 }
+        Meter { bar, stats, json, begun: now, told: now, told_entries: 0, ticks: 0, bytes: 0 }
     }
 
     /// So many bytes of input were read.
@@ -34,20 +47,31 @@ impl Meter {
     }
 
     /// Looked at once a line.
-    pub(super) fn tick(&mut self, entries: u64, refused: u64, log: &Log) {
+    pub(super) fn tick(&mut self, lines: &Mutex<Taken>, log: &Log) -> Result<(), Failure> {
+        self.ticks += 1;
         if let Some(bar) = &self.bar {
             bar.set_position(self.bytes);
-            if entries.is_multiple_of(1024) {
-                bar.set_message(format!("{entries} entries"));
+            if self.ticks.is_multiple_of(1024) {
+                bar.set_message(format!("{} entries", taken::lock(lines).lines.accepted()));
             }
         }
         // The time is asked for now and then.
-        self.ticks += 1;
-        if self.stats && self.ticks.is_multiple_of(64) && self.told.elapsed() >= SECOND {
-            let rate = rate(entries - self.told_entries, self.told.elapsed());
-            note!("{entries} entries, {refused} refused, {rate} entries/s; {}", line(&log.telemetry()));
-            (self.told, self.told_entries) = (Instant::now(), entries);
+        if !self.stats || !self.ticks.is_multiple_of(64) || self.told.elapsed() < SECOND {
+            return Ok(());
         }
+        let (accepted, refused) = {
+            let taken = taken::lock(lines);
+            (taken.lines.accepted(), taken.refused.count())
+        };
+        let (before, time) = (self.told_entries, self.told.elapsed());
+        (self.told, self.told_entries) = (Instant::now(), accepted);
+        let stats = log.telemetry();
+        if self.json {
+            return print_json(&Second { accepted, refused, stats });
+        }
+        let rate = rate(accepted - before, time);
+        note!("{accepted} entries, {refused} refused, {rate} entries/s; {}", line(&stats));
+        Ok(())
     }
 
     /// Prints something without tearing the bar.
@@ -62,7 +86,8 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        if self.stats {
+        // The object has it.
+        if self.stats && !self.json {
             let time = self.begun.elapsed();
             let (entry_rate, byte_rate) = (rate(entries, time), rate(self.bytes, time));
             let (bytes, seconds) = (self.bytes, time.as_secs_f64());

@@ -1,15 +1,19 @@
 //! `bulla append`.
 
+mod acks;
+mod alarm;
 mod input;
 mod lines;
 mod meter;
 mod refused;
+mod taken;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal::{tell_what_is_tried_again, telling_environment};
+use acks::Acks;
 use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
@@ -17,13 +21,14 @@ use bulla::{Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
-use refused::{Refused, Unkept};
+use refused::Refused;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use taken::Taken;
 
 /// The same trouble is told again after so long.
 const TOLD_AGAIN: Duration = Duration::from_secs(10);
@@ -31,8 +36,8 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Lines that are refused are told on standard error, never stop the others, and
-make the exit code 3. However the command ends, it says up to which line every
+Lines that are refused are told on standard error (ten of them, and how many more
+for which reason), never stop the others, and make the exit code 3. However the command ends, it says up to which line every
 line is durable or was refused: after a failure, go on with the next one.
 
 Example:
@@ -58,12 +63,18 @@ pub(crate) struct Append {
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
+    /// Print `durable N` whenever every line up to N is durable or was refused, as
+    /// that happens: of one input, for who feeds it and wants to know where to go on
+    #[arg(long)]
+    acks: bool,
+
     /// Tell each second how far it is and how deep in work, and at the end all that
-    /// was counted: waits, syncs, dictionaries, processor time by stage
+    /// was counted: waits, syncs, dictionaries, processor time by stage. With `--json`
+    /// each second an object on a line
     #[arg(long)]
     stats: bool,
 
-    /// Print one JSON object at the end
+    /// Print one JSON object at the end, on the last line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -96,10 +107,9 @@ impl Append {
             Ok(open) => open,
             Err(failure) => return Err(self.took_nothing(failure, &first)),
         };
-        let Open { inputs, refused, log, mut producer } = open;
-        let meter = Meter::new(self.stats, &inputs);
-        let lines = Lines::default();
-        let mut run = Run { append: &self, interrupt: &interrupt, refused, meter, lines };
+        let Open { inputs, taken, acks, log, mut producer } = open;
+        let meter = Meter::new(self.stats, self.json, &inputs);
+        let mut run = Run { append: &self, interrupt: &interrupt, taken, acks, meter };
         let read = run.read_all(&inputs, &log, &mut producer);
         run.end(log, producer, &inputs, read)
     }
@@ -133,6 +143,11 @@ impl Append {
                 }
             }
         })?;
+        if self.acks && self.files.len() > 1 {
+            let message =
+                "--acks counts the lines of one input: give one file, or none; nothing was appended";
+            return Err(Failure::usage(message));
+        }
         let inputs = input::find(&self.files)?;
         let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
         let log = open(&self.place, telling_environment(teller()?))?;
@@ -140,9 +155,11 @@ impl Append {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
         let producer = log.producer()?;
+        let taken = Arc::new(Mutex::new(Taken { lines: Lines::default(), refused }));
+        let acks = self.acks.then(|| Acks::start(&log, taken.clone())).transpose()?;
         *phase.lock().unwrap_or_else(PoisonError::into_inner) =
             Phase::Open { closing: log.closing(), is_told: false };
-        Ok((interrupt, Open { inputs, refused, log, producer }))
+        Ok((interrupt, Open { inputs, taken, acks, log, producer }))
     }
 
     /// Tells that it ended before the first line was looked at.
@@ -256,7 +273,8 @@ enum Phase {
 /// All that is needed to take the first line.
 struct Open {
     inputs: Vec<Input>,
-    refused: Refused,
+    taken: Arc<Mutex<Taken>>,
+    acks: Option<Acks>,
     log: Log,
     producer: Producer,
 }
@@ -265,9 +283,9 @@ struct Open {
 struct Run<'a> {
     append: &'a Append,
     interrupt: &'a Interrupt,
-    refused: Refused,
+    taken: Arc<Mutex<Taken>>,
+    acks: Option<Acks>,
     meter: Meter,
-    lines: Lines,
 }
 
 impl Run<'_> {
@@ -275,7 +293,8 @@ impl Run<'_> {
     fn read_all(&mut self, inputs: &[Input], log: &Log, producer: &mut Producer) -> Result<(), Failure> {
         for (index, input) in inputs.iter().enumerate() {
             let failed = |error: &io::Error| Failure::io(format!("reading {}", input.name), error);
-            let source = input.open(self.interrupt).map_err(|error| failed(&error))?;
+            let alarm = self.acks.as_ref().map(|acks| acks.alarm().clone());
+            let source = input.open(self.interrupt, alarm).map_err(|error| failed(&error))?;
             let mut lines = LineReader::new(source);
             while !self.interrupt.is_raised() {
                 match lines.next_line() {
@@ -287,7 +306,7 @@ impl Run<'_> {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(&error)),
                 }
-                self.meter.tick(self.lines.accepted(), self.refused.count(), log);
+                self.meter.tick(&self.taken, log)?;
             }
         }
         Ok(())
@@ -310,7 +329,7 @@ impl Run<'_> {
         let reason = match parsed {
             Ok(entry) => match self.stage(&entry, producer) {
                 Ok(()) => {
-                    self.lines.accept(place, || log.durable_prefix());
+                    taken::lock(&self.taken).lines.accept(place, || log.durable_prefix());
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Invalid => error.to_string(),
@@ -320,12 +339,11 @@ impl Run<'_> {
             },
             Err(reason) => reason,
         };
-        match self.refused.tells_next() {
-            true => self.meter.suspend(|| self.refused.add(&input.name, place, &reason, raw)),
-            false => self.refused.add(&input.name, place, &reason, raw),
-        }?;
-        self.lines.refuse(place);
-        Ok(())
+        let mut taken = taken::lock(&self.taken);
+        match taken.refused.tells_next() {
+            true => self.meter.suspend(|| taken.refuse(&input.name, place, &reason, raw)),
+            false => taken.refuse(&input.name, place, &reason, raw),
+        }
     }
 
     /// Stages an entry. A medium that is slow is waited for; one that fails says so by itself.
@@ -341,7 +359,7 @@ impl Run<'_> {
 
     /// Commits what was staged, whatever ended the reading, and says how it went.
     fn end(
-        mut self,
+        self,
         log: Log,
         mut producer: Producer,
         inputs: &[Input],
@@ -354,18 +372,20 @@ impl Run<'_> {
         let replicas = log.vault_replicas();
         let (telemetry, closed) = log.close_with_telemetry();
         let closed = signed.and(closed);
-        let kept = self.refused.finish();
+        let (told, acknowledged) = self.acks.map_or((0, Ok(())), Acks::finish);
+        let mut taken = taken::lock(&self.taken);
+        let kept = taken.refused.finish();
         let interrupted = self.interrupt.is_raised();
-        self.meter.end(self.lines.accepted(), &telemetry);
-        let mut place = self.lines.up_to(telemetry.durable_prefix);
-        let unkept = self.refused.unkept();
-        if let Some(Unkept { first, .. }) = unkept {
-            // Whoever goes on from there has it refused once more, and kept.
-            place = place.min(Place { line: first.line - 1, ..first });
-        }
+        self.meter.end(taken.lines.accepted(), &telemetry);
+        let place = taken.settled(telemetry.durable_prefix);
+        // The last of these lines says what the summary does.
+        let acknowledged = match self.append.acks && place.line > told {
+            true => acknowledged.and_then(|()| print(&acks::text(place.line))),
+            false => acknowledged,
+        };
         let summary = Summary {
-            accepted: self.lines.accepted(),
-            refused: self.refused.count() - unkept.map_or(0, |unkept| unkept.count),
+            accepted: taken.lines.accepted(),
+            refused: taken.refused.count() - taken.refused.unkept().map_or(0, |unkept| unkept.count),
             committed: telemetry.entries,
             durable_prefix: telemetry.durable_prefix,
             lost: telemetry.lost,
@@ -385,7 +405,7 @@ impl Run<'_> {
         let failed = match closed {
             // The log's own failure is what made reading fail, too.
             Err(error) => Some(Failure::from(error)),
-            Ok(()) => read.err().or(kept.err()),
+            Ok(()) => read.err().or(kept.err()).or(acknowledged.err()),
         };
         if let Some(Failure { exit, message }) = failed {
             let summary = Summary { error: Some(&message), ..summary };

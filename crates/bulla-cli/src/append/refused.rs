@@ -1,23 +1,34 @@
-//! Refused lines: told one by one, counted, and kept where the user asks for it.
+//! Refused lines: the first told one by one, the others counted by their reason, and all kept where the user asks for it.
 
 use super::input::Input;
 use super::lines::Place;
 use crate::exit::Failure;
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How many are told one by one to a person. A program is told of all.
-const SHOWN: u64 = 20;
+/// How many are told one by one.
+const SHOWN: u64 = 10;
+
+/// How many reasons the others are counted by, at most.
+const REASONS: usize = 20;
 
 /// So many bytes of lines wait to be written together, at most.
 const ROOM: usize = 8 << 10;
 
 pub(super) struct Refused {
     count: u64,
-    shown: u64,
+    more: More,
     rejects: Option<Rejects>,
+}
+
+/// Lines that were not told one by one.
+#[derive(Default)]
+struct More {
+    reasons: Vec<(String, u64)>,
+    /// Those of other reasons.
+    others: u64,
 }
 
 /// The file that gets the lines as they are. It is added to: nothing that an earlier run refused is lost. A line is in it whole, and
@@ -30,10 +41,12 @@ struct Rejects {
     /// Lines that are yet to be written, and where each of them ends.
     buffer: Vec<u8>,
     waiting: Vec<(Place, usize)>,
-    /// How many are written, and the first of these.
+    /// How many are written and not synced yet, and the first of these.
     written: u64,
     first: Option<Place>,
     unkept: Option<Unkept>,
+    /// Why lines were not kept, until somebody is told.
+    failure: Option<Failure>,
 }
 
 /// Lines that were refused, and are not in the file.
@@ -45,18 +58,17 @@ pub(super) struct Unkept {
 
 impl Refused {
     pub(super) fn open(rejects: Option<&Path>, inputs: &[Input]) -> Result<Self, Failure> {
-        let shown = if io::stderr().is_terminal() { SHOWN } else { u64::MAX };
         let rejects = rejects.map(|path| Rejects::open(path, inputs)).transpose()?;
-        Ok(Refused { count: 0, shown, rejects })
+        Ok(Refused { count: 0, more: More::default(), rejects })
     }
 
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether the next refused line is told by itself.
+    /// Whether something is told of the next refused line: of one of the first, or how many there are, at each power of ten.
     pub(super) fn tells_next(&self) -> bool {
-        self.count < self.shown
+        self.count < SHOWN || is_power_of_ten(self.count + 1)
     }
 
     /// A line was refused. `raw` is absent where it was too long to be held.
@@ -67,30 +79,67 @@ impl Refused {
         reason: &str,
         raw: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        if self.tells_next() {
-            let lost =
-                if raw.is_none() && self.rejects.is_some() { "; it is not among the rejects" } else { "" };
-            note!("{input}:{}: {reason}{lost}", place.line);
-        }
+        let lost = if raw.is_none() && self.rejects.is_some() { "; it is not among the rejects" } else { "" };
+        let tells = self.tells_next();
         self.count += 1;
+        match self.count <= SHOWN {
+            true => note!("{input}:{}: {reason}{lost}", place.line),
+            false => self.more.add(reason, lost),
+        }
+        if tells && self.count > SHOWN {
+            note!("{} lines were refused so far, up to {input}:{}", self.count, place.line);
+        }
         if let (Some(raw), Some(rejects)) = (raw, &mut self.rejects) {
             rejects.add(place, raw)?;
         }
         Ok(())
     }
 
-    /// Makes the rejects durable, and tells how many lines were not told one by one.
+    /// Makes the rejects durable, and tells how many lines were not told one by one, and why they were refused.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
-        if self.count > self.shown {
-            note!("and {} more lines were refused", self.count - self.shown);
+        let More { reasons, others } = std::mem::take(&mut self.more);
+        for (reason, count) in reasons {
+            note!("and {count} more: {reason}");
         }
-        self.rejects.as_mut().map_or(Ok(()), Rejects::finish)
+        if others > 0 {
+            note!("and {others} more for other reasons");
+        }
+        self.keep();
+        self.rejects.as_mut().and_then(|rejects| rejects.failure.take()).map_or(Ok(()), Err)
     }
 
-    /// Of the lines that were to be kept, those that are not: known once it is finished.
+    /// Makes the rejects durable that are not. Where that fails, whoever refuses the next line is told, or ends.
+    pub(super) fn keep(&mut self) {
+        self.rejects.iter_mut().for_each(Rejects::keep);
+    }
+
+    /// Of the lines that were to be kept, those that are not: known once what there is was kept.
     pub(super) fn unkept(&self) -> Option<Unkept> {
         self.rejects.as_ref()?.unkept
     }
+}
+
+impl More {
+    fn add(&mut self, reason: &str, lost: &str) {
+        let reason = without_column(reason) + lost;
+        match self.reasons.iter().position(|(known, _)| *known == reason) {
+            Some(index) => self.reasons[index].1 += 1,
+            None if self.reasons.len() < REASONS => self.reasons.push((reason, 1)),
+            None => self.others += 1,
+        }
+    }
+}
+
+/// A reason without the place in its line, by which one would be many.
+fn without_column(reason: &str) -> String {
+    match reason.split_once(" at column ") {
+        Some((before, after)) => before.to_owned() + after.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => reason.to_owned(),
+    }
+}
+
+fn is_power_of_ten(count: u64) -> bool {
+    count.checked_ilog10().is_some_and(|power| count == 10_u64.pow(power))
 }
 
 impl Rejects {
@@ -104,12 +153,23 @@ impl Rejects {
         }
         let length = metadata.is_file().then_some(metadata.len());
         let buffer = Vec::with_capacity(ROOM);
-        Ok(Rejects { name, file, length, buffer, waiting: Vec::new(), written: 0, first: None, unkept: None })
+        let waiting = Vec::new();
+        Ok(Rejects {
+            name,
+            file,
+            length,
+            buffer,
+            waiting,
+            written: 0,
+            first: None,
+            unkept: None,
+            failure: None,
+        })
     }
 
     fn add(&mut self, place: Place, raw: &[u8]) -> Result<(), Failure> {
-        if self.buffer.len() + raw.len() >= ROOM {
-            let written = self.write_waiting();
+        if self.failure.is_some() || self.buffer.len() + raw.len() >= ROOM {
+            let written = self.failure.take().map_or_else(|| self.write_waiting(), Err);
             if let (Err(_), Some(unkept)) = (&written, &mut self.unkept) {
                 unkept.count += 1;
             }
@@ -157,18 +217,25 @@ impl Rejects {
         result.map_err(|error| self.failed(&error))
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn keep(&mut self) {
         let written = self.write_waiting();
-        let synced = match self.file.sync_all() {
+        let synced = match self.written {
+            0 => Ok(()),
+            _ => self.file.sync_all(),
+        };
+        let synced = match synced {
             // A device or a pipe has nothing to sync.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         };
-        if let (Err(_), Some(first)) = (&synced, self.first) {
-            let count = self.written + self.unkept.map_or(0, |unkept| unkept.count);
-            self.unkept = Some(Unkept { first, count });
+        let (count, first) = (std::mem::take(&mut self.written), self.first.take());
+        if let (Err(_), Some(first)) = (&synced, first) {
+            let before = self.unkept.unwrap_or(Unkept { first, count: 0 });
+            self.unkept = Some(Unkept { first: before.first.min(first), count: before.count + count });
         }
-        written.and(synced.map_err(|error| self.failed(&error)))
+        if let Err(failure) = written.and(synced.map_err(|error| self.failed(&error))) {
+            self.failure.get_or_insert(failure);
+        }
     }
 
     fn failed(&self, error: &io::Error) -> Failure {

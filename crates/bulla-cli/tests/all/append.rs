@@ -99,34 +99,67 @@ fn refused() -> Vec<(Vec<u8>, &'static str)> {
 #[test]
 fn a_refused_line_is_told_with_number_and_reason_and_stops_no_other() {
     let place = Place::new();
-    let refused = refused();
-    let good = lines(0..refused.len().try_into().unwrap());
-    let mut input = Vec::new();
-    for ((line, _), good) in refused.iter().zip(good.split_inclusive(|&byte| byte == b'\n')) {
-        input.extend_from_slice(good);
-        input.extend_from_slice(line);
-        input.push(b'\n');
-    }
     let rejects = place.path("rejects");
-    let file = place.write("input", &input);
-    let ran = place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
-    let (count, last) = (refused.len(), 2 * refused.len());
-    let counts = format!("{count} accepted, {count} refused, {count} committed");
-    assert_eq!(ran.out, format!("{counts}\nevery line up to {file}:{last} is durable or was refused\n"));
-    assert_eq!(ran.err.lines().count(), refused.len());
-    for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
-        let place = format!("{file}:{}: ", 2 * index + 2);
-        assert!(told.starts_with(&place) && told.contains(reason), "{place}{reason}: {told}");
-        assert!(told.len() < 1000, "a reason has no value in it: {told}");
-    }
-    let mut kept = Vec::new();
-    for (line, _) in &refused {
-        kept.extend_from_slice(line);
-        kept.push(b'\n');
+    let (mut kept, mut accepted) = (Vec::new(), 0);
+    // As many as are told one by one.
+    for refused in refused().chunks(10) {
+        let good = lines(0..refused.len().try_into().unwrap());
+        let mut input = Vec::new();
+        for ((line, _), good) in refused.iter().zip(good.split_inclusive(|&byte| byte == b'\n')) {
+            input.extend_from_slice(good);
+            for text in [&mut input, &mut kept] {
+                text.extend_from_slice(line);
+                text.push(b'\n');
+            }
+        }
+        let file = place.write("input", &input);
+        let ran =
+            place.append(&[&file, "--rejects", rejects.to_str().unwrap()], b"").exits(exit::SOME_REFUSED);
+        let (count, last) = (refused.len(), 2 * refused.len());
+        let counts = format!("{count} accepted, {count} refused, {count} committed");
+        assert_eq!(ran.out, format!("{counts}\nevery line up to {file}:{last} is durable or was refused\n"));
+        assert_eq!(ran.err.lines().count(), refused.len());
+        for (index, ((_, reason), told)) in refused.iter().zip(ran.err.lines()).enumerate() {
+            let place = format!("{file}:{}: ", 2 * index + 2);
+            assert!(told.starts_with(&place) && told.contains(reason), "{place}{reason}: {told}");
+            assert!(told.len() < 1000, "a reason has no value in it: {told}");
+        }
+        accepted += count;
     }
     assert!(std::fs::read(&rejects).unwrap() == kept, "rejects are the lines, byte for byte");
-    assert_eq!(place.entries().len(), refused.len());
+    assert_eq!(place.entries().len(), accepted);
     place.run("verify", &[]).exits(exit::DONE);
+}
+
+#[test]
+fn of_many_refused_lines_ten_are_told_and_of_the_others_how_many_and_why() {
+    let place = Place::new();
+    let rejects = place.path("rejects");
+    let each = |number: u32| match number % 4 {
+        0 => "\n".to_owned(),
+        1 => format!("{}nonsense\n", " ".repeat(1 + number as usize % 90)),
+        2 => "{\"operation\":1}\n".to_owned(),
+        _ => "{\"operation\":\"x\"}\n".to_owned(),
+    };
+    let input = (0..400).map(each).collect::<String>();
+    let ran =
+        place.append(&["--rejects", rejects.to_str().unwrap()], input.as_bytes()).exits(exit::SOME_REFUSED);
+    assert!(ran.out.starts_with("100 accepted, 300 refused, 100 committed\n"), "{ran:?}");
+    let told = ran.err.lines().collect::<Vec<_>>();
+    let [first @ .., so_far, syntax, value, empty] = &told[..] else { panic!("{ran:?}") };
+    assert!(first.len() == 10 && first.iter().all(|line| line.starts_with("stdin:")), "{ran:?}");
+    assert_eq!(*so_far, "100 lines were refused so far, up to stdin:133");
+    assert!(syntax.starts_with("and 97 more: the line is not JSON: "), "{ran:?}");
+    assert!(value.starts_with("and 97 more: `operation` must be"), "{ran:?}");
+    assert_eq!(*empty, "and 96 more: the line is empty", "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap().lines().count(), 300);
+
+    // However many reasons somebody finds, they are summed up.
+    let named = |number: u32| format!("{{\"operation\":\"x\",\"field_{number}\":1}}\n");
+    let input = (0..2000).map(named).collect::<String>();
+    let ran = place.append(&[], input.as_bytes()).exits(exit::SOME_REFUSED);
+    assert_eq!(ran.err.lines().count(), 10 + 2 + 20 + 1, "{ran:?}");
+    assert_eq!(ran.err.lines().last(), Some("and 1970 more for other reasons"), "{ran:?}");
 }
 
 #[test]
@@ -341,7 +374,7 @@ fn where_nothing_can_be_taken_it_says_so_with_its_counts() {
         place.append(&[], &lines(0..10)).exits(exit::DONE);
         let held = spoil(&place);
         let words: &[&str] = match what {
-            "a full disk" => &["prlimit", "--fsize=0:unlimited", "env", "--ignore-signal=XFSZ"],
+            "a full disk" => &["prlimit", "--fsize=0:unlimited"],
             _ => &["env"],
         };
         let run = |more: &[&str]| {
@@ -393,6 +426,33 @@ fn stats_end_with_a_summary() {
     let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&summary["accepted"], &summary["stats"]["entries"]), (&20.into(), &20.into()));
     assert!(summary["stats"]["stages"]["encode"].as_u64().unwrap() > 0, "{ran:?}");
+    assert_eq!(ran.err, "", "the object has it all");
+}
+
+#[test]
+fn stats_of_each_second_are_objects_where_json_is_asked_for() {
+    let place = Place::new();
+    let mut child =
+        command(place.arguments("append", &["--stats", "--json"])).stdin(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut stdin, mut fed) = (child.stdin.take().unwrap(), 0);
+    // One comes when a second has gone by and lines came since.
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| out.next().unwrap().unwrap());
+        while !told.is_finished() {
+            stdin.write_all(&lines(fed..fed + 64)).unwrap();
+            fed += 64;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        told.join().unwrap()
+    });
+    drop(stdin);
+    let second: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert!(second["accepted"].as_u64() > Some(0) && second["refused"] == 0, "{second}");
+    assert!(second["stats"]["entries"].is_u64() && second.get("up_to").is_none(), "{second}");
+    let objects = out.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    assert_eq!(objects.last().unwrap()["accepted"], fed);
+    finish(child).exits(exit::DONE);
 }
 
 /// The length of the largest file below a directory.
@@ -406,7 +466,7 @@ fn largest(directory: &Path) -> u64 {
 }
 
 /// Lines of which every twentieth is refused, and each of the others is of somebody new.
-fn strangers(numbers: std::ops::Range<u32>) -> Vec<String> {
+pub(crate) fn strangers(numbers: std::ops::Range<u32>) -> Vec<String> {
     let line = |number| match number % 20 {
         0 => "nonsense\n".to_owned(),
         _ => format!("{{\"operation\":\"x\",\"location\":\"{number}\",\"subject\":\"person {number}\"}}\n"),
@@ -421,11 +481,11 @@ fn locations(numbers: std::ops::Range<u32>) -> Vec<String> {
 
 /// Starts it with files that may get no larger than those of the key directory are now, and 64 KiB: the vault's log of
 /// changes outgrows that, as on a disk that is full, before a segment is written that would.
-fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
+pub(crate) fn with_little_room(place: &Place, arguments: &[&str]) -> Command {
     place.run("config", &["set", "segment_size", "64 KiB"]).exits(exit::DONE);
     let limit =
         format!("--fsize={}:unlimited", largest(&place.path("audit.keys")).max(128 << 10) + (64 << 10));
-    command_under(&["prlimit", &limit, "env", "--ignore-signal=XFSZ"], &place.arguments("append", arguments))
+    command_under(&["prlimit", &limit], &place.arguments("append", arguments))
 }
 
 /// Nothing that was accepted becomes a gap for a vault that cannot be written, and what is told of the lines is so.
@@ -509,6 +569,43 @@ fn closed_outputs_are_no_error() {
     let status = std::process::Command::new("sh").arg("-c").arg(script).status().unwrap();
     assert_eq!(status.code(), Some(exit::SOME_REFUSED));
     assert_eq!(place.entries().len(), 1);
+}
+
+#[test]
+fn nothing_that_a_terminal_obeys_reaches_one_in_messages_or_entries() {
+    const OBEYED: [char; 5] = ['\u{1b}', '\u{9b}', '\u{61c}', '\u{202e}', '\u{2069}'];
+    let (place, text) = (Place::new(), OBEYED.iter().collect::<String>());
+    let ran = place.append(&[&text], b"").exits(exit::ENVIRONMENT);
+    let escaped = "\\u{1b}\\u{9b}\\u{61c}\\u{202e}\\u{2069}";
+    assert!(ran.err.contains(escaped) && !ran.err.contains(OBEYED), "{ran:?}");
+    let ran = place.append(&["--json", &text], b"").exits(exit::ENVIRONMENT);
+    assert!(!ran.out.contains(OBEYED) && ran.json()["up_to"]["input"] == json!(text), "{ran:?}");
+    let line = json!({"operation": text, "location": text}).to_string();
+    place.append(&[], line.as_bytes()).exits(exit::DONE);
+    for ran in [place.run("export", &[]), place.run("tail", &["--entries", "0..0"])] {
+        let ran = ran.exits(exit::DONE);
+        assert!(!ran.out.contains(OBEYED), "{ran:?}");
+        let entry: serde_json::Value = serde_json::from_str(ran.out.trim_end()).unwrap();
+        assert_eq!((&entry["operation"], &entry["location"]), (&json!(text), &json!(text)));
+    }
+}
+
+/// `ulimit -f` without a word of how its signal is to be taken: it is an error, as a full disk is.
+#[test]
+fn a_file_size_limit_is_an_error_and_ends_nothing_without_a_word() {
+    let place = Place::empty();
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.run("config", &["set", "retries", "0"]).exits(exit::DONE);
+    let input = place.write("input", &lines(0..10));
+    let words = ["env", "--default-signal=XFSZ", "prlimit", "--fsize=0:unlimited"];
+    let child = command_under(&words, &place.arguments("append", &["--json", &input])).spawn().unwrap();
+    let ran = finish(child).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("File too large") && ran.err.ends_with("\nno line is durable\n"), "{ran:?}");
+    let rest = place.path("out");
+    let export = place.arguments("export", &["-o", rest.to_str().unwrap()]);
+    place.append(&[&input], b"").exits(exit::DONE);
+    let ran = finish(command_under(&words, &export).spawn().unwrap()).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("File too large") && !rest.exists(), "{ran:?}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_signal_does_not_wait_for_a_full_disk() {
 }
 
 /// Files that cannot grow stand for a disk that is full, without a mount.
-const FULL: &[&str] = &["prlimit", "--fsize=0:unlimited", "env", "--ignore-signal=XFSZ"];
+const FULL: &[&str] = &["prlimit", "--fsize=0:unlimited"];
 
 /// Reads what a command tells until it says that it waits.
 fn until_it_waits(told: &mut impl BufRead) -> String {
@@ -143,8 +143,7 @@ fn a_signal_while_the_log_is_opened_ends_it_and_says_that_nothing_was_taken() {
 fn a_second_signal_ends_the_waiting_and_what_was_committed_is_told() {
     let place = Place::new();
     place.run("config", &["set", "retries", "1000"]).exits(exit::DONE);
-    let (mut child, mut stdin) =
-        waiting_under(&["env", "--ignore-signal=XFSZ"], &place, &["--json"], Stdio::piped());
+    let (mut child, mut stdin) = waiting_under(&["env"], &place, &["--json"], Stdio::piped());
     let process = child.id().to_string();
     let full =
         std::process::Command::new("prlimit").args(["--pid", &process, "--fsize=0:unlimited"]).status();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access_log;
+mod acks;
 mod append;
 mod config;
 mod control;

@@ -188,17 +188,46 @@ pub(crate) fn read_body(file: &dyn StoreFile, offset: u64, commitment: &Commitme
 }
 
 /// SHA-256 of a stretch of a file, read in pieces.
-pub(crate) fn digest(file: &dyn StoreFile, mut offset: u64, mut length: u64) -> io::Result<Hash> {
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; 256 << 10];
-    while length > 0 {
-        let take = piece.len().min(usize::try_from(length).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut piece[..take], offset)?;
-        hasher.update(&piece[..take]);
-        offset += take as u64;
-        length -= take as u64;
+pub(crate) fn digest(file: &dyn StoreFile, offset: u64, length: u64) -> io::Result<Hash> {
+    digest_each(file, offset, length, |_, _| Ok(()))
+}
+
+/// The same, with each piece that somebody wrote given to `written`, and where it begins. What nobody ever wrote to is zeros,
+/// and not read.
+pub(crate) fn digest_each(
+    file: &dyn StoreFile,
+    mut offset: u64,
+    length: u64,
+    mut written: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<Hash> {
+    const PIECE: usize = 256 << 10;
+    let (mut hasher, end) = (Sha256::new(), offset.saturating_add(length));
+    let upto = |offset: u64, end: u64| usize::try_from(end - offset).unwrap_or(usize::MAX).min(PIECE);
+    let mut buffer = vec![0; upto(offset, end)];
+    while offset < end {
+        let data = file.next_data(offset)?.clamp(offset, end);
+        buffer.fill(0);
+        while offset < data {
+            let zeros = &buffer[..upto(offset, data)];
+            hasher.update(zeros);
+            offset += zeros.len() as u64;
+        }
+        let hole = data_end(file, offset)?.min(end);
+        while offset < hole {
+            let piece = &mut buffer[..upto(offset, hole)];
+            file.read_exact_at(piece, offset)?;
+            hasher.update(piece);
+            written(offset, piece)?;
+            offset += piece.len() as u64;
+        }
     }
     Ok(hasher.finish())
+}
+
+/// Where what was written at `offset`, where something was, ends at the earliest.
+fn data_end(file: &dyn StoreFile, offset: u64) -> io::Result<u64> {
+    // One that has changed since does not keep anybody in place.
+    Ok(Some(file.next_hole(offset)?).filter(|hole| *hole > offset).unwrap_or(u64::MAX))
 }
 
 /// The first place from `offset` on at which there is a sound head that `wanted` accepts. Where nobody ever wrote there is none,
@@ -218,15 +247,17 @@ pub(crate) fn find(
         if offset >= length {
             return Ok(None);
         }
+        let written = usize::try_from(data_end(file, offset)? - offset).unwrap_or(usize::MAX).min(size);
         piece.resize(size + HEAD, 0);
-        let take = piece.len().min(usize::try_from(length - offset).unwrap_or(usize::MAX));
+        // One may begin where something was written, and end in zeros.
+        let take = (written + HEAD).min(usize::try_from(length - offset).unwrap_or(usize::MAX));
         file.read_exact_at(&mut piece[..take], offset)?;
-        let starts = (0..take.min(size)).filter(|&start| piece[start] == MAGIC[0]);
+        let starts = (0..take.min(written)).filter(|&start| piece[start] == MAGIC[0]);
         let heads = starts.filter_map(|start| parse_head(&piece[start..take], offset + start as u64).ok());
         if let Some(head) = heads.into_iter().find(&wanted) {
             return Ok(Some(head.offset));
         }
-        offset += take.min(size) as u64;
+        offset += take.min(written) as u64;
         size = (size * 2).min(1 << 20);
     }
 }
@@ -236,6 +267,7 @@ mod tests {
     use super::*;
     use bulla_proof::hash::HashId;
     use std::io::IoSlice;
+    use std::ops::Range;
 
     /// A head, and nothing else that anybody wrote.
     #[derive(Debug)]
@@ -250,8 +282,9 @@ mod tests {
         }
 
         fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-            let near = self.at.saturating_sub(4096)..self.at + (8 << 10);
-            assert!(near.contains(&offset), "{offset} is read, where nobody wrote");
+            let near = self.pages().start..self.pages().end + HEAD as u64;
+            let read = offset..offset + buffer.len() as u64;
+            assert!(near.start <= read.start && read.end <= near.end, "{read:?} is read, where nobody wrote");
             for (at, byte) in (offset..).zip(buffer.iter_mut()) {
                 let place = at.checked_sub(self.at).and_then(|place| usize::try_from(place).ok());
                 *byte = place.and_then(|place| self.head.get(place)).copied().unwrap_or(0);
@@ -272,9 +305,19 @@ mod tests {
         }
 
         fn next_data(&self, offset: u64) -> io::Result<u64> {
-            // By pages, as file systems do.
-            let pages = self.at / 4096 * 4096..(self.at + HEAD as u64).next_multiple_of(4096);
+            let pages = self.pages();
             Ok(if offset < pages.end { offset.max(pages.start) } else { 1 << 50 })
+        }
+
+        fn next_hole(&self, offset: u64) -> io::Result<u64> {
+            Ok(if self.pages().contains(&offset) { self.pages().end } else { offset })
+        }
+    }
+
+    impl Sparse {
+        /// What is written, by pages, as file systems keep account of it.
+        fn pages(&self) -> Range<u64> {
+            self.at / 4096 * 4096..(self.at + HEAD as u64).next_multiple_of(4096)
         }
     }
 
@@ -304,6 +347,24 @@ mod tests {
             }
             assert_eq!(find(&file, at + 1, 1 << 50, |_| true).unwrap(), None, "{at}");
             assert_eq!(find(&file, 0, 1 << 50, |head| head.group == 8).unwrap(), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_digest_has_the_zeros_that_nobody_wrote_and_they_are_not_read() {
+        let file = Sparse { at: 1 << 40, head: [7; HEAD] };
+        for (before, behind) in [(0, 0), (5, 9), (300 << 10, 1 << 20)] {
+            let mut bytes = vec![0; before];
+            bytes.extend([7; HEAD]);
+            bytes.extend(vec![0; behind]);
+            let mut written = Vec::new();
+            let digest = digest_each(&file, (1 << 40) - before as u64, bytes.len() as u64, |at, piece| {
+                written.push((at, piece.len() as u64));
+                Ok(())
+            });
+            assert_eq!(digest.unwrap(), bulla_proof::hash::sha256(&[&bytes]), "{before}, {behind}");
+            let end = (1 << 40) + (HEAD + behind).min(4096) as u64;
+            assert_eq!(written, [(1 << 40, end - (1 << 40))], "{before}, {behind}");
         }
     }
 }

@@ -239,6 +239,12 @@ impl Log {
         self.engine.progress.entries().prefix
     }
 
+    /// Has `tell` called whenever [`Log::durable_prefix`] has grown, with what it is then: after a sync, by the thread of the log
+    /// that committed, which goes on when `tell` returns. It takes the place of one that was given before.
+    pub fn when_durable(&self, tell: impl Fn(u64) + Send + Sync + 'static) {
+        self.engine.progress.when_durable(Arc::new(tell));
+    }
+
     /// Entries that were accepted since the log was opened and then lost inside: gaps in the log say so, too.
     pub fn lost(&self) -> u64 {
         self.engine.meter.lost()

@@ -109,4 +109,8 @@ impl StoreFile for MeteredFile {
     fn next_data(&self, offset: u64) -> io::Result<u64> {
         self.file.next_data(offset)
     }
+
+    fn next_hole(&self, offset: u64) -> io::Result<u64> {
+        self.file.next_hole(offset)
+    }
 }

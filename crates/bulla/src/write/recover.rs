@@ -29,10 +29,10 @@ use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
 use crate::write::checkpoint;
 use crate::write::commit::{Start, free_name};
-use bulla_crypto::seal_chain::SealChain;
+use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
-use bulla_proof::hash::{Hash, Sha256};
+use bulla_proof::hash::Hash;
 use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use bulla_store::Store;
@@ -218,35 +218,51 @@ pub(crate) fn survey(
 }
 
 impl Survey {
-    /// What is wrong with the bytes behind the last frame that counts, where no crash can have left them: it leaves of a
-    /// frame what was written, and zeros for what was not. Opening cuts them off all the same, and has the log tell so.
+    /// What is wrong with the bytes behind the last frame that counts, where no crash can have left them: it leaves of the frames
+    /// of one write what was written, each in its place, and zeros for what was not. Opening cuts them off all the same, and has
+    /// the log tell so.
     ///
     /// # Errors
     /// `Unavailable` where the segment cannot be read.
     pub(crate) fn stranger(&self, log: LogId) -> Result<Option<String>> {
         let Some(Scanned { cursor, .. }) = self.scanned.last() else { return Ok(None) };
-        let whole = match cursor.peek()? {
+        match cursor.peek()? {
             None => return Ok(None),
-            Some(Err(_)) => None,
-            Some(Ok(head)) => Some(head),
-        };
-        let Some(head) = whole else {
-            let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; rest.min(frame::HEAD)];
-            cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
-            let torn = frame::may_be_torn(&bytes, log);
-            return Ok((!torn).then(|| format!("what follows it at offset {} is no frame", cursor.offset)));
-        };
+            Some(Err(_)) => {
+                let rest = usize::try_from(cursor.length - cursor.offset).unwrap_or(usize::MAX);
+                let mut bytes = vec![0; rest.min(frame::HEAD)];
+                cursor.file.read_exact_at(&mut bytes, cursor.offset).map_err(|error| cursor.failed(error))?;
+                if !frame::may_be_torn(&bytes, log) {
+                    return Ok(Some(format!("what follows it at offset {} is no frame", cursor.offset)));
+                }
+            }
+            Some(Ok(head)) => {
+                let right = self.chain.clone().seal(head.group, &head.encoded);
+                let torn = |stored: Seal| {
+                    stored.iter().zip(right).all(|(stored, right)| *stored == right || *stored == 0)
+                };
+                if self.may_follow(&head, log) && is_sound(cursor, &head)? && !torn(cursor.seal(head.end())?)
+                {
+                    return Ok(Some(format!("the seal of frame {} does not hold", head.commitment.frame)));
+                }
+            }
+        }
+        let strange = |head: &Head| !cursor.is_copy(head) && !self.may_follow(head, log);
+        let found = cursor.find(cursor.offset, strange)?;
+        Ok(found.map(|offset| {
+            format!("at offset {offset} stands the head of a frame that no write of frame {} has", self.next)
+        }))
+    }
+
+    /// Whether a frame with this head can be of the write that begins with the next frame, where it stands.
+    fn may_follow(&self, head: &Head, log: LogId) -> bool {
         let Commitment { frame, first_entry, log_id, .. } = head.commitment;
-        if cursor.is_copy(&head) || !is_sound(cursor, &head)? {
-            return Ok(None);
-        }
-        if (frame, first_entry, log_id) != (self.next, self.next_entry, log) {
-            return Ok(Some(format!("frame {frame} of {log_id} stands where frame {} should be", self.next)));
-        }
-        let (right, stored) = (self.chain.clone().seal(head.group, &head.encoded), cursor.seal(head.end())?);
-        let torn = stored.iter().zip(right).all(|(stored, right)| *stored == right || *stored == 0);
-        Ok((!torn).then(|| format!("the seal of frame {frame} does not hold")))
+        let end = self.scanned.last().map(|last| last.cursor.offset);
+        let in_order = match end == Some(head.offset) {
+            true => (frame, first_entry) == (self.next, self.next_entry),
+            false => frame > self.next && first_entry >= self.next_entry,
+        };
+        in_order && log_id == log && head.group <= self.next
     }
 }
 
@@ -537,20 +553,15 @@ fn rewrite(
 /// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
 ///
 /// It may lie in the page cache alone, and after a failed sync no later one writes it (see the module): so it is written
-/// again, over itself. Otherwise a power cut could change bytes whose digest an event tells.
-fn keep(log: &dyn Store, segment: &Scanned, mut offset: u64) -> io::Result<String> {
+/// again, over itself. Otherwise a power cut could change bytes whose digest an event tells. Where nobody ever wrote there are
+/// zeros, whatever happens, and none are written: a file that somebody made long by a hole does not fill the medium.
+fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
     let file = log.open_write(&segment.cursor.name.path())?;
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; 1 << 20];
-    while offset < segment.cursor.length {
-        let take = piece.len().min(usize::try_from(segment.cursor.length - offset).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut piece[..take], offset)?;
-        hasher.update(&piece[..take]);
-        file.write_at(&mut [IoSlice::new(&piece[..take])], offset)?;
-        offset += take as u64;
-    }
+    let sha256 = frame::digest_each(&*file, offset, segment.cursor.length - offset, |at, piece| {
+        file.write_at(&mut [IoSlice::new(piece)], at)
+    })?;
     file.sync()?;
-    Ok(hasher.finish().to_string())
+    Ok(sha256.to_string())
 }
 
 /// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is

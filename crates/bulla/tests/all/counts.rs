@@ -5,7 +5,7 @@ use bulla::environment::{AesGcm, Cipher, Environment};
 use bulla::{Durability, Entry, Error, ErrorKind, Init, Log, Options, Producer, Receipt, Result, Step};
 use bulla_testkit::fault::{Fault, Faults};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -61,6 +61,9 @@ fn a_gap_ends_the_first_and_not_the_count() {
     let (store, keys) = workshop.watched(workshop.gate.clone());
     let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
     let log = Log::open_stores(store, keys, Options::default().writers(1), environment).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let teller = heard.clone();
+    log.when_durable(move |entries| teller.lock().unwrap().push(entries));
     let mut producer = log.producer().unwrap();
     append(&mut producer, 0).durable().unwrap();
     append(&mut producer, 1).durable().unwrap();
@@ -84,6 +87,7 @@ fn a_gap_ends_the_first_and_not_the_count() {
     let (told, closed) = log.close_with_telemetry();
     closed.unwrap();
     assert_eq!((told.entries, told.durable_prefix, told.lost), (first_lost + 4, first_lost, 1));
+    assert!(heard.lock().unwrap().iter().copied().eq(1..=first_lost), "once a group, and not after the gap");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bulla::store::{FileSystem, Item, Lock, Store, StoreFile};
 use bulla::{Durability, Entry, ErrorKind, Export, FindingKind, Init, Log, Options, Verify, default_keys};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -270,23 +270,31 @@ fn a_log_whose_keys_nobody_could_unwrap_is_not_made() {
     assert_eq!(with(1000).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
-/// Whoever holds the storage makes a file long in no time, by a hole.
-#[test]
-fn a_file_that_was_made_long_is_neither_read_through_nor_filled() {
-    const HOLE: u64 = 8 << 30;
-    let (_place, directory) = made();
+/// A log of three entries, and its only segment, which has a hole of so many bytes at its end; nothing where the file system
+/// has none.
+fn with_a_hole(hole: u64) -> Option<(TempDir, PathBuf, PathBuf)> {
+    let (place, directory) = made();
     append(&directory, Options::default(), 3);
-    let segment = fs::read_dir(directory.join("segments")).unwrap().next().unwrap().unwrap().path();
+    let segment = segments(&directory).remove(0);
     let signed = fs::metadata(&segment).unwrap().len();
     let file = fs::OpenOptions::new().write(true).open(&segment).unwrap();
-    if file.set_len(signed + HOLE).is_err() {
-        return println!("not tested: the file system takes no file of {HOLE} bytes");
+    if file.set_len(signed + hole).is_err() {
+        println!("not tested: the file system takes no file of {hole} bytes");
+        return None;
     }
     let path = format!("segments/{}", segment.file_name().unwrap().to_str().unwrap());
     let (store, end) = (FileSystem::new(&directory), signed.next_multiple_of(1 << 20));
-    if store.open(&path).unwrap().next_data(end).unwrap() != signed + HOLE {
-        return println!("not tested: the file system keeps no account of holes");
+    if store.open(&path).unwrap().next_data(end).unwrap() != signed + hole {
+        println!("not tested: the file system keeps no account of holes");
+        return None;
     }
+    Some((place, directory, segment))
+}
+
+/// Whoever holds the storage makes a file long in no time, by a hole.
+#[test]
+fn a_file_that_was_made_long_is_neither_read_through_nor_filled() {
+    let Some((_place, directory, segment)) = with_a_hole(8 << 30) else { return };
     let taken = || fs::metadata(&segment).unwrap().blocks() * 512;
     let before = taken();
     let seal_key = fs::read_to_string(default_keys(&directory).join("seal.key")).unwrap();
@@ -300,4 +308,32 @@ fn a_file_that_was_made_long_is_neither_read_through_nor_filled() {
     assert_eq!(kinds(), [FindingKind::Abandoned]);
     assert_eq!(bulla::info(&directory).unwrap().entries, 5);
     assert!(taken() <= before.max(1 << 20), "{} bytes are taken", taken());
+}
+
+#[test]
+fn holes_of_a_tail_that_recovery_keeps_stay_holes() {
+    const HOLE: u64 = 64 << 20;
+    let Some((_place, directory, segment)) = with_a_hole(HOLE) else { return };
+    let file = fs::OpenOptions::new().read(true).write(true).open(&segment).unwrap();
+    // An earlier frame behind each half of it, which no crash can have left.
+    let length = file.metadata().unwrap().len();
+    let mut first = vec![0; 8 << 10];
+    file.read_exact_at(&mut first, 0).unwrap();
+    for at in [length - HOLE / 2, length] {
+        file.write_all_at(&first, at).unwrap();
+    }
+    let taken = || fs::metadata(&segment).unwrap().blocks() * 512;
+    let before = taken();
+    let seal_key = fs::read_to_string(default_keys(&directory).join("seal.key")).unwrap();
+    let kinds = || {
+        let report = Verify::open(&directory).unwrap().seal_key(&seal_key).unwrap().run().unwrap();
+        report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(), [FindingKind::TailDamaged]);
+    append(&directory, Options::default(), 2);
+    // The event has the digest of all of it, zeros included.
+    assert_eq!(kinds(), [FindingKind::Abandoned]);
+    assert!(taken() <= before, "{} bytes are taken, and {before} were", taken());
+    file.write_all_at(b"?", length - HOLE / 4).unwrap();
+    assert_eq!(kinds(), [FindingKind::SurplusBytes]);
 }

@@ -174,12 +174,52 @@ fn with_keys_a_tail_is_judged_as_opening_would() {
     killed.is_bound(&with([&whole[..], b"?"].concat()), "tail-damaged", "garbage");
     let again = &whole[last.offset..last.end()];
     killed.is_bound(&with([&whole[..], again].concat()), "tail-damaged", "a frame twice");
+    for zeros in [1, HEAD, 5000, 3 << 20] {
+        let behind = |frame: &[u8]| with([&whole[..], &vec![0; zeros], frame].concat());
+        killed.is_bound(&behind(again), "tail-damaged", &format!("a frame twice, behind {zeros} zeros"));
+        let epoch = layout.frame(0);
+        let first = &made.image.get(&format!("segments/{}", epoch.segment))[epoch.offset..epoch.end()];
+        killed.is_bound(&behind(first), "tail-damaged", &format!("the first frame, behind {zeros} zeros"));
+        killed.is_bound(&behind(&again[..HEAD]), "tail-damaged", &format!("a head, behind {zeros} zeros"));
+    }
+    // The next frame, whole, anywhere but where it would have been written.
+    let moved = [&whole[..last.offset], &[0; 300], again].concat();
+    killed.is_bound(&with(moved), "tail-damaged", "the next frame behind zeros");
     // What a crash can leave of the last frame is no violation: its body was not written whole.
     killed.is_notice(&flipped(last.offset + HEAD + 1), "a torn body");
     // A segment that begins beyond the end.
     let far = made.image.with("segments/00000000000000000099.seg", b"garbage".to_vec());
     killed.is_bound(&far, "tail-damaged", "a segment beyond the end");
     assert_eq!(killed.opens(&far).unwrap_err().kind(), ErrorKind::Tampered);
+}
+
+#[test]
+fn frames_of_a_write_whose_beginning_never_reached_the_medium_are_no_violation() {
+    let mut world = World::new(58);
+    let log = world.open();
+    world.block(&log, 3);
+    log.flush().unwrap();
+    for rows in [2, 1, 3] {
+        world.seal(&log, rows);
+    }
+    world.die(log, 1, 0);
+    let made = world.made();
+    let state = world.machine.read("audit.keys/seal.state").unwrap();
+    let layout = Layout::of(&made.image);
+    let write = layout.counted().filter(|frame| frame.number > 1).collect::<Vec<_>>();
+    let [first, second, _, _] = write[..] else { panic!("{} frames in the write", write.len()) };
+    let (path, from) = (format!("segments/{}", first.segment), first.offset);
+    let whole = made.image.get(&path).to_vec();
+    let killed = Killed { world, state, path, from };
+    let without = |range: std::ops::Range<usize>| {
+        let mut torn = whole.clone();
+        torn[range].fill(0);
+        torn
+    };
+    for range in [from..first.end(), from..second.end(), from..from + HEAD, from + HEAD..second.offset + 9] {
+        let what = format!("zeros in {range:?}");
+        killed.is_notice(&made.image.with(&killed.path, without(range)), &what);
+    }
 }
 
 #[test]

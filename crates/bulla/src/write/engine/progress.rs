@@ -13,7 +13,7 @@ use crate::write::stage::queue::StagedPosition;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
-use std::sync::Condvar;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a receipt asks for.
@@ -71,7 +71,12 @@ struct State {
 pub(crate) struct Progress {
     state: RankedMutex<State>,
     changed: Condvar,
+    /// Whom to tell how many entries from the first on are durable, when there are more.
+    teller: Mutex<Option<Arc<TellDurable>>>,
 }
+
+/// Is told how many entries from the first on are durable.
+pub(crate) type TellDurable = dyn Fn(u64) + Send + Sync;
 
 impl Progress {
     /// Of a log whose published checkpoint covers so many frames, which this `[log]` may follow.
@@ -88,7 +93,7 @@ impl Progress {
             failure: None,
         };
         let state = RankedMutex::new(Rank::Leaf, state);
-        Progress { state, changed: Condvar::new() }
+        Progress { state, changed: Condvar::new(), teller: Mutex::new(None) }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -111,7 +116,16 @@ impl Progress {
 
     /// A sync has covered these entries.
     pub(super) fn synced(&self, entries: EntryCounts) {
-        self.state.lock().entries = entries;
+        let before = std::mem::replace(&mut self.state.lock().entries, entries);
+        if entries.prefix > before.prefix {
+            let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            teller.iter().for_each(|tell| tell(entries.prefix));
+        }
+    }
+
+    /// Has `tell` told, from now on, how many entries from the first on are durable, whenever there are more.
+    pub(crate) fn when_durable(&self, tell: Arc<TellDurable>) {
+        *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
     }
 
     /// A checkpoint over so many frames is published. It covers the slices up to `position`, and this `[log]` may follow.

@@ -1,0 +1,44 @@
+//! What became of the lines that were looked at.
+
+use super::lines::{Lines, Place};
+use super::refused::{Refused, Unkept};
+use crate::exit::Failure;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lines that were accepted and lines that were refused.
+pub(super) struct Taken {
+    pub(super) lines: Lines,
+    pub(super) refused: Refused,
+}
+
+/// Of a thread that panicked the lines are as they were.
+pub(super) fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Taken {
+    /// The line was refused. `raw` is absent where it was too long to be held.
+    pub(super) fn refuse(
+        &mut self,
+        input: &str,
+        place: Place,
+        reason: &str,
+        raw: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        self.refused.add(input, place, reason, raw)?;
+        self.lines.refuse(place);
+        Ok(())
+    }
+
+    /// The line up to which every line is durable, or was refused and is kept where it is to be, where so many entries from
+    /// the first on are durable. Has kept what is not yet.
+    pub(super) fn settled(&mut self, durable: u64) -> Place {
+        let place = self.lines.up_to(durable);
+        self.refused.keep();
+        match self.refused.unkept() {
+            // Whoever goes on from there has it refused once more, and kept.
+            Some(Unkept { first, .. }) => place.min(Place { line: first.line - 1, ..first }),
+            None => place,
+        }
+    }
+}
