@@ -17,6 +17,28 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// All of them, with what they mean.
+    pub(crate) const ALL: [(Exit, &str); 7] = [
+        (Exit::Done, "Done."),
+        (
+            Exit::Violation,
+            "An integrity violation was found: the log is not what was written, or keys are lost.",
+        ),
+        (Exit::Usage, "The command line, a setting or a file that was named is not what it has to be."),
+        (Exit::SomeRefused, "Done, but some of the input was refused; what, is told."),
+        (
+            Exit::Environment,
+            "The environment failed: a disk, a file of the key directory, a limit, a time-out.",
+        ),
+        (
+            Exit::Refused,
+            "Refused: a key is missing, a data subject is erased or held, nothing was found, two things do not belong together.",
+        ),
+        (Exit::Interrupted, "Interrupted, after what was begun was brought to an end."),
+    ];
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

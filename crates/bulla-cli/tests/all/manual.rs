@@ -26,6 +26,9 @@ fn every_command_has_a_manual_page() {
     {
         let text = std::fs::read_to_string(place.path("man").join(format!("{page}.1"))).unwrap();
         assert!(text.contains(".TH bulla") && text.contains(".SH SYNOPSIS"), "{page}");
+        for section in ["\"EXIT STATUS\"", "ENVIRONMENT", "EXAMPLES"] {
+            assert!(text.contains(&format!(".SH {section}")) || page == "bulla", "{page}: {section}");
+        }
         // What a screen has no room for.
         if ["bulla-export", "bulla-prove"].contains(&page) {
             assert!(text.contains("For this purpose") && text.contains("With these flags"), "{page}");
