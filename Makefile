@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint features deny advisories bench torture sweep fuzz interop vectors setup clean
+.PHONY: demo test lint features deny advisories bench torture sweep fuzz interop spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -46,7 +46,7 @@ bench:
 	@mkdir -p target
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
 
-# The four that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
+# The first four that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
@@ -71,6 +71,12 @@ interop: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
 
+## Parquet exports as Spark reads them at its defaults. Installs a Java runtime, and Spark into .venv-spark.
+spark: setup
+	@scripts/spark.sh
+	cargo test --package bulla-cli --test all --no-run
+	BULLA_SPARK_PYTHON=$(CURDIR)/.venv-spark/bin/python scripts/record.sh spark cargo test --package bulla-cli --test all -- formats:: --nocapture
+
 ## The known answers, made anew by their independent scripts.
 vectors:
 	python3 vectors/access/make.py
@@ -84,4 +90,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo .venv
+	rm -rf demo .venv .venv-spark

@@ -104,8 +104,11 @@ fn nasty() -> Vec<u8> {
 
 /// Runs one of `tests/readers` on an export and the same one as JSON lines.
 fn check(script: &str, export: &Path, jsonl: &Path) -> Result<String, String> {
+    check_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python"), script, export, jsonl)
+}
+
+fn check_with(python: &Path, script: &str, export: &Path, jsonl: &Path) -> Result<String, String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = here.join("../../.venv/bin/python");
     assert!(
         python.exists(),
         "{} is not there: `make test` or scripts/setup.sh installs pandas and DuckDB, which this test reads with",
@@ -140,6 +143,11 @@ fn all_alike(files: &[PathBuf; 3]) -> Value {
 /// Checks the Parquet file, and returns what that printed last.
 fn parquet_alike([jsonl, _, parquet]: &[PathBuf; 3]) -> Value {
     let told = check("check_parquet.py", parquet, jsonl).unwrap_or_else(|error| panic!("{error}"));
+    // `make spark` has Spark read the same files.
+    if let Some(python) = std::env::var_os("BULLA_SPARK_PYTHON") {
+        let told = check_with(Path::new(&python), "check_spark.py", parquet, jsonl);
+        println!("{}", told.unwrap_or_else(|error| panic!("{error}")));
+    }
     serde_json::from_str(told.lines().last().unwrap()).unwrap()
 }
 
