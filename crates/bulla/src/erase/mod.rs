@@ -20,10 +20,12 @@ pub struct Erasure {
     /// The numbers of the data subjects, ascending.
     pub numbers: Vec<u64>,
     /// Those of the order whom the vault did not know: nobody of that name was logged, or they were erased before. Of them
-    /// nothing was erased, and the log tells of the others only.
+    /// nothing was erased, and the log tells of the others only. Where keys are lost they may be known all the same.
     pub unknown: Vec<String>,
     /// The frame of the event that tells of it, which a checkpoint covers.
     pub frame: u64,
+    /// Whether keys are lost that the log does not say were erased. Then nobody can tell of those names whether they were logged.
+    pub keys_lost: bool,
     /// Whether this order had been carried out before, so that nothing was done now.
     pub before: bool,
 }

@@ -20,6 +20,7 @@ use crate::format::event::{Event, Remains};
 use crate::keys::files;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, told_holds};
+use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
@@ -50,22 +51,22 @@ impl Engine {
         }
         if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
             let unknown = owned(&order.not_carried_out(&places));
-            return Ok(Erasure { numbers, unknown, frame, before: true });
+            let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
+            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true });
         }
         let (numbers, carried_out) = self.known(vault, order)?;
         if numbers.is_empty() {
-            return Err(refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            ));
+            return Err(self.unknown(vault)?);
         }
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
         self.holds(&mut only)?.0.refuse(&numbers)?;
         let unknown = owned(&order.not_carried_out(&carried_out));
+        let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
         pending.save(&*self.keys)?;
         let frame = self.carry_out(vault, pending)?;
-        Ok(Erasure { numbers, unknown, frame, before: false })
+        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false })
     }
 
     /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
@@ -320,13 +321,31 @@ impl Engine {
     }
 
     fn number_of(&self, subject: &str) -> Result<u64> {
-        let found = self.look_up(self.vault()?, &[subject])?.pop().flatten();
-        let unknown = || {
-            refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            )
-        };
-        found.ok_or_else(unknown)
+        let vault = self.vault()?;
+        match self.look_up(vault, &[subject])?.pop().flatten() {
+            Some(number) => Ok(number),
+            None => Err(self.unknown(vault)?),
+        }
+    }
+
+    /// What is said of somebody whom the vault does not know.
+    fn unknown(&self, vault: &Vault) -> Result<Error> {
+        Ok(refused(match self.lacks_keys(vault)? {
+            false => {
+                "the vault knows nobody of that name: nobody was logged by it, or they were erased before"
+            }
+            true => {
+                "the vault knows nobody of that name, who may be known or not, which cannot be told: keys are lost that the log \
+                 does not say were erased; restore the newest `vault` and `roots`, where there are any that have them"
+            }
+        }))
+    }
+
+    /// Whether groups of the log may be somebody's whose key the vault has lost.
+    fn lacks_keys(&self, vault: &Vault) -> Result<bool> {
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let keyless = Keyless::of(vault, || Erased::in_manifest(&log, 0))?;
+        Ok(!keyless.is_nobody_below(log.size()))
     }
 
     /// The numbers of the data subjects of an order whom the vault knows, ascending, and the places of their names in its list.
