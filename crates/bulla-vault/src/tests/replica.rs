@@ -3,7 +3,7 @@
 use super::*;
 use record::Changes;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use table::Table;
@@ -622,4 +622,48 @@ fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
         message.contains("vault/vault.db is damaged (") && !message.contains("is made anew"),
         "{message}"
     );
+}
+
+/// Under the name of the copy that is being made there may be a link to a file of somebody else's, or one that others read.
+#[test]
+fn the_copy_of_a_vault_is_a_file_of_its_own() {
+    let pair = Pair::new();
+    drop(pair.world.open());
+    let directory = pair.replica.path().join("vault");
+    let other = pair.replica.path().join("other");
+    fs::write(&other, "somebody else's").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::remove_file(directory.join("vault.db")).unwrap();
+    fs::hard_link(&other, directory.join("vault.db.tmp")).unwrap();
+    drop(pair.world.open());
+    assert_eq!(fs::read(&other).unwrap(), b"somebody else's");
+    let made = fs::metadata(directory.join("vault.db")).unwrap();
+    assert_eq!((made.mode() & 0o777, made.nlink()), (0o600, 1));
+    pair.assert_same();
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_file_of_a_replica_is_named() {
+    for name in ["vault.db", "vault.db-wal", "vault.db-shm", "vault.db.tmp"] {
+        for gone in [false, true] {
+            let pair = Pair::new();
+            let vault = pair.world.open();
+            fill(&vault, "s", 10);
+            drop(vault);
+            let directory = pair.replica.path().join("vault");
+            if gone || name == "vault.db" || name == "vault.db.tmp" {
+                // It is made anew.
+                fs::remove_file(directory.join("vault.db")).unwrap();
+            }
+            let _ = fs::remove_file(directory.join(name));
+            fs::create_dir(directory.join(name)).unwrap();
+            let (kind, message) = pair.refusal();
+            assert_eq!(kind, ErrorKind::Unavailable, "{message}");
+            let expected = format!("{name}` is a directory, and has to be a file: remove it");
+            assert!(message.contains(&expected), "{message}");
+            fs::remove_dir(directory.join(name)).unwrap();
+            drop(pair.world.open());
+            pair.assert_same();
+        }
+    }
 }
