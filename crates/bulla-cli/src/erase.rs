@@ -77,6 +77,7 @@ impl Erase {
             numbers: &erasure.numbers,
             unknown: &erasure.unknown,
             frame: erasure.frame,
+            keys_lost: erasure.keys_lost,
             before: erasure.before,
             certificate: self.output.as_deref(),
         };
@@ -135,6 +136,7 @@ struct Done<'a> {
     numbers: &'a [u64],
     unknown: &'a [String],
     frame: u64,
+    keys_lost: bool,
     before: bool,
     certificate: Option<&'a Path>,
 }
@@ -149,12 +151,14 @@ impl Done<'_> {
             "{before}erased: data subject {numbers} of {origin}; the log tells of it in frame {frame}\n"
         );
         for unknown in self.unknown {
+            let why = match self.keys_lost {
+                false => "nobody was logged by that name, or they were erased before",
+                true => {
+                    "who may be known or not, which cannot be told: keys are lost that the log does not say were erased"
+                }
+            };
             // Writing to a `String` cannot fail.
-            let _ = writeln!(
-                text,
-                "unknown: {} (nobody was logged by that name, or they were erased before)",
-                on_line(unknown)
-            );
+            let _ = writeln!(text, "unknown: {} ({why})", on_line(unknown));
         }
         text.push_str("what remains:\n");
         text.push_str(&remains(&Remains::ALL));

@@ -1,6 +1,6 @@
 //! `bulla restore`.
 
-use crate::append::tell_differences;
+use crate::append::{tell_differences, tell_withdrawn};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
@@ -36,6 +36,7 @@ impl Restore {
         let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
         let restored = restore.environment(terminal::environment()).run()?;
         tell_differences(&restored.hold_differences);
+        tell_withdrawn(restored.withdrawn.as_ref());
         let lost = restored.lost;
         match self.json {
             true => print_json(&serde_json::json!({ "lost": lost })),

@@ -8,7 +8,7 @@
 use crate::subject::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
 pub use bulla_proof::group::GroupSecret;
-use bulla_store::{Error, Result};
+use bulla_store::{Error, ErrorKind, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use std::ops::Range;
@@ -107,7 +107,7 @@ pub trait GroupKeys: Send + Sync {
     /// Where that cannot be looked up.
     fn missing(&self, from: u64) -> Result<Missing> {
         let _ = from;
-        Ok(Missing { numbers: Vec::new(), more: None, given: 0, frames: 0 })
+        Ok(Missing { numbers: Vec::new(), more: None, given: 0, frames: 0, erasing: Vec::new() })
     }
 
     /// Of each name, which of the numbers beside it that data subject has; `None` where no names can be told here. So a
@@ -143,6 +143,27 @@ pub struct Missing {
     pub given: u64,
     /// The log's frames before this one have no other numbers than these.
     pub frames: u64,
+    /// Whose keys are destroyed in an erasure that is not finished: the log may not tell of it yet. They are not among `numbers`.
+    pub erasing: Vec<u64>,
+}
+
+/// Checks what was found by names: whose key is destroyed in an erasure of which the log does not tell yet is known by no name any
+/// more. So where somebody is not found, and `erased` does not say of all these numbers that the log tells of it, nobody can
+/// say whether it is one of them.
+///
+/// # Errors
+/// `Erased` where that is so.
+pub fn require_told(found: &[Option<u64>], erasing: &[u64], erased: impl Fn(u64) -> bool) -> Result<()> {
+    match erasing.iter().find(|number| !erased(**number)) {
+        Some(number) if found.contains(&None) => Err(Error::new(
+            ErrorKind::Erased,
+            format!(
+                "data subject {number} is being erased, and the log does not tell of it yet: whether a name that nobody has is \
+                 theirs cannot be told until then"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Has no key of any data subject: all personal fields are withheld.

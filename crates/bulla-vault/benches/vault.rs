@@ -7,7 +7,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 
 use bulla_proof::commitment::LogId;
-use bulla_vault::{Access, Settings, Vault};
+use bulla_vault::{Access, ReplicaLocation, Settings, Vault};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ fn measure(directory: &Path, count: usize) -> bulla_store::Result<()> {
     let start = Instant::now();
     let vault = Vault::open(directory, LOG, Access::Write, &settings)?;
     say("opening", start.elapsed(), "");
+    replicate(directory, vault)?;
+    let vault = Vault::open(directory, LOG, Access::Write, &settings)?;
     look_up(&vault, count)?;
     let names = (0..4096).map(|index| format!("user_{}", index * 7 % count)).collect::<Vec<_>>();
     let names = names.iter().map(String::as_str).collect::<Vec<_>>();
@@ -61,6 +63,19 @@ fn measure(directory: &Path, count: usize) -> bulla_store::Result<()> {
         timed(|| vault.check(&|_| true, &|_| ()).map(|checked| assert!(checked.damage.is_empty())))?;
     say("checking all", checking, "");
     println!("  memory: own {} MiB, mapped {} MiB", memory("RssAnon"), memory("RssFile"));
+    Ok(())
+}
+
+/// Opening beside a replica: making it, and finding that it is the same.
+fn replicate(directory: &Path, vault: Vault) -> bulla_store::Result<()> {
+    drop(vault);
+    let replica = directory.join("replica");
+    std::fs::create_dir(&replica).map_err(|error| bulla_store::Error::io("making a directory", error))?;
+    let settings = Settings { replicas: vec![ReplicaLocation::new(&replica)], ..Settings::default() };
+    for what in ["whose replica is made", "whose replica is the same"] {
+        let open = timed(|| Vault::open(directory, LOG, Access::Write, &settings).map(drop))?;
+        say("opening", open, what);
+    }
     Ok(())
 }
 

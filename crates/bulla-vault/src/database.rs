@@ -137,6 +137,7 @@ impl Database {
     pub(super) fn open_with(directory: &Path, patience: Arc<Patience>) -> Result<Self, TransactionError> {
         let database = Self::new(directory, patience)?;
         let file = database.file();
+        directory::require_files(&file)?;
         match directory::length_of(&file) {
             // SQLite would take it for a new one.
             Ok(0) => return Err(damaged("it is empty")),

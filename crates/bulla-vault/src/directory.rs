@@ -171,10 +171,11 @@ pub(super) fn touch(path: &Path) -> Result<()> {
 /// # Errors
 /// Where the file system fails.
 pub(super) fn begin_file(path: &Path) -> io::Result<()> {
-    for name in beside(path) {
-        remove(&name)?;
+    // What is there may be another file's content under this name, or others may read it: so it is not written into.
+    for name in beside(path).iter().map(PathBuf::as_path).chain([path]) {
+        remove(name)?;
     }
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map(drop)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
 }
 
 /// Makes a file's content durable.
@@ -211,8 +212,30 @@ fn beside(database: &Path) -> [PathBuf; 3] {
     })
 }
 
+/// That neither a database nor what SQLite keeps beside it is a directory, of which SQLite says nothing but that it cannot open it.
+///
+/// # Errors
+/// Where one is.
+pub(super) fn require_files(database: &Path) -> Result<()> {
+    for path in beside(database).iter().map(PathBuf::as_path).chain([database]) {
+        refuse_directory(path).map_err(|error| Error::io("opening the database", error))?;
+    }
+    Ok(())
+}
+
+fn refuse_directory(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let message = format!("`{}` is a directory, and has to be a file: remove it", path.display());
+            Err(io::Error::new(io::ErrorKind::IsADirectory, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Removes a file; no error where there is none.
 fn remove(path: &Path) -> io::Result<()> {
+    refuse_directory(path)?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -18,6 +18,7 @@ use super::database::{Database, FILE};
 use super::directory;
 use super::record::{Changes, Meta};
 use super::roots::{Content, Roots};
+use super::table::TABLES;
 use super::transaction::Journal;
 use super::transaction_error::{TransactionError, damaged};
 use bulla_store::{Error, ErrorKind, Result};
@@ -198,7 +199,9 @@ impl Replica {
             )
             .into());
         }
-        Ok((mark == *ours).then_some(database))
+        // What a medium or a hand has changed since has the same mark.
+        let is_up_to_date = mark == *ours && is_same(original.database, &database)?;
+        Ok(is_up_to_date.then_some(database))
     }
 
     /// Copies the vault's database.
@@ -303,6 +306,26 @@ impl Replica {
     fn database(&self) -> MutexGuard<'_, Option<Database>> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a replica has the rows of the vault, byte for byte. Nobody writes to either meanwhile.
+///
+/// # Errors
+/// Where the replica is damaged; where one of them cannot be read.
+fn is_same(vault: &Database, replica: &Database) -> Result<bool, TransactionError> {
+    for table in TABLES {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let ours = vault.read(|txn| txn.some(table, from));
+            // What is damaged then is the vault, and not the replica.
+            let ours = ours.map_err(|error| vault.explain(error))?;
+            if ours != replica.read(|txn| txn.some(table, from))? {
+                return Ok(false);
+            }
+            next = ours.last().and_then(|(id, _)| id.checked_add(1));
+        }
+    }
+    Ok(true)
 }
 
 fn missing(error: io::Error) -> Error {

@@ -151,7 +151,9 @@ impl Snapshot<'_> {
             }
             (next, room) = (end, room - 1);
         }
-        Ok(Missing { numbers, more: (next < given).then_some(next), given, frames })
+        let erased = self.erasing.as_ref().filter(|erasing| erasing.erased);
+        let erasing = erased.map_or_else(Vec::new, |erasing| erasing.numbers.clone());
+        Ok(Missing { numbers, more: (next < given).then_some(next), given, frames, erasing })
     }
 
     fn whose(&self, numbers: &[u64], pseudonym: Pseudonym) -> Result<Whose, TransactionError> {

@@ -36,6 +36,8 @@ enum Step {
 /// The longest journal, in bytes. A transaction that wrote more (an erasure of thousands in a vault of millions) is not
 /// kept in memory: replicas are copied after it.
 const LONGEST: usize = if cfg!(test) { 2 << 20 } else { 64 << 20 };
+/// As many bytes of rows are read at a time.
+const PIECE: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// What a step takes besides its bytes.
 const STEP: usize = size_of::<Step>();
 /// The greatest id of a row.
@@ -78,16 +80,27 @@ impl<'t> ReadTransaction<'t> {
     ) -> Result<(), TransactionError> {
         let mut statement = self.connection.prepare_cached(table.range())?;
         let mut rows = statement.query([number(*range.start()), number(*range.end())])?;
-        let mut last = None;
+        let mut least = *range.start();
         while let Some(row) = rows.next()? {
-            let id = identity(row)?;
-            // A page that leads back to an earlier one would make it endless.
-            if last.replace(id).is_some_and(|last| last >= id) {
-                return Err(damaged(format!("the table `{}` is not in order", table.name())));
-            }
-            each(id, bytes(row, 1)?)?;
+            each(in_order(table, &mut least, row)?, bytes(row, 1)?)?;
         }
         Ok(())
+    }
+
+    /// The rows of a table from an id on, in their order: all, or as many as have some [`PIECE`] bytes.
+    pub(super) fn some(&self, table: Table, from: u64) -> Result<Vec<(u64, Vec<u8>)>, TransactionError> {
+        let mut statement = self.connection.prepare_cached(table.range())?;
+        let mut found = statement.query([number(from), number(MAX_ID)])?;
+        let (mut rows, mut size, mut least) = (Vec::new(), 0, from);
+        while let Some(row) = found.next()? {
+            let (id, bytes) = (in_order(table, &mut least, row)?, bytes(row, 1)?);
+            rows.push((id, bytes.to_vec()));
+            size += bytes.len();
+            if size >= PIECE {
+                break;
+            }
+        }
+        Ok(rows)
     }
 
     /// Shows `each` all rows of a table.
@@ -171,6 +184,17 @@ impl Journal {
 /// An id as SQLite has it. Ids that are greater are never in use, so that none can be taken for another.
 fn number(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
+}
+
+/// The id of a row of a table, of which the next one has none below `least`: a page that leads back to an earlier one would make
+/// it endless.
+fn in_order(table: Table, least: &mut u64, row: &Row<'_>) -> Result<u64, TransactionError> {
+    let id = identity(row)?;
+    if id < *least {
+        return Err(damaged(format!("the table `{}` is not in order", table.name())));
+    }
+    *least = id + 1;
+    Ok(id)
 }
 
 fn identity(row: &Row<'_>) -> Result<u64, TransactionError> {

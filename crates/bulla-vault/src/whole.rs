@@ -18,6 +18,7 @@ use super::rows::{self, RowOpener};
 use super::snapshot::Snapshot;
 use super::table::Table;
 use super::transaction_error::{TransactionError, damaged};
+use bulla_crypto::group::require_told;
 use bulla_store::Result;
 
 impl Vault {
@@ -26,7 +27,7 @@ impl Vault {
     /// key was destroyed.
     ///
     /// # Errors
-    /// `Erased` while one of them is being erased, `Unavailable` where the vault is damaged, or some of its rows are older than
+    /// `Erased` while one of them is being erased, or may be, `Unavailable` where the vault is damaged, or some of its rows are older than
     /// others; else where it cannot be read.
     pub fn look_up(&self, subjects: &[&str], erased: impl Fn(u64) -> bool) -> Result<Vec<Option<u64>>> {
         self.check_owner()?;
@@ -45,7 +46,11 @@ impl Vault {
                     "its index has {entries} entries for {people} data subjects: a row of it is older than the rest"
                 )));
             }
-            Ok(pseudonyms.iter().map(|pseudonym| numbers[pseudonym]).collect())
+            let found = pseudonyms.iter().map(|pseudonym| numbers[pseudonym]).collect::<Vec<_>>();
+            if let Some(erasing) = snapshot.erasing.as_ref().filter(|erasing| erasing.erased) {
+                require_told(&found, &erasing.numbers, &erased)?;
+            }
+            Ok(found)
         })
     }
 }

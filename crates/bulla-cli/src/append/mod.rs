@@ -17,7 +17,9 @@ use acks::Acks;
 use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
-use bulla::{Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry};
+use bulla::{
+    Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry, WithdrawnErasure,
+};
 use input::Input;
 use lines::{Lines, Place, UpTo};
 use meter::Meter;
@@ -232,13 +234,22 @@ pub(crate) fn tell_differences(differences: &[HoldDifference]) {
     }
 }
 
-/// Opens a log for writing, and tells what that recovered, and how holds differed from what the log tells of them.
+/// Tells that opening the log withdrew an erasure.
+pub(crate) fn tell_withdrawn(withdrawn: Option<&WithdrawnErasure>) {
+    if let Some(withdrawn) = withdrawn {
+        note!("{withdrawn}");
+    }
+}
+
+/// Opens a log for writing, and tells what that recovered, how holds differed from what the log tells of them, and which erasure
+/// was withdrawn.
 pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
+    tell_withdrawn(log.withdrawn_erasure());
     Ok(log)
 }
 

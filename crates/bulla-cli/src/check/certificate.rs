@@ -49,7 +49,9 @@ impl Named {
     fn to_text(&self) -> String {
         let outcome = match self.erased {
             true => "erased",
-            false => "not erased: nobody was logged by that name, or they were erased before",
+            false => {
+                "not erased: nobody was logged by that name, they were erased before, or their key was lost"
+            }
         };
         format!("{}: {outcome}", on_line(&self.subject))
     }

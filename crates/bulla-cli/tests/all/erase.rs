@@ -401,6 +401,14 @@ fn an_older_key_directory_is_taken_up() {
     let entries = parse_lines(&place.run("export", &[]).exits(exit::VIOLATION).out);
     let count = |why: &str| entries.iter().filter(|entry| entry["withheld"] == why).count();
     assert_eq!((entries.len(), count("erased"), count("key-lost")), (101, 10, 1));
+    // Nobody is said to be nobody's: whose key is lost may be anybody.
+    let lost = "cannot be told: keys are lost";
+    let hold = ["add", "--subject", "somebody new", "--by", "legal", "--reason", "why"];
+    assert!(place.run("hold", &hold).exits(exit::REFUSED).err.contains(lost));
+    assert!(place.run("erase", &["--subject", "somebody new"]).exits(exit::REFUSED).err.contains(lost));
+    let some = ["--subject", "somebody new", "--subject", "s8"];
+    let erased = place.run("erase", &some).exits(exit::SOME_REFUSED);
+    assert!(erased.out.contains("unknown: somebody new") && erased.out.contains(lost), "{erased:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use record::Changes;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use table::Table;
@@ -622,4 +622,116 @@ fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
         message.contains("vault/vault.db is damaged (") && !message.contains("is made anew"),
         "{message}"
     );
+}
+
+/// The rows of a table, as they lie in a database.
+fn rows_of(database: &Database, table: Table) -> Vec<(u64, Vec<u8>)> {
+    let mut rows = Vec::new();
+    let read = database.read(|txn| {
+        txn.all(table, |id, row| {
+            rows.push((id, row.to_vec()));
+            Ok(())
+        })
+    });
+    read.map_err(|error| error.into_error("test")).unwrap();
+    rows
+}
+
+/// It is found to be as far as the vault by two records, whatever has become of the rest.
+#[test]
+fn a_replica_with_other_rows_than_the_vault_is_made_anew() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 50);
+    let replica = || {
+        let database = Database::open(&pair.replica.path().join("vault"));
+        database.map_err(|error| error.into_error("test")).unwrap()
+    };
+    let older = table::TABLES.map(|table| rows_of(&replica(), table));
+    vault.confirm(erase(&vault, &["s7"]).unwrap().unwrap().numbers()).unwrap();
+    fill(&vault, "t", 50);
+    drop(vault);
+    let mut alterations = 0;
+    for (table, older) in table::TABLES.into_iter().zip(older) {
+        let rows = rows_of(&replica(), table);
+        // Those of which it is told how far it is are compared first: they are not altered here.
+        let rows = rows.into_iter().filter(|(id, _)| table != Table::Records || ![1, 4].contains(id));
+        for (id, row) in rows.step_by(37) {
+            let zeros = vec![0; row.len()];
+            let mut flipped = row.clone();
+            *flipped.last_mut().unwrap() ^= 1;
+            let cut = row[..row.len() - 1].to_vec();
+            let before = older.iter().find(|(older, _)| *older == id).map(|(_, row)| row.clone());
+            let kinds = [Some(zeros), Some(flipped), Some(cut), before.filter(|before| *before != row), None];
+            for kind in kinds {
+                let made = pair.database();
+                let altered = replica().write(|txn| match &kind {
+                    Some(row) => txn.put(table, id, row),
+                    None => txn.delete_range(table, id..=id),
+                });
+                altered.map_err(|error| error.into_error("test")).unwrap();
+                drop(pair.world.open());
+                assert_ne!(pair.database(), made, "{table:?} {id}");
+                pair.assert_same();
+                alterations += 1;
+            }
+        }
+        // One more than there are.
+        let more = replica().write(|txn| txn.put(table, 1 << 40, b"more"));
+        more.map_err(|error| error.into_error("test")).unwrap();
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+    assert!(alterations > 20, "{alterations}");
+    let made = pair.database();
+    drop(pair.world.open());
+    assert_eq!(pair.database(), made, "it was up to date");
+    // What the documents say to do with it.
+    let vault = pair.taken_up().open();
+    assert_eq!((number(&vault, "s8"), number(&vault, "t9")), (8, 59));
+    assert_eq!(vault.check(&|number| number == 7, &|_| ()).unwrap().damage, []);
+}
+
+/// Under the name of the copy that is being made there may be a link to a file of somebody else's, or one that others read.
+#[test]
+fn the_copy_of_a_vault_is_a_file_of_its_own() {
+    let pair = Pair::new();
+    drop(pair.world.open());
+    let directory = pair.replica.path().join("vault");
+    let other = pair.replica.path().join("other");
+    fs::write(&other, "somebody else's").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::remove_file(directory.join("vault.db")).unwrap();
+    fs::hard_link(&other, directory.join("vault.db.tmp")).unwrap();
+    drop(pair.world.open());
+    assert_eq!(fs::read(&other).unwrap(), b"somebody else's");
+    let made = fs::metadata(directory.join("vault.db")).unwrap();
+    assert_eq!((made.mode() & 0o777, made.nlink()), (0o600, 1));
+    pair.assert_same();
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_file_of_a_replica_is_named() {
+    for name in ["vault.db", "vault.db-wal", "vault.db-shm", "vault.db.tmp"] {
+        for gone in [false, true] {
+            let pair = Pair::new();
+            let vault = pair.world.open();
+            fill(&vault, "s", 10);
+            drop(vault);
+            let directory = pair.replica.path().join("vault");
+            if gone || name == "vault.db" || name == "vault.db.tmp" {
+                // It is made anew.
+                fs::remove_file(directory.join("vault.db")).unwrap();
+            }
+            let _ = fs::remove_file(directory.join(name));
+            fs::create_dir(directory.join(name)).unwrap();
+            let (kind, message) = pair.refusal();
+            assert_eq!(kind, ErrorKind::Unavailable, "{message}");
+            let expected = format!("{name}` is a directory, and has to be a file: remove it");
+            assert!(message.contains(&expected), "{message}");
+            fs::remove_dir(directory.join(name)).unwrap();
+            drop(pair.world.open());
+            pair.assert_same();
+        }
+    }
 }

@@ -15,7 +15,7 @@
 
 mod names;
 
-use crate::erase::HoldDifference;
+use crate::erase::{HoldDifference, WithdrawnErasure};
 use crate::format::config::{self, FieldRules, LogConfig, edit};
 use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
@@ -83,6 +83,8 @@ pub struct Configured {
     pub recovery: Recovery,
     /// How the file of holds differed then from what the log tells; it was brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
+    /// The erasure that opening the log withdrew, since somebody of it is held.
+    pub withdrawn: Option<WithdrawnErasure>,
 }
 
 impl Configure {
@@ -243,8 +245,9 @@ impl Configure {
         let mut plan = self.plan(&*log, &*keys)?;
         match plan.configured.log {
             Some(_) => {
-                let (recovery, differences) = change_log(log, keys, environment, &plan)?;
-                (plan.configured.recovery, plan.configured.hold_differences) = (recovery, differences);
+                let opened = change_log(log, keys, environment, &plan)?;
+                let configured = &mut plan.configured;
+                (configured.recovery, configured.hold_differences, configured.withdrawn) = opened;
             }
             None => {
                 plan.change_settings(&*log, &*keys)?;
@@ -297,6 +300,7 @@ impl Configure {
             live: false,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
+            withdrawn: None,
         };
         Ok(Plan { place, old, new, host, before, after, tuning, configured })
     }
@@ -547,7 +551,7 @@ fn change_log(
     keys: Arc<dyn Store>,
     environment: &Environment,
     plan: &Plan,
-) -> Result<(Recovery, Vec<HoldDifference>)> {
+) -> Result<(Recovery, Vec<HoldDifference>, Option<WithdrawnErasure>)> {
     plan.check_recipients(environment)?;
     let directories = Directories::lock(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
@@ -564,7 +568,7 @@ fn change_log(
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
     engine.allow_change(after)?;
-    let found = (engine.recovery, engine.hold_differences.clone());
+    let found = (engine.recovery, engine.hold_differences.clone(), engine.withdrawn.clone());
     drop(engine);
     plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;

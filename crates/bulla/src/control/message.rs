@@ -113,19 +113,20 @@ pub(super) struct Absent {
     more: Option<u64>,
     given: u64,
     frames: u64,
+    erasing: Vec<u64>,
 }
 
 impl From<Missing> for Absent {
-    fn from(Missing { numbers, more, given, frames }: Missing) -> Self {
+    fn from(Missing { numbers, more, given, frames, erasing }: Missing) -> Self {
         let numbers = numbers.into_iter().map(|range| (range.start, range.end)).collect();
-        Absent { numbers, more, given, frames }
+        Absent { numbers, more, given, frames, erasing }
     }
 }
 
 impl From<Absent> for Missing {
-    fn from(Absent { numbers, more, given, frames }: Absent) -> Self {
+    fn from(Absent { numbers, more, given, frames, erasing }: Absent) -> Self {
         let numbers = numbers.into_iter().map(|(start, end)| start..end).collect();
-        Missing { numbers, more, given, frames }
+        Missing { numbers, more, given, frames, erasing }
     }
 }
 
@@ -185,6 +186,7 @@ impl From<Changed> for Configured {
             live: true,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
+            withdrawn: None,
         }
     }
 }

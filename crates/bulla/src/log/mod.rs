@@ -14,7 +14,7 @@ pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
-use crate::erase::{Erasure, ErasureOrder, HoldDifference};
+use crate::erase::{Erasure, ErasureOrder, HoldDifference, WithdrawnErasure};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
@@ -299,6 +299,11 @@ impl Log {
     /// was brought in line with them then: a hold of which the log tells holds, whoever deleted the file.
     pub fn hold_differences(&self) -> &[HoldDifference] {
         &self.engine.hold_differences
+    }
+
+    /// The erasure that opening the log withdrew: it was cut short before anything was destroyed, and somebody of it is held.
+    pub fn withdrawn_erasure(&self) -> Option<&WithdrawnErasure> {
+        self.engine.withdrawn.as_ref()
     }
 
     /// By what another thread can say that this log is about to be closed.

@@ -3,7 +3,7 @@
 use crate::fields::filter::TextField;
 use crate::index::Named;
 use crate::scan::erasures::{Erased, Erasures};
-use crate::scan::keyless::Keyless;
+use crate::scan::keyless::{Keyless, numbers_of};
 use crate::scan::located::{Located, verified};
 use crate::scan::open::{BlockOpener, Opening};
 use crate::scan::query::Query;
@@ -103,18 +103,18 @@ pub(crate) struct Asked<'a> {
 /// among the latter: they are looked up first.
 ///
 /// # Errors
-/// As [`Keyless::to_look_for`].
+/// As [`Keyless::to_look_for`] and [`numbers_of`].
 pub(crate) fn asked_for(
     query: &Query,
     keys: Option<&dyn GroupKeys>,
-    erased: impl FnOnce() -> Result<Erased>,
+    erased: impl Fn() -> Result<Erased>,
 ) -> Result<(Keyless, Named)> {
-    let keyless = Keyless::to_look_for(query, keys, erased)?;
+    let keyless = Keyless::to_look_for(query, keys, &erased)?;
     let named = match (query.fields.values(TextField::Subject), keys) {
         (Some(subjects), Some(keys)) => {
             // What is no text is nobody's name.
             let names = subjects.into_iter().filter_map(|subject| std::str::from_utf8(subject).ok());
-            let numbers = keys.numbers(&names.collect::<Vec<_>>())?;
+            let numbers = numbers_of(&names.collect::<Vec<_>>(), keys, erased)?;
             Named::Numbers(numbers.into_iter().flatten().collect())
         }
         _ => Named::Unknown,

@@ -3,7 +3,7 @@
 
 use crate::fields::filter::{TextField, TextFilter};
 use crate::scan::erasures::Erased;
-use crate::scan::keyless::Keyless;
+use crate::scan::keyless::{Keyless, numbers_of};
 use crate::scan::query::Query;
 use bulla_crypto::group::GroupKeys;
 use bulla_store::Result;
@@ -88,7 +88,7 @@ impl Nothing<'_> {
     ///
     /// # Errors
     /// Where the keys cannot be looked up; as `erased`.
-    pub(crate) fn subjects(self, erased: impl FnOnce() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
+    pub(crate) fn subjects(self, erased: impl Fn() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
         let names = self.query.fields.texts(TextField::Subject).iter().filter_map(|filter| match filter {
             TextFilter::Is(name) => std::str::from_utf8(name).ok(),
             TextFilter::BeginsWith(_) => None,
@@ -103,13 +103,13 @@ impl Nothing<'_> {
             };
             return Ok(names.iter().map(|name| asked(name, standing)).collect());
         };
-        let keyless = Keyless::of(keys, erased)?;
+        let keyless = Keyless::of(keys, &erased)?;
         let unknown = match (keys.is_complete(), keyless.is_nobody_below(self.size)) {
             (false, _) => Standing::NoVault,
             (true, false) => Standing::KeysLost,
             (true, true) => Standing::NotKnown,
         };
-        let numbers = keys.numbers(&names)?;
+        let numbers = numbers_of(&names, keys, erased)?;
         let one =
             |(name, number): (&&str, Option<u64>)| asked(name, number.map_or(unknown, |_| Standing::Known));
         Ok(names.iter().zip(numbers).map(one).collect())

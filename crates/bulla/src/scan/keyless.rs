@@ -6,7 +6,7 @@
 use crate::fields::filter::TextField;
 use crate::scan::erasures::Erased;
 use crate::scan::query::Query;
-use bulla_crypto::group::GroupKeys;
+use bulla_crypto::group::{GroupKeys, require_told};
 use bulla_store::{Error, Result};
 use std::ops::Range;
 
@@ -95,6 +95,28 @@ impl Keyless {
     pub(crate) fn first_frame(&self) -> u64 {
         self.frames
     }
+}
+
+/// The numbers of data subjects by name, for a query. Where somebody is not found, that is sure: the key of nobody is destroyed in an
+/// erasure of which the log does not tell. `erased` is as for [`Keyless::to_look_for`].
+///
+/// # Errors
+/// `Erased` where it is not sure; else where the keys cannot be looked up; as `erased`.
+pub(crate) fn numbers_of(
+    names: &[&str],
+    keys: &dyn GroupKeys,
+    erased: impl FnOnce() -> Result<Erased>,
+) -> Result<Vec<Option<u64>>> {
+    let found = keys.numbers(names)?;
+    if found.contains(&None) {
+        // Asked after the names: who was erased meanwhile is among these, or the log tells of it. No number is that great.
+        let erasing = keys.missing(u64::MAX)?.erasing;
+        if !erasing.is_empty() {
+            let told = erased()?.numbers;
+            require_told(&found, &erasing, |number| told.contains(&number))?;
+        }
+    }
+    Ok(found)
 }
 
 /// The numbers of these ranges that were not erased.

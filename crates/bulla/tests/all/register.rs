@@ -93,7 +93,8 @@ impl GroupKeys for Register {
         let mut gone = known.gone.range(from..);
         let numbers = gone.next().map(|number| *number..number + 1).into_iter().collect();
         let (more, given) = (gone.next().copied(), known.names.len() as u64);
-        Ok(Missing { numbers, more, given, frames: self.frames.load(Ordering::Relaxed) })
+        let frames = self.frames.load(Ordering::Relaxed);
+        Ok(Missing { numbers, more, given, frames, erasing: Vec::new() })
     }
 }
 

@@ -7,24 +7,26 @@
 //! 4. Once a checkpoint covers the event, the vault forgets about the erasure.
 //!
 //! A crash anywhere leaves the vault's own record and that of step 2: opening the log goes on from there. Up to the vault's
-//! transaction nothing is erased, but what was ordered is carried out all the same. Where the log tells of it already, the
+//! transaction nothing is erased, but what was ordered is carried out all the same, unless somebody of it is held by then: the log may
+//! have told of a hold since, where files were put back. Where the log tells of the erasure already, the
 //! vault's record suffices: so it is with whoever is erased again in a vault that was restored, of whom there is no order.
 
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference};
+use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, WithdrawnErasure};
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, told_holds};
+use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
-use bulla_vault::{Committed, MAX_ERASED, Vault};
+use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -44,48 +46,88 @@ impl Engine {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
         let ordered = order.check(key, config.id)?;
-        self.settle(vault, &[])?;
+        if let Some(withdrawn) = self.settle(vault, &[], &mut only)?.withdrawn {
+            return Err(refused(&format!("{withdrawn}")));
+        }
         if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
             let unknown = owned(&order.not_carried_out(&places));
-            return Ok(Erasure { numbers, unknown, frame, before: true });
+            let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
+            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true });
         }
         let (numbers, carried_out) = self.known(vault, order)?;
         if numbers.is_empty() {
-            return Err(refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            ));
+            return Err(self.unknown(vault)?);
         }
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
         self.holds(&mut only)?.0.refuse(&numbers)?;
         let unknown = owned(&order.not_carried_out(&carried_out));
+        let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
         pending.save(&*self.keys)?;
         let frame = self.carry_out(vault, pending)?;
-        Ok(Erasure { numbers, unknown, frame, before: false })
+        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false })
     }
 
     /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
     /// covers or whose numbers are `adopted`, is erased whatever else says so or does not: a number is given once, and what a
-    /// vault that was restored follows has no order beside it.
-    fn settle(&self, vault: &Vault, adopted: &[u64]) -> Result<()> {
+    /// vault that was restored follows has no order beside it. `known` is as for [`Engine::holds`].
+    fn settle(&self, vault: &Vault, adopted: &[u64], known: &mut Option<u64>) -> Result<Settled> {
         let pending = Pending::load(&*self.keys)?;
-        let Some(unconfirmed) = vault.unconfirmed()? else { return Pending::remove(&*self.keys) };
-        if self.tells_of(&unconfirmed.numbers, adopted)? {
-            destroy(vault, &unconfirmed.numbers)?;
-            vault.confirm(&unconfirmed.numbers)?;
-            return Pending::remove(&*self.keys);
+        let Some(Unconfirmed { numbers, erased }) = vault.unconfirmed()? else {
+            Pending::remove(&*self.keys)?;
+            return Ok(Settled::default());
+        };
+        if self.tells_of(&numbers, adopted)? {
+            destroy(vault, &numbers)?;
+            vault.confirm(&numbers)?;
+            Pending::remove(&*self.keys)?;
+            return Ok(Settled::default());
         }
-        match pending.filter(|pending| pending.numbers == unconfirmed.numbers) {
-            Some(pending) => self.carry_out(vault, pending).map(|_| ()),
-            None if unconfirmed.erased => Err(Error::unavailable(format!(
-                "{} is missing or of another erasure, and data subjects {:?} are erased: restore it",
+        if erased && vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
+            return Err(refused(&format!(
+                "{} has keys of data subjects {numbers:?}, and a record which says that they were destroyed: its parts are of \
+                 different times; put back `vault` and `roots` that are of one and the same time",
+                self.keys.describe(files::VAULT)
+            )));
+        }
+        match pending.filter(|pending| pending.numbers == numbers) {
+            Some(pending) if erased => self.carry_out(vault, pending).map(|_| Settled::default()),
+            Some(pending) => self.go_on_unless_held(vault, pending, known),
+            None if erased => Err(Error::unavailable(format!(
+                "{} is missing or of another erasure, and data subjects {numbers:?} are erased: restore it",
                 self.keys.describe(files::ERASURE),
-                unconfirmed.numbers
             ))),
             // Its keys are not destroyed, nobody was told of it, and the log has nothing to tell: it is withdrawn.
-            None => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
+            None => self.withdraw(vault).map(|()| Settled::default()),
         }
+    }
+
+    /// Goes on with an erasure of which nothing is destroyed yet, or withdraws it where the log tells of a hold on somebody of it
+    /// by now.
+    fn go_on_unless_held(&self, vault: &Vault, pending: Pending, known: &mut Option<u64>) -> Result<Settled> {
+        // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
+        self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
+        *known = None;
+        let (held, differences) = match self.unreadable_holds() {
+            Some(why) => (Err(why), Vec::new()),
+            None => {
+                let (holds, differences) = self.holds(known)?;
+                (holds.refuse(&pending.numbers), differences)
+            }
+        };
+        let withdrawn = match held {
+            Ok(()) => self.carry_out(vault, pending).map(|_| None),
+            Err(why) => self
+                .withdraw(vault)
+                .map(|()| Some(WithdrawnErasure { numbers: pending.numbers, reason: why.to_string() })),
+        };
+        Ok(Settled { withdrawn: withdrawn?, differences })
+    }
+
+    fn withdraw(&self, vault: &Vault) -> Result<()> {
+        vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw)?;
+        Pending::remove(&*self.keys)
     }
 
     /// Whether the log's events name all of these data subjects as erased.
@@ -164,9 +206,10 @@ impl Engine {
 
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
     /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
-    pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<()> {
-        let Ok(vault) = self.vault() else { return Ok(()) };
-        self.settle(vault, adopted)?;
+    /// Returns what came of an erasure that was cut short.
+    pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<Settled> {
+        let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
+        let settled = self.settle(vault, adopted, &mut self.erasing.lock())?;
         let mut erased = adopted.to_vec();
         let (follows, published) = (vault.follows()?, self.published());
         if follows < published {
@@ -178,7 +221,8 @@ impl Engine {
                 vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
-        vault.follow(published)
+        vault.follow(published)?;
+        Ok(settled)
     }
 
     /// Gives no data subject a number below `next` from now on. Returns the number that would have been the next.
@@ -231,12 +275,15 @@ impl Engine {
     /// Where a file cannot be written, or the log's events cannot be read.
     pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
         let mut only = self.erasing.lock();
-        if let Err(error) = Holds::load(&*self.keys)
-            && error.io_error().is_none()
-        {
-            return Ok(vec![HoldDifference::Unreadable(error.to_string())]);
+        match self.unreadable_holds() {
+            Some(error) => Ok(vec![HoldDifference::Unreadable(error.to_string())]),
+            None => Ok(self.settled_holds(&mut only)?.1),
         }
-        Ok(self.settled_holds(&mut only)?.1)
+    }
+
+    /// Why the file of holds says nothing, where it is damaged.
+    fn unreadable_holds(&self) -> Option<Error> {
+        Holds::load(&*self.keys).err().filter(|error| error.io_error().is_none())
     }
 
     /// The holds, of which the log tells all, and how they differed from what it tells. What was cut short, or failed, before
@@ -274,13 +321,31 @@ impl Engine {
     }
 
     fn number_of(&self, subject: &str) -> Result<u64> {
-        let found = self.look_up(self.vault()?, &[subject])?.pop().flatten();
-        let unknown = || {
-            refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            )
-        };
-        found.ok_or_else(unknown)
+        let vault = self.vault()?;
+        match self.look_up(vault, &[subject])?.pop().flatten() {
+            Some(number) => Ok(number),
+            None => Err(self.unknown(vault)?),
+        }
+    }
+
+    /// What is said of somebody whom the vault does not know.
+    fn unknown(&self, vault: &Vault) -> Result<Error> {
+        Ok(refused(match self.lacks_keys(vault)? {
+            false => {
+                "the vault knows nobody of that name: nobody was logged by it, or they were erased before"
+            }
+            true => {
+                "the vault knows nobody of that name, who may be known or not, which cannot be told: keys are lost that the log \
+                 does not say were erased; restore the newest `vault` and `roots`, where there are any that have them"
+            }
+        }))
+    }
+
+    /// Whether groups of the log may be somebody's whose key the vault has lost.
+    fn lacks_keys(&self, vault: &Vault) -> Result<bool> {
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let keyless = Keyless::of(vault, || Erased::in_manifest(&log, 0))?;
+        Ok(!keyless.is_nobody_below(log.size()))
     }
 
     /// The numbers of the data subjects of an order whom the vault knows, ascending, and the places of their names in its list.
@@ -315,6 +380,15 @@ impl Engine {
         let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
         vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
     }
+}
+
+/// What came of an erasure that was cut short.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// The erasure, where somebody of it was held.
+    pub(super) withdrawn: Option<WithdrawnErasure>,
+    /// How the file of holds differed from what the log tells, as far as it was looked at.
+    pub(super) differences: Vec<HoldDifference>,
 }
 
 /// What the event of an order says that was carried out.

@@ -22,7 +22,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
-use crate::erase::HoldDifference;
+use crate::erase::{HoldDifference, WithdrawnErasure};
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
 use crate::format::options::{Durability, Options, Tuning};
@@ -86,6 +86,8 @@ pub(crate) struct Engine {
     erasing: RankedMutex<Option<u64>>,
     /// How the file of holds differed, when the log was opened, from what the log tells.
     pub(crate) hold_differences: Vec<HoldDifference>,
+    /// The erasure that opening the log withdrew, since somebody of it is held.
+    pub(crate) withdrawn: Option<WithdrawnErasure>,
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
@@ -193,6 +195,7 @@ impl Engine {
             sealing: RwLock::new(()),
             erasing: RankedMutex::new(Rank::Administration, Some(recovered.holds)),
             hold_differences: Vec::new(),
+            withdrawn: None,
             changing: RankedMutex::new(Rank::Administration, ()),
             tuning,
             environment,
@@ -210,14 +213,16 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
-        engine.follow_erasures(&recovered.erased)?;
+        let settled = engine.follow_erasures(&recovered.erased)?;
+        engine.withdrawn = settled.withdrawn;
         if engine.vault().is_ok() {
             // It comes before anybody new gets a number, so that a backup from before this is older than the checkpoint.
             engine.at_rest(|stages| {
                 stages.checkpointing.checkpointer.follow();
                 engine.checkpoint(stages, true)
             })?;
-            engine.hold_differences = engine.settle_holds()?;
+            engine.hold_differences = settled.differences;
+            engine.hold_differences.extend(engine.settle_holds()?);
         }
         engine.progress.failure().map_or(Ok(engine), Err)
     }

@@ -1,6 +1,7 @@
 //! Erasing data subjects: what is gone, what stays, and what happens when it is cut short.
 
 mod copies;
+mod held_meanwhile;
 mod holds;
 mod malformed;
 mod older_pages;

@@ -51,9 +51,9 @@ fn is_followed(world: &World, erased: &[&str], what: &str) {
 }
 
 /// What the vault has got to, of an erasure that it does again because the log tells of it: there is no order beside it.
-const STEPS: [&str; 3] = ["intended", "committed", "destroyed"];
+pub(super) const STEPS: [&str; 3] = ["intended", "committed", "destroyed"];
 
-fn begin(world: &World, numbers: &[u64], step: &str) {
+pub(super) fn begin(world: &World, numbers: &[u64], step: &str) {
     let vault = world.vault(Access::Write);
     let erasure = vault.begin_erasure_of(numbers).unwrap().unwrap();
     match step {

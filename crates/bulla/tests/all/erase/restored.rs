@@ -261,3 +261,38 @@ fn the_vault_from_before_a_restore_is_older_than_the_log() {
     let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
 }
+
+/// Whose key is lost may be anybody: nobody is told that they were never logged.
+#[test]
+fn who_is_not_known_where_keys_are_lost_is_not_said_to_be_nobody() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    let unknown = |world: &World, expected: &str| {
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        let errors = [
+            log.hold("user_30", "legal", "why").unwrap_err(),
+            log.erase(&world.order(&["user_30"])).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        log.close().unwrap();
+    };
+    unknown(&world, "nobody was logged by it, or they were erased before");
+    world.append(20..50);
+    replace(backup.path(), &world.keys());
+    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 30);
+    unknown(&world, "cannot be told: keys are lost");
+
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let order = world.order(&["user_8", "user_30"]);
+    for before in [false, true] {
+        let erasure = log.erase(&order).unwrap();
+        assert_eq!((erasure.keys_lost, erasure.before), (true, before));
+        assert_eq!(erasure.unknown, ["user_30"]);
+    }
+    assert!(!log.erase(&world.order(&["user_9"])).unwrap().keys_lost, "all of these were known");
+    log.close().unwrap();
+}

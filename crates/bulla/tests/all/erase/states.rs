@@ -2,7 +2,7 @@
 
 use super::world::World;
 use bulla::event::Event;
-use bulla::{ErasureOrder, ErrorKind, Log, Options};
+use bulla::{ErasureOrder, ErrorKind, Log, Options, Query};
 use bulla_vault::Access;
 use serde_json::json;
 
@@ -111,4 +111,31 @@ fn keys_that_nobody_ordered_to_destroy_are_told_of() {
         error.kind() == ErrorKind::Unavailable && error.to_string().contains("erasure.pending"),
         "{error}"
     );
+}
+
+/// Keys are destroyed, and nobody has told of it: a name that the vault knows nobody by may be theirs.
+#[test]
+fn a_name_is_not_called_unknown_while_the_log_does_not_tell_of_an_erasure() {
+    let (world, order, number) = world();
+    write_pending(&world, &order, number);
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap().commit().unwrap();
+    let read = |query: &Query| world.reader().for_each(query, |_, _| Ok(())).map(|read| read.entries);
+    let asked = |name: &str| read(&Query::new().subject(name));
+    // Also where nothing of theirs would be met: no block is looked at.
+    let later = Query::new().subject("user_7").entries(58..=58);
+    let errors = [
+        asked("user_7").unwrap_err(),
+        asked("nobody").unwrap_err(),
+        read(&later).unwrap_err(),
+        read(&Query::new()).unwrap_err(),
+        world.reader().subjects_not_found(&later).unwrap_err(),
+        world.reader().follow(&Query::new().subject("user_7")).map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Erased, "{error}");
+        assert!(error.to_string().contains("is being erased"), "{error}");
+    }
+    assert_eq!(asked("user_8").unwrap(), 2);
+    finished(&world, number);
+    assert_eq!((asked("user_7").unwrap(), asked("nobody").unwrap()), (0, 0));
 }
