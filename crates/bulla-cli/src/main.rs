@@ -90,10 +90,7 @@ fn main() -> ExitCode {
     match arguments.command.run() {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            if json {
-                output::print_failure(&failure);
-            }
-            note!("bulla: {}", failure.message);
+            output::tell_failure(&failure, json);
             failure.exit.into()
         }
     }

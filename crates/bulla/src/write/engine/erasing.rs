@@ -51,9 +51,7 @@ impl Engine {
         }
         let (numbers, carried_out) = self.known(vault, order)?;
         if numbers.is_empty() {
-            return Err(refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            ));
+            return Err(unknown());
         }
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
@@ -275,11 +273,6 @@ impl Engine {
 
     fn number_of(&self, subject: &str) -> Result<u64> {
         let found = self.look_up(self.vault()?, &[subject])?.pop().flatten();
-        let unknown = || {
-            refused(
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before",
-            )
-        };
         found.ok_or_else(unknown)
     }
 
@@ -336,6 +329,13 @@ fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
 
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn unknown() -> Error {
+    refused(
+        "the vault knows nobody of that name: nobody was logged by it, or they were erased before; \
+         `bulla events DIR --kind erased` lists erasures, by number",
+    )
 }
 
 fn refused(message: &str) -> Error {
