@@ -2,6 +2,7 @@
 
 use crate::append::{tell_differences, tell_recovery, tell_withdrawn};
 use crate::exit::{Exit, Failure};
+use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal;
@@ -164,9 +165,12 @@ impl Config {
     }
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
+        interrupt::finish_first(self.json, "`bulla config DIR`", || ())?;
         let done = apply(configure, &self.place)?;
         let outcome = Outcome::from(&done);
-        if self.json { print_json(&outcome) } else { print(&outcome.to_text()) }?;
+        let text = outcome.to_text();
+        let told = if self.json { print_json(&outcome) } else { print(&text) };
+        told.map_err(|failure| failure.but_done(text.trim_end()))?;
         if done.live && done.settings {
             note!("a writer has the log open: it keeps the settings that it has until it opens it again");
         }

@@ -3,14 +3,15 @@
 use crate::append;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
+use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
-use bulla::control::through_writer;
+use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::event::Remains;
 use bulla::keys::{files, signing::SigningKey};
-use bulla::{ErasureOrder, LogId, Reader};
+use bulla::{Erasure, ErasureOrder, Info, LogId, Reader};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,16 +59,44 @@ impl Erase {
         // That there is no log is told before that there is no key.
         let info = bulla::info(self.place.directory())?;
         let order = self.order(info.id)?;
-        // That the certificate can be written is known before anything is destroyed.
-        let output =
-            self.output.as_deref().map(|path| Destination::open(Some(path), &self.place)).transpose()?;
+        let output = self.begin_certificate(&order)?;
         let alone = || {
             let log = append::open(&self.place, terminal::environment())?;
             let erasure = log.erase(&order)?;
-            log.close().map(|()| erasure)
+            Ok((erasure, log.close()))
         };
-        let erasure = through_writer(self.place.keys(), |writer| writer.erase(&order), alone)?;
-        let certificate = Reader::open(self.place.directory())?.key(info.vkey).prove_event(erasure.frame)?;
+        let ask = |writer: &Client| Ok((writer.erase(&order)?, Ok(())));
+        let (erasure, closed) = through_writer(self.place.keys(), ask, alone)?;
+        let told = closed.map_err(Failure::from).and_then(|()| self.tell(&erasure, &info, output));
+        told.map_err(|failure| {
+            let frame = erasure.frame;
+            failure.but_done(format!(
+                "the log tells of this erasure in frame {frame}; for its certificate: bulla prove DIR --event {frame} -o FILE"
+            ))
+        })?;
+        Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
+    }
+
+    /// Begins the file of the certificate, with room for it, so that a full disk is known of before anything is destroyed. Not every
+    /// file system keeps room: on one that does not, and of a device, that is known only after it.
+    fn begin_certificate(&self, order: &ErasureOrder) -> Result<Option<Destination>, Failure> {
+        // Every number and every name's commitment is in the order, too, and longer there; besides there is a path in the tree.
+        let length = 2 * order.render().len() + (64 << 10);
+        let find_out =
+            "`bulla events DIR --kind erased` (for the certificate: `bulla prove DIR --event N -o FILE`)";
+        let Some(path) = self.output.as_deref() else {
+            return interrupt::finish_first(self.json, find_out, || ()).map(|()| None);
+        };
+        let output = Destination::open_to_finish(Some(path), &self.place, (self.json, find_out))?;
+        let reserved = output.reserve(length as u64);
+        reserved.map_err(|error| Failure::io(format!("making room for {}", path.display()), &error))?;
+        Ok(Some(output))
+    }
+
+    /// Writes the certificate, and says what was done.
+    fn tell(&self, erasure: &Erasure, info: &Info, output: Option<Destination>) -> Result<(), Failure> {
+        let reader = Reader::open(self.place.directory())?.key(info.vkey.clone());
+        let certificate = reader.prove_event(erasure.frame)?;
         if let Some(mut output) = output {
             let written = output.writer().write_all(certificate.render().as_bytes());
             let written = written.and_then(|()| output.finish());
@@ -81,8 +110,7 @@ impl Erase {
             before: erasure.before,
             certificate: self.output.as_deref(),
         };
-        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }?;
-        Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
+        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
     }
 
     fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {

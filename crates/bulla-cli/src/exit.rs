@@ -73,6 +73,12 @@ impl Failure {
         Failure::new(Exit::Usage, message)
     }
 
+    /// Of what failed only after the command had done what it was asked, which `what` says.
+    pub(crate) fn but_done(self, what: impl Display) -> Self {
+        let message = format!("it is done: {what}; what failed after that: {}", self.message);
+        Failure { message, ..self }
+    }
+
     /// An I/O error on `what`.
     pub(crate) fn io(what: impl Display, error: &io::Error) -> Self {
         Failure::new(Exit::Environment, format!("{what}: {error}"))

@@ -2,6 +2,7 @@
 
 use crate::append;
 use crate::exit::{Exit, Failure};
+use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json, time};
 use crate::terminal;
@@ -63,28 +64,35 @@ impl Hold {
             Action::Add => {
                 let (subject, by) = self.whom()?;
                 let reason = self.reason.as_deref().ok_or_else(|| Failure::usage("say why with --reason"))?;
-                let alone = || self.alone(|log| log.hold(subject, by, reason));
                 let hold = |writer: &Client| writer.hold(subject, by, reason);
-                let added = through_writer(self.place.keys(), hold, alone)?;
-                self.tell(if added { "held" } else { "held before, by the same and for that reason" })
+                let (added, closed) = self.change(hold, |log| log.hold(subject, by, reason))?;
+                self.tell(if added { "held" } else { "held before, by the same and for that reason" }, closed)
             }
             Action::Release => {
                 if self.reason.is_some() {
                     return Err(Failure::usage("only `add` takes --reason"));
                 }
                 let (subject, by) = self.whom()?;
-                let alone = || self.alone(|log| log.release(subject, by));
-                through_writer(self.place.keys(), |writer| writer.release(subject, by), alone)?;
-                self.tell("released")
+                let release = |writer: &Client| writer.release(subject, by);
+                let ((), closed) = self.change(release, |log| log.release(subject, by))?;
+                self.tell("released", closed)
             }
         }
     }
 
-    /// With the log opened for it.
-    fn alone<T>(&self, change: impl FnOnce(&Log) -> bulla::Result<T>) -> bulla::Result<T> {
-        let log = append::open(&self.place, terminal::environment())?;
-        let done = change(&log)?;
-        log.close().map(|()| done)
+    /// Has the writer do it, or does it with the log opened for that; also, how closing it went.
+    fn change<T>(
+        &self,
+        ask: impl Fn(&Client) -> bulla::Result<T>,
+        alone: impl FnOnce(&Log) -> bulla::Result<T>,
+    ) -> Result<(T, bulla::Result<()>), Failure> {
+        interrupt::finish_first(self.json, "`bulla hold DIR list`", || ())?;
+        let alone = || {
+            let log = append::open(&self.place, terminal::environment())?;
+            let done = alone(&log)?;
+            Ok((done, log.close()))
+        };
+        Ok(through_writer(self.place.keys(), |writer| Ok((ask(writer)?, Ok(()))), alone)?)
     }
 
     fn whom(&self) -> Result<(&str, &str), Failure> {
@@ -94,12 +102,12 @@ impl Hold {
         Ok((subject, by))
     }
 
-    fn tell(&self, what: &str) -> Result<Exit, Failure> {
-        match self.json {
+    fn tell(&self, what: &str, closed: bulla::Result<()>) -> Result<Exit, Failure> {
+        let told = closed.map_err(Failure::from).and_then(|()| match self.json {
             true => print_json(&serde_json::json!({ "done": what })),
             false => print(&format!("{what}\n")),
-        }?;
-        Ok(Exit::Done)
+        });
+        told.map(|()| Exit::Done).map_err(|failure| failure.but_done(what))
     }
 
     fn list(&self) -> Result<Exit, Failure> {

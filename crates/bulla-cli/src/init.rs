@@ -1,6 +1,7 @@
 //! `bulla init`.
 
 use crate::exit::{Exit, Failure};
+use crate::interrupt;
 use crate::keys::recipients_in;
 use crate::log_paths::{LogPaths, inside};
 use crate::output::{print, print_json};
@@ -116,11 +117,13 @@ impl Init {
         for (key, value) in self.extra {
             init = init.extra(key, value);
         }
+        interrupt::finish_first(self.json, "whether `bulla info DIR` knows it", || ())?;
         let stores = (FileSystem::new(&directory), FileSystem::new(&keys));
         let created = init.create_in(&stores.0, &stores.1, &terminal::environment())?;
         let made = Made::new(&created, matches!(self.erasure, OnOff::On), &directory, &keys);
-        if self.json { print_json(&made) } else { print(&made.to_text()) }?;
-        Ok(Exit::Done)
+        let told = if self.json { print_json(&made) } else { print(&made.to_text()) };
+        told.map(|()| Exit::Done)
+            .map_err(|failure| failure.but_done(format!("the log is made; its public key: {}", made.vkey)))
     }
 }
 

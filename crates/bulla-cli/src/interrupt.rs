@@ -2,9 +2,11 @@
 //!
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
 //! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
-//! first ([`exit_at_once`], and [`exit_after`] where there is a file to remove, which takes a thread).
+//! first ([`exit_at_once`], and [`exit_after`] where there is a file to remove, which takes a thread). What changes something
+//! holds the first signal back until the change is made and told ([`finish_first`]).
 
 use crate::exit::{Exit, Failure};
+use crate::output::tell_failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -138,6 +140,31 @@ pub(crate) fn exit_after(clean_up: impl FnOnce() -> Came + Send + 'static) -> Re
     };
     let thread = std::thread::Builder::new().name("bulla-signals".to_owned()).spawn(wait);
     thread.map(drop).map_err(|error| failed(&error))
+}
+
+/// From now on the first signal is held back: what was begun is finished, and told. The second one runs `clean_up` and ends the
+/// process, which says that it may have been done all the same, and how to `find_out`; another one ends it at once.
+pub(crate) fn finish_first(
+    json: bool,
+    find_out: impl Into<String>,
+    mut clean_up: impl FnMut() + Send + 'static,
+) -> Result<(), Failure> {
+    let message =
+        format!("interrupted before it was known whether it is done: it may be; {} tells", find_out.into());
+    let mut is_first = true;
+    let act = move |ends: &AtomicBool| {
+        if std::mem::take(&mut is_first) {
+            note!("interrupted: what was begun is finished first; another signal ends that");
+            return;
+        }
+        ends.store(true, Ordering::Relaxed);
+        clean_up();
+        // Held to the end: nothing else is told after this.
+        let _only = io::stdout().lock();
+        tell_failure(&Failure::new(Exit::Interrupted, message.clone()), json);
+        std::process::exit(Exit::Interrupted as i32);
+    };
+    Interrupt::on_each(act).map(drop)
 }
 
 /// A stream that has a byte to read for every signal.

@@ -6,6 +6,7 @@ use crate::append;
 use crate::config;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
+use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in};
 use crate::output::{print, print_json};
 use crate::terminal;
@@ -13,7 +14,7 @@ use bulla::control::through_writer;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
 use bulla::keys::recipients::{MAX_RECIPIENTS_FILE, parse_recipients_file};
 use bulla::{Configure, ErrorKind};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -85,6 +86,9 @@ removed, and recorded in the log: entries from now on are not for them;
 what was written before stays readable to whoever was removed
 ";
 
+/// What tells who can read what.
+const LIST: &str = "`bulla keys DIR list`";
+
 impl Keys {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         self.check_arguments()?;
@@ -133,16 +137,14 @@ impl Keys {
     }
 
     fn change(&self, configure: &Configure, told: &str) -> Result<Exit, Failure> {
+        interrupt::finish_first(self.json, LIST, || ())?;
         let done = config::apply(configure, &self.place)?;
         let told = if done.changed { told } else { "nothing to change: it is so already\n" };
-        match self.json {
-            true => print_json(&json!({ "changed": done.changed, "recorded": done.log.is_some() })),
-            false => print(told),
-        }?;
-        Ok(Exit::Done)
+        self.tell(&json!({ "changed": done.changed, "recorded": done.log.is_some() }), told)
     }
 
     fn rotate(&self) -> Result<Exit, Failure> {
+        interrupt::finish_first(self.json, LIST, || ())?;
         let alone = || {
             // Opening begins an epoch; more is not needed for one.
             append::open(&self.place, terminal::environment())?.close()?;
@@ -150,11 +152,14 @@ impl Keys {
             Ok(epochs.last().map(|epoch| epoch.number))
         };
         let number = through_writer(self.place.keys(), |writer| writer.rotate().map(Some), alone)?;
-        match self.json {
-            true => print_json(&json!({ "epoch": number })),
-            false => print("a new epoch has begun: this host has forgotten the keys of those before\n"),
-        }?;
-        Ok(Exit::Done)
+        let told = "a new epoch has begun: this host has forgotten the keys of those before\n";
+        self.tell(&json!({ "epoch": number }), told)
+    }
+
+    /// Says what was done.
+    fn tell(&self, object: &Value, text: &str) -> Result<Exit, Failure> {
+        let told = if self.json { print_json(object) } else { print(text) };
+        told.map(|()| Exit::Done).map_err(|failure| failure.but_done(text.trim_end()))
     }
 
     fn new_identity(&self) -> Result<Exit, Failure> {

@@ -90,10 +90,7 @@ fn main() -> ExitCode {
     match interrupt::outlive_file_size_limit().and_then(|()| arguments.command.run()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            if json {
-                output::print_failure(&failure);
-            }
-            note!("bulla: {}", failure.message);
+            output::tell_failure(&failure, json);
             failure.exit.into()
         }
     }

@@ -64,8 +64,14 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Whether a JSON object was printed, or could not be.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints, of a command that failed before it printed its JSON object, one that says why.
-pub(crate) fn print_failure(failure: &Failure) {
+/// Tells why a command failed: on standard error, and with `json`, where it failed before it printed its object, in one.
+pub(crate) fn tell_failure(failure: &Failure, json: bool) {
+    note!("bulla: {}", failure.message);
+    if !json {
+        return;
+    }
+    // Another thread may be printing.
+    let _only = io::stdout().lock();
     if !PRINTED.load(Ordering::Relaxed) {
         // It has failed already, and standard error says with what.
         let _ = print_json(&serde_json::json!({ "error": failure.message }));
@@ -74,6 +80,7 @@ pub(crate) fn print_failure(failure: &Failure) {
 
 /// Prints one JSON object, on one line.
 pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    let _only = io::stdout().lock();
     PRINTED.store(true, Ordering::Relaxed);
     let text = serde_json::to_string(object);
     let text = text.map_err(|error| Failure::usage(format!("the result is not JSON: {error}")))?;

@@ -3,6 +3,7 @@
 use crate::append::{tell_differences, tell_withdrawn};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
+use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal;
@@ -33,15 +34,17 @@ impl Restore {
         // That there is no log is told before that there is no identity.
         bulla::info(self.place.directory())?;
         let identity = self.identities.reader(&self.place)?;
+        interrupt::finish_first(self.json, "`bulla restore DIR`, given again,", || ())?;
         let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
         let restored = restore.environment(terminal::environment()).run()?;
         tell_differences(&restored.hold_differences);
         tell_withdrawn(restored.withdrawn.as_ref());
         let lost = restored.lost;
-        match self.json {
+        let what = format!("taken up; the keys of {lost} data subjects are lost");
+        let told = match self.json {
             true => print_json(&serde_json::json!({ "lost": lost })),
-            false => print(&format!("taken up; the keys of {lost} data subjects are lost\n")),
-        }?;
-        Ok(Exit::Done)
+            false => print(&format!("{what}\n")),
+        };
+        told.map(|()| Exit::Done).map_err(|failure| failure.but_done(what))
     }
 }

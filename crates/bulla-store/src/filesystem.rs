@@ -121,6 +121,11 @@ impl FileSystem {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         regular(self.shared.held()?.open(path, flags)?, || self.describe(path))
     }
+
+    /// A file that was opened or created at `path`.
+    fn named(&self, path: &str, file: File) -> Box<dyn StoreFile> {
+        Box::new(SystemFile { file, path: path.to_owned(), id: OnceLock::new(), shared: self.shared.clone() })
+    }
 }
 
 impl Shared {
@@ -139,17 +144,15 @@ impl Store for FileSystem {
         check_below_root(path)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.shared.held()?.open(path, flags)?;
-        Ok(Box::new(SystemFile { file: file.into() }))
+        Ok(self.named(path, file.into()))
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        let file = self.open_regular(path, OFlags::RDONLY)?;
-        Ok(Box::new(SystemFile { file }))
+        Ok(self.named(path, self.open_regular(path, OFlags::RDONLY)?))
     }
 
     fn open_write(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
-        let file = self.open_regular(path, OFlags::RDWR)?;
-        Ok(Box::new(SystemFile { file }))
+        Ok(self.named(path, self.open_regular(path, OFlags::RDWR)?))
     }
 
     fn open_secret(&self, path: &str) -> io::Result<Box<dyn StoreFile>> {
@@ -157,8 +160,7 @@ impl Store for FileSystem {
         let directory = self.shared.held()?.directory();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = retry_on_intr(|| rustix::fs::openat(directory, path, flags, Mode::empty()))?;
-        let file = regular(file, || self.describe(path))?;
-        Ok(Box::new(SystemFile { file }))
+        Ok(self.named(path, regular(file, || self.describe(path))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -275,6 +277,21 @@ const MAX_VECTORS: usize = 1024;
 #[derive(Debug)]
 struct SystemFile {
     file: File,
+    /// Where it was opened, below the directory that is held.
+    path: String,
+    /// Which file it is, once somebody asked.
+    id: OnceLock<FileId>,
+    shared: Arc<Shared>,
+}
+
+impl SystemFile {
+    fn id(&self) -> io::Result<FileId> {
+        if let Some(id) = self.id.get() {
+            return Ok(*id);
+        }
+        let id = FileId::of(&rustix::fs::fstat(&self.file)?);
+        Ok(*self.id.get_or_init(|| id))
+    }
 }
 
 impl StoreFile for SystemFile {
@@ -312,6 +329,15 @@ impl StoreFile for SystemFile {
 
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length)
+    }
+
+    fn is_in_place(&self, length: u64) -> io::Result<bool> {
+        let (id, directory) = (self.id()?, self.shared.held()?.directory());
+        match retry_on_intr(|| rustix::fs::statat(directory, &*self.path, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(found) => Ok(FileId::of(&found) == id && u64::try_from(found.st_size).unwrap_or(0) >= length),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn next_data(&self, offset: u64) -> io::Result<u64> {

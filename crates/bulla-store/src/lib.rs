@@ -89,6 +89,13 @@ pub trait StoreFile: Debug + Send + Sync {
     /// Cuts or extends the file.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
+    /// Whether the path by which it was opened or created still leads to this very file, and that has at least this length. Where
+    /// another file is there now, or none, nobody finds what is written here. A medium on which nobody else can do that says
+    /// that it is so.
+    fn is_in_place(&self, _length: u64) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// The first place from `offset` on that may hold anything but zeros, or the end of the file: what nobody ever wrote to
     /// need not be read. A medium that keeps no account of that says `offset`.
     fn next_data(&self, offset: u64) -> io::Result<u64> {

@@ -7,6 +7,8 @@
 use crate::exit::Failure;
 use crate::interrupt::{self, Came};
 use crate::log_paths::LogPaths;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -22,15 +24,33 @@ pub(crate) struct Destination {
 impl Destination {
     /// Standard output, or the file `path`, which is not to lie in `place`; `-` is standard output too.
     pub(crate) fn open(path: Option<&Path>, place: &LogPaths) -> Result<Self, Failure> {
-        match path.filter(|path| path.as_os_str() != "-") {
-            None => {
-                interrupt::exit_at_once()?;
-                Ok(Destination::to(Box::new(io::stdout()), None))
-            }
+        let name = Arc::<Name>::default();
+        let on_signal = name.clone();
+        match file_in(path) {
+            None => interrupt::exit_at_once(),
+            Some(_) => interrupt::exit_after(move || on_signal.remove()),
+        }?;
+        Destination::begin(path, name, place)
+    }
+
+    /// The same of a command that finishes what it began before a signal ends it ([`interrupt::finish_first`]).
+    pub(crate) fn open_to_finish(
+        path: Option<&Path>,
+        place: &LogPaths,
+        (json, find_out): (bool, &str),
+    ) -> Result<Self, Failure> {
+        let name = Arc::<Name>::default();
+        let on_signal = name.clone();
+        interrupt::finish_first(json, find_out, move || {
+            on_signal.remove();
+        })?;
+        Destination::begin(path, name, place)
+    }
+
+    fn begin(path: Option<&Path>, name: Arc<Name>, place: &LogPaths) -> Result<Self, Failure> {
+        match file_in(path) {
+            None => Ok(Destination::to(Box::new(io::stdout()), None)),
             Some(path) => {
-                let name = Arc::<Name>::default();
-                let on_signal = name.clone();
-                interrupt::exit_after(move || on_signal.remove())?;
                 place.refuse_inside(path)?;
                 Destination::file(path, name)
                     .map_err(|error| Failure::io(format!("writing {}", path.display()), &error))
@@ -45,6 +65,15 @@ impl Destination {
     /// Whether what was written is thrown away unless [`Destination::finish`] is reached.
     pub(super) fn is_all_or_nothing(&self) -> bool {
         self.unfinished.is_some()
+    }
+
+    /// Takes so much room for what will be written, as far as the file system gives any before that. A device or a pipe has none.
+    pub(crate) fn reserve(&self, bytes: u64) -> io::Result<()> {
+        let Some(Unfinished { file, .. }) = &self.unfinished else { return Ok(()) };
+        match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            reserved => Ok(reserved?),
+        }
     }
 
     /// Everything is written: make it so.
@@ -72,6 +101,11 @@ impl Destination {
     }
 }
 
+/// The file that is named, unless it is standard output.
+fn file_in(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|path| path.as_os_str() != "-")
+}
+
 /// A file that is removed when dropped.
 struct Unfinished {
     file: File,
@@ -81,6 +115,8 @@ struct Unfinished {
 
 impl Unfinished {
     fn finish(self) -> io::Result<()> {
+        // Gives back what was reserved and not used; where that fails, the file is whole all the same.
+        let _ = self.file.metadata().and_then(|metadata| self.file.set_len(metadata.len()));
         self.file.sync_all()?;
         self.name.rename(&self.target)?;
         let directory = self.target.parent().filter(|parent| !parent.as_os_str().is_empty());

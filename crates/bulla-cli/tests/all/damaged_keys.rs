@@ -49,7 +49,7 @@ fn table() -> Vec<(&'static str, Vec<&'static [&'static str]>)> {
         ),
         ("holds", vec![ERASE, &["hold", "list", "--json"], WRITING[4]]),
         ("erasure.pending", writing()),
-        ("restoring", vec![&["restore", "--json"]]),
+        ("restoring", writing()),
         ("roots/0.root", [&READING[..], &WRITING].concat()),
         ("roots/0.keys", [&READING[..], &WRITING].concat()),
         ("vault/vault.db", READING.to_vec()),

@@ -1,10 +1,13 @@
 //! `bulla erase`, `order`, `hold` and `restore`: what they do, and what they refuse.
 
 use crate::interrupt::waiting;
-use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, parse_lines};
+use crate::support::{
+    Mount, Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, may_mount, parse_lines,
+};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
@@ -81,6 +84,59 @@ fn an_erasure_is_told_certified_and_seen() {
     let flipped = if &text[at..=at] == "A" { "B" } else { "A" };
     fs::write(&again, format!("{}{flipped}{}", &text[..at], &text[at + 1..])).unwrap();
     check(&again, &["--key", &key]).exits(exit::VIOLATION);
+}
+
+/// Whoever is told of the failure alone would think that nothing was done.
+#[test]
+fn what_cannot_be_told_after_it_was_done_is_said_to_be_done() {
+    let (place, _) = filled();
+    let failed = place.run("erase", &["--subject", "s7", "-o", "/dev/full"]).exits(exit::ENVIRONMENT).err;
+    assert_eq!(withheld(&place), 10);
+    let events = place.run("events", &["--kind", "erased", "--json"]).exits(exit::DONE).out;
+    let frame = parse_lines(&events)[0]["frame"].to_string();
+    let told = format!("in frame {frame}; for its certificate: bulla prove DIR --event {frame} -o FILE");
+    assert!(failed.contains("it is done: ") && failed.contains(&told), "{failed}");
+    assert!(failed.contains("writing the certificate: No space left"), "{failed}");
+    // By its name alone nobody can tell: the order would be another one.
+    let again = place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED).err;
+    assert!(again.contains("`bulla events DIR --kind erased` lists"), "{again}");
+    // Whatever changes something says so.
+    let whom = ["--subject", "s1", "--by", "legal", "--reason", "case"];
+    let changes: [(&str, &[&str], &str); 6] = [
+        ("erase", &["--subject", "s9"], "bulla prove DIR --event"),
+        ("hold", &[&["add"], &whom[..]].concat(), "it is done: held;"),
+        ("hold", &[&["release"], &whom[..4]].concat(), "it is done: released;"),
+        ("config", &["set", "linger", "20 ms"], "it is done: changed"),
+        ("config", &["set", "log.heartbeat", "60 s"], "recorded in the log"),
+        ("keys", &["rotate"], "it is done: a new epoch"),
+    ];
+    for (subcommand, arguments, told) in changes {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let child = command(place.arguments(subcommand, arguments)).stdout(full).spawn().unwrap();
+        let ran = finish(child).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("it is done: ") && ran.err.contains(told), "{told}: {ran:?}");
+    }
+    assert_eq!(withheld(&place), 20);
+}
+
+#[test]
+fn a_certificate_that_finds_no_room_is_known_before_anybody_is_erased() {
+    if !may_mount("erase::a_certificate_that_finds_no_room_is_known_before_anybody_is_erased") {
+        return;
+    }
+    let (place, _) = filled();
+    let small = place.path("small");
+    let _mount = Mount::new(&small, "size=64k");
+    let certificate = small.join("erased.cert");
+    let arguments = ["--subject", "s7", "-o", certificate.to_str().unwrap()];
+    let ran = place.run("erase", &arguments).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("making room for ") && !ran.err.contains("it is done"), "{ran:?}");
+    assert_eq!((withheld(&place), fs::read_dir(&small).unwrap().count()), (0, 0));
+    // What was reserved and not used is given back.
+    let elsewhere = path(&place, "erased.cert");
+    place.run("erase", &["--subject", "s7", "-o", &elsewhere]).exits(exit::DONE);
+    let metadata = fs::metadata(&elsewhere).unwrap();
+    assert!(metadata.blocks() * 512 < metadata.len() + (32 << 10), "{metadata:?}");
 }
 
 /// Nobody is called erased who is not: neither by the command, nor by its certificate, nor when the order is given again.

@@ -217,6 +217,67 @@ fn what_was_durable_when_it_was_killed_is_adopted_and_told() {
     assert!(ran.err.starts_with(&format!("recovered: {entries} entries in ")), "{ran:?}");
 }
 
+/// Reads what a command tells until it has taken a signal.
+fn until_it_holds_back(told: &mut impl BufRead) {
+    let mut all = String::new();
+    while !all.contains("what was begun is finished first") {
+        assert!(told.read_line(&mut all).unwrap() > 0, "it ended without a word: {all}");
+    }
+}
+
+#[test]
+fn a_signal_while_something_is_changed_waits_until_it_is_done_and_told() {
+    let place = Place::empty();
+    place.run("init", &["--erasure", "off"]).exits(exit::DONE);
+    place.run("config", &["set", "retries", "1000"]).exits(exit::DONE);
+    let mut child = command_under(FULL, &place.arguments("keys", &["rotate", "--json"])).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    until_it_waits(&mut told);
+    signal(&child, Signal::TERM);
+    until_it_holds_back(&mut told);
+    let process = child.id().to_string();
+    let freed = std::process::Command::new("prlimit").args(["--pid", &process, "--fsize=unlimited"]).status();
+    assert!(freed.unwrap().success());
+    assert_eq!(finish(child).exits(exit::DONE).json(), json!({ "epoch": 0 }));
+}
+
+/// A writer that is stopped does not answer.
+#[test]
+fn a_signal_while_the_writer_erases_is_held_back_and_a_second_one_says_that_it_may_be_done() {
+    for second in [false, true] {
+        let place = Place::new();
+        let (writer, stdin) = waiting(&place, &[], Stdio::piped());
+        let certificate = place.path("erased.cert");
+        let arguments = ["--subject", "s7", "--json", "-o", certificate.to_str().unwrap()];
+        signal(&writer, Signal::STOP);
+        let mut child = command(place.arguments("erase", &arguments)).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        eventually("signals are waited for", || signals_waited_for(&child).is_some());
+        signal(&child, Signal::INT);
+        until_it_holds_back(&mut told);
+        if second {
+            signal(&child, Signal::INT);
+            let ran = finish(child).exits(exit::INTERRUPTED);
+            let error = ran.json()["error"].as_str().unwrap().to_owned();
+            assert!(
+                error.contains("it may be") && error.contains("`bulla events DIR --kind erased`"),
+                "{error}"
+            );
+            assert!(std::io::read_to_string(told).unwrap().contains(&error));
+            signal(&writer, Signal::CONT);
+            assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 2, "the log and its keys");
+        } else {
+            signal(&writer, Signal::CONT);
+            let ran = finish(child).exits(exit::DONE);
+            assert_eq!(ran.json()["unknown"], json!([]), "{ran:?}");
+            assert!(certificate.exists());
+        }
+        drop(stdin);
+        finish(writer).exits(exit::DONE);
+        place.run("verify", &[]).exits(exit::DONE);
+    }
+}
+
 #[test]
 fn an_interrupted_export_leaves_no_file_behind() {
     let place = Place::new();

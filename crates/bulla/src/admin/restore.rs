@@ -9,6 +9,7 @@ use crate::format::config;
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
+use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::read::reader::Reader;
@@ -110,38 +111,15 @@ impl Restore {
     }
 }
 
-/// The first frame and number that the backup knows nothing of.
-#[derive(Clone, Copy)]
-struct Unknown {
-    frame: u64,
-    subject: u64,
-}
-
 /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
 /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
 /// that neither backup is taken to know what it does not.
 fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
     let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
-    if let Some(before) = written_down(keys)? {
+    if let Some(before) = Unknown::load(keys)? {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
     }
-    let text = format!("{} {}\n", unknown.frame, unknown.subject);
-    let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
-    written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))?;
+    unknown.save(keys)?;
     Ok(unknown)
-}
-
-/// The longest file of what is written down, in bytes.
-const MOST: u64 = 64;
-
-fn written_down(keys: &dyn Store) -> Result<Option<Unknown>> {
-    let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
-    let numbers = || {
-        let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
-        Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
-    };
-    let name = keys.describe(files::RESTORING);
-    let damaged = || Error::unavailable(format!("{name} is damaged: restore the backup again, without it"));
-    numbers().map(Some).ok_or_else(damaged)
 }

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub(crate) mod pseudonym;
+pub(crate) mod restoring;
 pub(crate) mod seal_state;
 pub mod settings;
 pub(crate) mod vault;

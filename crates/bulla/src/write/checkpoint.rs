@@ -183,12 +183,41 @@ impl Checkpointer {
                 // Nothing but tiles is the log's to remove: whoever controls the storage may have put a link to
                 // another directory here.
                 let path = format!("{directory}/{}", item.name);
-                if tile::parse_path(&path).is_some() {
+                if tile::parse_path(&path).is_some() || is_unfinished(&path) {
                     let _ = self.log.remove(&path);
                 }
             }
             let _ = self.log.remove_directory(&directory);
             self.directories.remove(&directory);
+        }
+    }
+}
+
+/// Whether this is the name of a tile or bundle that is being written.
+fn is_unfinished(path: &str) -> bool {
+    path.strip_suffix(".tmp").is_some_and(|path| tile::parse_path(path).is_some())
+}
+
+/// Removes what a writer that was killed left of tiles and bundles that it was writing, at the right edge of a tree of `size`
+/// leaves: what it had begun further on, the next checkpoint writes again. One that cannot be removed harms nobody.
+pub(crate) fn remove_unfinished(log: &dyn Store, size: u64) {
+    let mut edge = vec![tile::entries_path(size / u64::from(tile::FULL_WIDTH), tile::FULL_WIDTH)];
+    for level in 0..=7 {
+        let at_level = size >> (8 * u32::from(level));
+        let index = at_level / u64::from(tile::FULL_WIDTH);
+        edge.push(TileId { level, index, width: tile::FULL_WIDTH }.path());
+        if level > 0 && at_level == 0 {
+            break;
+        }
+    }
+    for full in edge {
+        for directory in [bulla_store::path::parent(&full), &format!("{full}.p")] {
+            for item in log.list(directory).unwrap_or_default() {
+                let path = format!("{directory}/{}", item.name);
+                if is_unfinished(&path) {
+                    let _ = log.remove(&path);
+                }
+            }
         }
     }
 }

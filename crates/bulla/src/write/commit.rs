@@ -7,7 +7,9 @@
 //! - `durable` holds only what a sync has covered: nothing else is acknowledged or signed;
 //! - no checkpoint covers what follows an abandoned segment before the event that tells of it is durable: recovery
 //!   looks no further back than the checkpoint, so nobody else would tell;
-//! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail.
+//! - a segment is synced before the next one is begun, so that damage before a later segment cannot be a torn tail;
+//! - nothing more is acknowledged once the current segment's file was removed, cut or replaced: that is looked at before each
+//!   group is written, when a file that was cut has not grown again, and before each sync.
 //!
 //! **A file whose sync failed is never synced again.** After a failed fsync the page cache tells nothing: Linux marks the pages
 //! clean, though the disk has not got them, some file systems bring old content back, and a second fsync succeeds all the
@@ -182,7 +184,9 @@ impl Committer {
     /// # Errors
     /// `Unavailable` where no segment takes them. Nothing more can be committed then.
     pub(crate) fn commit(&mut self, frames: Vec<Sealed>) -> Result<bool> {
-        self.unless_failed(|committer| committer.commit_frames(frames))
+        self.unless_failed(|committer| {
+            committer.require_in_place().and_then(|()| committer.commit_frames(frames))
+        })
     }
 
     /// Makes everything durable that was committed.
@@ -190,7 +194,7 @@ impl Committer {
     /// # Errors
     /// `Unavailable` where no segment can be synced. Nothing more can be committed then.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.unless_failed(Self::sync_written)
+        self.unless_failed(|committer| committer.require_in_place().and_then(|()| committer.sync_written()))
     }
 
     /// Does `work`, unless something failed before. A failure is final, and so is a panic: it is noted before the work, and
@@ -223,6 +227,30 @@ impl Committer {
             Durability::Os => self.forget(),
         }
         Ok(true)
+    }
+
+    /// That the current segment's file is where it was, with all that was written to it. Where it is not, what was
+    /// acknowledged is gone, and another segment would not bring it back.
+    fn require_in_place(&self) -> Result<()> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let name = || self.store.describe(&segment.name.path());
+        let look = || segment.file.is_in_place(segment.end);
+        let is_in_place = self.back_off.retry(
+            |_| true,
+            || {
+                look()
+                    .map_err(|error| Error::io(format!("looking whether {} is where it was", name()), error))
+            },
+        )?;
+        match is_in_place {
+            true => Ok(()),
+            false => Err(Error::unavailable(format!(
+                "{} was removed, cut or replaced while the log was open: what was acknowledged is not all there any more, \
+                 and nothing more is written. Put the file back, from wherever it was moved or a copy of the log; \
+                 `bulla verify` tells what is missing",
+                name()
+            ))),
+        }
     }
 
     fn sync_written(&mut self) -> Result<()> {

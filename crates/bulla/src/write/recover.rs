@@ -140,6 +140,7 @@ pub(crate) fn recover(
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
+    checkpoint::remove_unfinished(log, checkpoint.size);
     let segments = sound_names(log)?;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
     let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;

@@ -103,3 +103,41 @@ fn who_steps_a_log_that_has_threads_is_refused() {
     drop(producer);
     log.close().unwrap();
 }
+
+/// A writer that is killed while it writes a tile leaves one.
+#[test]
+fn opening_removes_unfinished_tiles_of_an_earlier_writer_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("audit");
+    Init::default().erasure(false).create(&directory).unwrap();
+    let write = |frames: u64| {
+        let log = Log::open(&directory, Options::default()).unwrap();
+        let mut producer = log.producer().unwrap();
+        for _ in 0..frames {
+            producer.append(&Entry::new("read", "key")).unwrap();
+            producer.flush().unwrap().durable().unwrap();
+        }
+        drop(producer);
+        log.close().unwrap();
+    };
+    let findings = || Verify::open(&directory).unwrap().run().unwrap().findings;
+    // Within the first tile, and beyond it.
+    for frames in [3, 260] {
+        let size = bulla::info(&directory).unwrap().tree_size;
+        let edge = format!("{:03}", size / 256);
+        let left = ["tile/0/E.p/9.tmp", "tile/0/E.tmp", "tile/1/000.p/1.tmp", "tile/entries/E.p/9.tmp"];
+        let foreign = "tile/0/E.p/foreign.tmp";
+        let paths = || left.iter().chain([&foreign]).map(|path| directory.join(path.replace('E', &edge)));
+        for path in paths() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "left").unwrap();
+        }
+        assert_eq!(findings().len(), 5);
+        write(frames);
+        let left = paths().filter(|path| path.exists()).collect::<Vec<_>>();
+        assert_eq!(left, [directory.join(foreign.replace('E', &edge))]);
+        assert_eq!(findings().len(), 1);
+        std::fs::remove_file(&left[0]).unwrap();
+        assert_eq!(findings(), []);
+    }
+}

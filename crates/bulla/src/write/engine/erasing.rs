@@ -332,7 +332,8 @@ impl Engine {
     fn unknown(&self, vault: &Vault) -> Result<Error> {
         Ok(refused(match self.lacks_keys(vault)? {
             false => {
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before"
+                "the vault knows nobody of that name: nobody was logged by it, or they were erased before; \
+                 `bulla events DIR --kind erased` lists erasures, by number"
             }
             true => {
                 "the vault knows nobody of that name, who may be known or not, which cannot be told: keys are lost that the log \

@@ -1,7 +1,7 @@
 //! Opening what holds the numbers and keys of a log's data subjects, and refusing what is older than the log.
 
 use crate::format::config::LogConfig;
-use crate::keys;
+use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use bulla_crypto::environment::Environment;
@@ -9,7 +9,6 @@ use bulla_crypto::group::Subjects;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,10 +30,9 @@ pub(super) struct SubjectKeys {
 
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
-    match keys.open(keys::files::RESTORING) {
-        Ok(_) => Err(older(keys)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io(format!("looking at {}", keys.describe(keys::files::RESTORING)), error)),
+    match Unknown::load(keys)? {
+        Some(_) => Err(older(keys)),
+        None => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use bulla::{Durability, Entry, ErasureOrder, Init, Log, Options, Step};
 use bulla_testkit::Memory;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -332,4 +333,53 @@ fn a_store_s_lock_is_in_its_place_for_as_long_as_its_name_leads_to_it() {
     assert!(lock.is_in_place().unwrap());
     fs::remove_file(place.path().join("LOCK")).unwrap();
     assert!(!lock.is_in_place().unwrap());
+}
+
+/// What it is called, and how it is done.
+type SegmentAttack = (&'static str, fn(&Path));
+
+/// The current segment alone: the directories and their locks are where they were.
+#[test]
+fn a_log_whose_current_segment_is_taken_away_fails_and_acknowledges_nothing_more() {
+    let attacks: [SegmentAttack; 4] = [
+        ("removed", |segment| fs::remove_file(segment).unwrap()),
+        ("moved", |segment| fs::rename(segment, segment.with_extension("moved")).unwrap()),
+        ("replaced by a copy", |segment| {
+            let copy = segment.with_extension("copy");
+            fs::copy(segment, &copy).unwrap();
+            fs::rename(copy, segment).unwrap();
+        }),
+        ("cut", |segment| {
+            let file = fs::File::options().write(true).open(segment).unwrap();
+            file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+        }),
+    ];
+    for durability in MODES {
+        for (what, carry_out) in attacks {
+            let what = format!("{durability:?}: {what}");
+            let place = Place::new(Init::default().erasure(false));
+            let log = place.open_stepped(durability);
+            let mut producer = log.producer().unwrap();
+            let mut append = |location| {
+                producer.append(&entry(location)).unwrap();
+                let receipt = producer.flush().unwrap();
+                while log.step(Step::Seal).unwrap() {}
+                (receipt, log.step(Step::Commit).and_then(|_| log.step(Step::Sync)))
+            };
+            let (before, done) = append("before");
+            done.unwrap();
+            before.durable().unwrap();
+
+            let segments = place.path("audit/segments");
+            let segment = fs::read_dir(segments).unwrap().next().unwrap().unwrap().path();
+            carry_out(&segment);
+            let (after, failed) = append("after");
+            let error = unavailable(failed);
+            let name = segment.display();
+            assert!(error.starts_with(&format!("{name} was removed, cut or replaced")), "{what}: {error}");
+            assert_eq!(unavailable(after.durable()), error, "{what}");
+            assert_eq!(unavailable(producer.append(&entry("again"))), error, "{what}");
+            assert_eq!(unavailable(log.close()), error, "{what}");
+        }
+    }
 }

@@ -1,0 +1,42 @@
+//! What a key directory that is being taken up did not know when that began: it is kept there until that is done.
+
+use crate::keys::files;
+use bulla_store::{Error, Result, Store};
+
+/// The first frame and number that the backup knows nothing of.
+#[derive(Clone, Copy)]
+pub(crate) struct Unknown {
+    pub(crate) frame: u64,
+    pub(crate) subject: u64,
+}
+
+/// The longest file of them, in bytes.
+const MOST: u64 = 64;
+
+impl Unknown {
+    /// What is written down in `keys`; `None` where nothing is being taken up.
+    ///
+    /// # Errors
+    /// `Unavailable` where the file is damaged or cannot be read.
+    pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
+        let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
+        let numbers = || {
+            let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
+            Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
+        };
+        let name = keys.describe(files::RESTORING);
+        let damaged =
+            || Error::unavailable(format!("{name} is damaged: restore the backup again, without it"));
+        numbers().map(Some).ok_or_else(damaged)
+    }
+
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// `Unavailable` where that cannot be written.
+    pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+        let text = format!("{} {}\n", self.frame, self.subject);
+        let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
+    }
+}
