@@ -490,7 +490,9 @@ fn a_replica_of_the_vault_is_set_shown_and_taken_up() {
     let (place, _) = filled();
     let replica = path(&place, "replica");
     place.run("config", &["set", "vault_replicas", "replica"]).exits(exit::USAGE);
+    fs::create_dir(&replica).unwrap();
     place.run("config", &["set", "vault_replicas", &replica]).exits(exit::DONE);
+    fs::remove_dir(&replica).unwrap();
     let refused = place.append(&[], b"").exits(exit::ENVIRONMENT);
     assert!(refused.err.contains("there is no such directory: mount it, make an empty one"), "{refused:?}");
     fs::create_dir(&replica).unwrap();
