@@ -259,6 +259,7 @@ impl Configure {
     pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
         engine.require_in_place()?;
         let log = &*engine.log;
+        config::load_of_log(log)?;
         let _lock = lock(log)?;
         let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
@@ -520,14 +521,13 @@ impl Plan {
         if self.configured.log.is_none() {
             return Ok(());
         }
+        if self.before.digest != engine.config().digest {
+            return Err(config::edited(&*engine.log));
+        }
         if self.before.fields != self.after.fields {
             // Producers have the rules that they were made with.
             let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
             return Err(Error::new(ErrorKind::Refused, message));
-        }
-        if self.before.digest != engine.config().digest {
-            let name = engine.log.describe(config::FILE);
-            return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
         }
         self.check_recipients(&engine.environment)
     }
