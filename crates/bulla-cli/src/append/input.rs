@@ -60,7 +60,7 @@ impl Input {
 
     /// Its length in bytes; `None` where that cannot be known, as of standard input, of which some may have been read before.
     pub(super) fn length(&self) -> Option<u64> {
-        (self.path.is_some() && self.metadata.is_file()).then(|| self.metadata.len())
+        (self.path.is_some() && self.metadata.is_file()).then_some(self.metadata.len())
     }
 
     /// Whether it is the file that `other` describes, so that what is written to that would be read here. A terminal, or

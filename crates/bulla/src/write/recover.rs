@@ -429,7 +429,7 @@ impl Scan<'_> {
     fn check_config(&self) -> Result<()> {
         match self.terms.admit(self.config.digest) {
             true => Ok(()),
-            false => Err(config::edited(&*self.store)),
+            false => Err(config::edited(self.store)),
         }
     }
 
