@@ -35,7 +35,8 @@ class Logs(unittest.TestCase):
         cls.samples = cls.zoo.all()
 
     def theirs(self, command: str, sample: Sample, *options: str) -> subprocess.CompletedProcess[bytes]:
-        given = [BULLA, command, str(sample.log), "--keys", str(sample.keys), *options]
+        keys = [] if "--keys" in options else ["--keys", str(sample.keys)]
+        given = [BULLA, command, str(sample.log), *keys, *options]
         return subprocess.run(given, capture_output=True, check=False)
 
     def mine(self, sample: Sample, grant: bool = False) -> tuple[verify.Report, bytes]:
@@ -74,7 +75,18 @@ class Logs(unittest.TestCase):
     def test_what_was_recovered_and_erased_is_there_to_be_compared(self) -> None:
         report = self.same(self.samples["crashed"])
         self.assertIn("abandoned", {finding.kind for finding in report.findings})
-        self.assertGreater(self.same(self.samples["erased"]).erased, 0)
+        self.assertGreater(self.same(self.samples["erased"]).erased or 0, 0)
+
+    def test_who_cannot_tell_how_many_are_erased_says_so(self) -> None:
+        sample = self.samples["erased"]
+        identities = verify.read_identities([sample.keys / "identity.age"])
+        given = ["--identity", str(sample.keys / "identity.age"), "--keys", str(sample.keys) + ".nowhere"]
+        for options, hand in ((["--public"], verify.Hand()), (given, verify.Hand(identities=identities))):
+            with self.subTest(options[0]):
+                report = verify.verified(sample.log, hand)
+                told = json.loads(self.theirs("verify", sample, *options, "--json").stdout)
+                self.assertEqual(without_details(report.as_json()), without_details(told))
+                self.assertIsNone(report.erased)
 
     def test_a_log_with_a_gap_is_read_alike(self) -> None:
         sample = self.samples["plain"]

@@ -82,7 +82,8 @@ def say(report: verify.Report, as_json: bool) -> None:
         print(json.dumps(report.as_json(), ensure_ascii=False))
         return
     print("ok" if report.ok else "not what was written")
-    print(f"{report.entries} entries in {report.blocks} blocks, tree size {report.tree_size}, {report.erased} erased")
+    erased = "erased ones not counted" if report.erased is None else f"{report.erased} erased"
+    print(f"{report.entries} entries in {report.blocks} blocks, tree size {report.tree_size}, {erased}")
     for finding in report.findings:
         print(" ".join(f"{name} {value}" for name, value in finding.as_json().items()))
 

@@ -36,7 +36,7 @@ class Report:
 
     anchored: bool = False
     entries: int = 0
-    erased: int = 0
+    erased: Optional[int] = None
     lost: int = 0
     blocks: int = 0
     tree_size: int = 0
@@ -81,7 +81,8 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         of = log.opened(directory)
     except Damaged as damaged:
         return Report(findings=[damaged.finding])
-    report = Report(tree_size=of.size, root=of.checkpoint.root, findings=of.findings)
+    erased = None if of.config.erasure else 0
+    report = Report(tree_size=of.size, root=of.checkpoint.root, erased=erased, findings=of.findings)
     if hand.key is not None:
         report.anchored = hand.key.name == of.checkpoint.origin and hand.key.signed(of.checkpoint.note)
         if not report.anchored:
@@ -205,6 +206,8 @@ def opener(past: History, hand: Hand) -> blocks.Opener:
 def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]) -> None:
     of = past.log
     opens = opener(past, hand)
+    if opens.secrets is not None and opens.secrets.has_all:
+        report.erased = 0
     if hand.vault is not None and of.config.erasure:
         report.checked.append("groups")
     for number in past.epochs:
@@ -235,7 +238,8 @@ def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]
         if lost:
             of.find("key-lost", f"keys of {len(lost)} entries are gone, and no event says so", frame)
         report.lost += len(lost)
-        report.erased += sum(it.withheld == "erased" for it in block.rows)
+        if report.erased is not None:
+            report.erased += sum(it.withheld == "erased" for it in block.rows)
         if each is not None:
             each(block)
 

@@ -150,15 +150,28 @@ pub(crate) fn inside(path: &Path, directory: &Path) -> bool {
     }
 }
 
-/// The path without links and `..`, as far as it exists yet.
+/// The path without links and `..`, as far as it exists yet; of a link to what does not, where that would come to lie.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
+    // As many links that lead nowhere yet are followed as the operating system follows.
+    resolve_through(path, &mut 40)
+}
+
+fn resolve_through(path: &Path, links: &mut u32) -> io::Result<PathBuf> {
     let mut resolved = PathBuf::new();
     for component in std::path::absolute(path)?.components() {
         match component {
             Component::ParentDir => drop(resolved.pop()),
             component => resolved.push(component),
         }
-        resolved = resolved.canonicalize().unwrap_or(resolved);
+        resolved = match (resolved.canonicalize(), resolved.read_link()) {
+            (Ok(canonical), _) => canonical,
+            (Err(_), Ok(target)) if *links > 0 => {
+                *links -= 1;
+                let beside = resolved.parent().unwrap_or(Path::new("/")).join(target);
+                resolve_through(&beside, links)?
+            }
+            (Err(_), _) => resolved,
+        };
     }
     Ok(resolved)
 }

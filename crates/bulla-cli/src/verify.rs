@@ -202,7 +202,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("result", result),
         ("checked", checked),
         ("entries", report.entries.to_string()),
-        ("erased", report.erased.to_string()),
+        ("erased", report.erased.map_or_else(|| "not counted".to_owned(), |erased| erased.to_string())),
         ("blocks", report.blocks.to_string()),
         ("tree size", report.tree_size.to_string()),
         ("root", report.root.to_base64()),
@@ -225,8 +225,8 @@ struct ReportJson<'a> {
     /// With what was at hand.
     checked: Vec<&'static str>,
     entries: u64,
-    /// Of so many the personal fields, as far as groups were opened.
-    erased: u64,
+    /// Of so many the personal fields; null where nobody can tell.
+    erased: Option<u64>,
     blocks: u64,
     tree_size: u64,
     root: String,

@@ -119,7 +119,12 @@ impl FileSystem {
     fn open_regular(&self, path: &str, flags: OFlags) -> io::Result<File> {
         check_below_root(path)?;
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        regular(self.shared.held()?.open(path, flags)?, || self.describe(path))
+        let opened = self.shared.held()?.open(path, flags);
+        let opened = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::IsADirectory => a_directory(),
+            _ => error,
+        });
+        regular(opened?, || self.describe(path))
     }
 
     /// A file that was opened or created at `path`.
@@ -362,12 +367,18 @@ impl StoreFile for SystemFile {
     }
 }
 
+fn a_directory() -> io::Error {
+    let message =
+        "it is a directory where a file has to be: move it away, and restore the file from a backup";
+    io::Error::new(io::ErrorKind::IsADirectory, message)
+}
+
 /// The file, where it is a regular one.
 fn regular(file: OwnedFd, name: impl Fn() -> String) -> io::Result<File> {
     let file = File::from(file);
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+        return Err(a_directory());
     }
     if !kind.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a regular file", name())));

@@ -220,6 +220,11 @@ impl Database {
         &self.patience
     }
 
+    /// The directory that its files are in.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// How the directory is called, for messages.
     pub(super) fn name(&self) -> &str {
         &self.name

@@ -62,6 +62,11 @@ pub(super) fn has(path: &Path) -> Result<bool> {
 /// Where there is no such file.
 pub(super) fn length_of(file: &Path) -> Result<u64> {
     match fs::metadata(file) {
+        Ok(metadata) if metadata.is_dir() => Err(Error::unavailable(format!(
+            "{} is a directory where a file has to be: move it away, and restore `vault` and `roots`, both from a replica or both from one \
+             backup",
+            file.display()
+        ))),
         Ok(metadata) => Ok(metadata.len()),
         Err(error) => Err(Error::io(file.display().to_string(), error)),
     }
@@ -120,11 +125,22 @@ pub(super) fn require_room(directory: &Path, shared: &str) -> Result<()> {
     // Where no file can be made, SQLite finds that out; where it cannot be so, there is no telling.
     let Ok(file) = unnamed else { return Ok(()) };
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
-        Err(Errno::NOSPC | Errno::DQUOT) => {
-            Err(Error::unavailable(format!("{}: the disk is full", directory.display())))
-        }
+        Err(Errno::NOSPC | Errno::DQUOT) => Err(Error::unavailable(format!(
+            "{}: the disk is full, and whoever opens the database, to read too, makes {shared} there, the memory that processes \
+                 share ({} KiB): make room, or copy the key directory to where there is some, and name it with `--keys`",
+            directory.display(),
+            ROOM >> 10
+        ))),
         _ => Ok(()),
     }
+}
+
+/// Whether this process, or the system, may have no more files open than it has: fewer, at least, than a database takes.
+pub(super) fn lacks_descriptors() -> bool {
+    const FILES: usize = 4;
+    let open = |_| rustix::fs::open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let opened = (0..FILES).map(open).collect::<Vec<_>>();
+    opened.iter().any(|opened| matches!(opened, Err(Errno::MFILE | Errno::NFILE)))
 }
 
 /// The least bytes of a block of a file system that a vault is written on: what SQLite sets a byte in each of, in the memory

@@ -23,9 +23,6 @@ use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 
-/// The most replicas of a vault.
-pub const MAX_REPLICAS: usize = 4;
-
 /// How a vault is opened.
 #[derive(Clone)]
 pub struct Settings {
@@ -35,7 +32,7 @@ pub struct Settings {
     pub root: Arc<dyn Root>,
     /// Where keys come from.
     pub random: Arc<dyn Random>,
-    /// Where replicas are kept while the vault is open for writing, at most [`MAX_REPLICAS`] (default: none).
+    /// Where replicas are kept while the vault is open for writing, at most [`crate::MAX_REPLICAS`] (default: none).
     pub replicas: Vec<ReplicaLocation>,
 }
 

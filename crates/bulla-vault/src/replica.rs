@@ -24,6 +24,9 @@ use super::transaction_error::{TransactionError, damaged};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 
+/// The most replicas of a vault.
+pub const MAX_REPLICAS: usize = 4;
+
 /// Where a replica lies.
 #[derive(Clone, Debug)]
 pub struct ReplicaLocation {
@@ -40,6 +43,57 @@ impl ReplicaLocation {
     /// Roots in a store, the database in `directory`.
     pub fn new_in(store: Arc<dyn Store>, directory: PathBuf) -> Self {
         ReplicaLocation { store, directory }
+    }
+
+    /// That a replica can be here as far as that can be told without looking into it. Gives where its database is, or would be made,
+    /// without links.
+    fn check(&self) -> Result<PathBuf> {
+        self.store.list("").map_err(missing)?;
+        if let Some(files) = self.store.directory() {
+            files.require_plain(directory::NAME).map_err(|error| Error::io("its database", error))?;
+        }
+        let found = without_links(&self.directory)?;
+        let is_there = directory::has(&found)?;
+        directory::require_blocks(if is_there { &found } else { found.parent().unwrap_or(&found) })?;
+        Ok(found)
+    }
+
+    fn named(&self, error: &Error) -> Error {
+        Error::new(error.kind(), format!("{}, a replica of the vault: {error}", self.store.describe("")))
+    }
+}
+
+/// Checks where replicas of the vault whose database is in the directory `vault` are to be, as opening the vault does before it makes
+/// anything there. What is there already is looked at by opening alone.
+///
+/// # Errors
+/// `Invalid` where they are more than [`MAX_REPLICAS`]; `Unavailable` where one is no directory, or is on a file system with blocks of less
+/// than 4,096 bytes; `Refused` where one is named twice, or is the vault itself.
+pub fn check_replicas(vault: &Path, places: &[ReplicaLocation]) -> Result<()> {
+    if places.len() > MAX_REPLICAS {
+        return Err(Error::invalid(format!("a vault has at most {MAX_REPLICAS} replicas")));
+    }
+    let mut taken = vec![without_links(vault)?];
+    for place in places {
+        let found = place.check().map_err(|error| place.named(&error))?;
+        let why = match taken.iter().position(|taken| *taken == found) {
+            None => {
+                taken.push(found);
+                continue;
+            }
+            Some(0) => "it is the vault itself: name another directory",
+            Some(_) => "it is named twice: name each directory once",
+        };
+        return Err(place.named(&Error::new(ErrorKind::Refused, why)));
+    }
+    Ok(())
+}
+
+/// Where a directory is, or would be made.
+fn without_links(directory: &Path) -> Result<PathBuf> {
+    match (directory::has(directory)?, directory.parent(), directory.file_name()) {
+        (false, Some(around), Some(name)) => Ok(directory::canonical(around)?.join(name)),
+        _ => directory::canonical(directory),
     }
 }
 
@@ -83,8 +137,6 @@ pub(super) struct Replica {
     name: String,
     roots: Roots,
     directory: PathBuf,
-    /// The directory without links.
-    canonical: PathBuf,
     /// `None` once it is left out.
     database: Mutex<Option<Database>>,
     failure: OnceLock<String>,
@@ -100,18 +152,14 @@ impl Replica {
     /// Opens the replica in `place`, made anew where it is behind, and made where there is none.
     ///
     /// # Errors
-    /// `Unavailable` where its directory is missing, damaged or cannot be written, `Refused` where it is another log's,
-    /// the vault itself, or ahead of it.
-    pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>, others: &[Replica]) -> Result<Self> {
+    /// `Unavailable` where it is damaged or cannot be written, `Refused` where it is another log's, or ahead of the vault.
+    pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>) -> Result<Self> {
         let name = place.store.describe("");
-        Self::open_named(&name, place, original, others).map_err(|error| match error {
+        Self::open_named(&name, place, original).map_err(|error| match error {
             TransactionError::Damaged(what) | TransactionError::Stale(what) => Error::unavailable(format!(
                 "{name}, a replica of the vault, is damaged ({what}): remove `vault` in it, and it is made anew"
             )),
-            error => {
-                let error = error.into_error(FILE);
-                Error::new(error.kind(), format!("{name}, a replica of the vault: {error}"))
-            }
+            error => place.named(&error.into_error(FILE)),
         })
     }
 
@@ -119,29 +167,13 @@ impl Replica {
         name: &str,
         place: &ReplicaLocation,
         original: &Original<'_>,
-        others: &[Replica],
     ) -> Result<Self, TransactionError> {
-        place.store.list("").map_err(missing)?;
-        if let Some(files) = place.store.directory() {
-            files.require_plain(directory::NAME).map_err(|error| Error::io("its database", error))?;
-        }
         directory::make(&place.directory)?;
-        directory::require_blocks(&place.directory)?;
-        let canonical = directory::canonical(&place.directory)?;
-        if canonical.display().to_string() == original.database.name() {
-            return Err(
-                Error::new(ErrorKind::Refused, "it is the vault itself: name another directory").into()
-            );
-        }
-        if others.iter().any(|other| other.canonical == canonical) {
-            return Err(Error::new(ErrorKind::Refused, "it is named twice").into());
-        }
         let Roots { root, random, .. } = original.roots;
         let replica = Replica {
             name: name.to_owned(),
             roots: Roots { store: place.store.clone(), root: root.clone(), random: random.clone() },
             directory: place.directory.clone(),
-            canonical,
             database: Mutex::new(None),
             failure: OnceLock::new(),
             only: AtomicU64::new(NONE),
@@ -334,6 +366,7 @@ fn missing(error: io::Error) -> Error {
             "there is no such directory: mount it, make an empty one for a new replica, or take it out of \
              `vault_replicas`",
         ),
+        io::ErrorKind::NotADirectory => Error::unavailable("it is no directory: name one"),
         _ => Error::io("listing it", error),
     }
 }

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::keys::Keys;
-use super::open::MAX_REPLICAS;
 use super::record::Changes;
-use super::replica::{Mark, Original, Replica, ReplicaLocation};
+use super::replica::{Mark, Original, Replica, ReplicaLocation, check_replicas};
 use super::roots::Content;
 use super::snapshot::unfinished;
 use super::transaction::Journal;
@@ -52,13 +51,8 @@ impl Vault {
 
 impl Replicas {
     fn open(places: &[ReplicaLocation], original: &Original<'_>) -> Result<Self> {
-        if places.len() > MAX_REPLICAS {
-            return Err(Error::invalid(format!("a vault has at most {MAX_REPLICAS} replicas")));
-        }
-        let mut all = Vec::with_capacity(places.len());
-        for place in places {
-            all.push(Replica::open(place, original, &all)?);
-        }
+        check_replicas(original.database.directory(), places)?;
+        let all = places.iter().map(|place| Replica::open(place, original)).collect::<Result<_>>()?;
         let reached = AtomicU64::new(original.mark.changes.count);
         Ok(Replicas { all, turn: Mutex::default(), reached })
     }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Error as Sqlite, ErrorCode, ffi};
 
+use super::directory;
 use super::patience::PATIENCE;
 use bulla_store::Error;
 
@@ -71,6 +72,9 @@ pub(super) fn explained(error: &Sqlite) -> String {
     let doing = doing.map_or_else(String::new, |doing| format!(" while {doing}"));
     let advice = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => ": make room on its disk".to_owned(),
+        Some(ErrorCode::CannotOpen) if directory::lacks_descriptors() => {
+            ": this process may have no more files open at once: raise the limit (`ulimit -n`)".to_owned()
+        }
         Some(ErrorCode::SystemIoFailure) => {
             ": the operating system refused that; look at the medium (the kernel's log tells of one that fails), at limits on \
              the size of files, and at permissions, and then open the log again"

@@ -7,7 +7,7 @@ use rustix::fs::{Access, OFlags, access};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file, or standard input where there is no path.
@@ -16,13 +16,13 @@ pub(super) struct Input {
     /// As it stands before the number of a line.
     pub(super) name: String,
     path: Option<PathBuf>,
-    metadata: Option<Metadata>,
+    metadata: Metadata,
 }
 
 /// The inputs of these names, which all can be read: what is not there is found before anything is appended.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     match paths {
-        [] => Ok(vec![Input::standard()]),
+        [] => Ok(vec![Input::standard()?]),
         paths => paths.iter().map(|path| Input::find(path)).collect(),
     }
 }
@@ -36,13 +36,16 @@ pub(super) fn first_name(paths: &[PathBuf]) -> String {
 }
 
 impl Input {
-    fn standard() -> Self {
-        Input { name: first_name(&[]), path: None, metadata: None }
+    fn standard() -> Result<Self, Failure> {
+        let name = first_name(&[]);
+        let metadata = standard_input().and_then(|file| file.metadata());
+        let metadata = metadata.map_err(|error| Failure::io(format!("reading {name}"), &error))?;
+        Ok(Input { name, path: None, metadata })
     }
 
     fn find(path: &Path) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
-            return Ok(Input::standard());
+            return Input::standard();
         }
         // Not opened yet: there may be more files than a process may have open, and to open a pipe is to wait.
         let metadata = fs::metadata(path).and_then(|metadata| match metadata.is_dir() {
@@ -53,24 +56,25 @@ impl Input {
             let message = format!("{}: {error}; nothing was appended", path.display());
             Failure::new(Exit::Environment, message)
         })?;
-        Ok(Input { name: path.display().to_string(), path: Some(path.to_owned()), metadata: Some(metadata) })
+        Ok(Input { name: path.display().to_string(), path: Some(path.to_owned()), metadata })
     }
 
-    /// Its length in bytes; `None` where that cannot be known.
+    /// Its length in bytes; `None` where that cannot be known, as of standard input, of which some may have been read before.
     pub(super) fn length(&self) -> Option<u64> {
-        self.metadata.as_ref().filter(|metadata| metadata.is_file()).map(Metadata::len)
+        (self.path.is_some() && self.metadata.is_file()).then_some(self.metadata.len())
     }
 
-    /// Whether it is the file that `other` describes.
-    pub(super) fn is(&self, other: &Metadata) -> bool {
-        let metadata = self.metadata.as_ref();
-        metadata.is_some_and(|metadata| metadata.dev() == other.dev() && metadata.ino() == other.ino())
+    /// Whether it is the file that `other` describes, so that what is written to that would be read here. A terminal, or
+    /// `/dev/null`, gives nothing back of what is written to it.
+    pub(super) fn reads_back(&self, other: &Metadata) -> bool {
+        let is_it = self.metadata.dev() == other.dev() && self.metadata.ino() == other.ino();
+        is_it && !other.file_type().is_char_device()
     }
 
     /// Opens it; what it reads stops at a signal. `alarm` is raised whenever all that was read was looked at.
     pub(super) fn open<'a>(&self, interrupt: &'a Interrupt, alarm: Option<Alarm>) -> io::Result<Source<'a>> {
         let file = match &self.path {
-            None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            None => standard_input()?,
             // Without blocking, lest the wait for a pipe's writer cannot be interrupted.
             Some(path) => {
                 let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -79,6 +83,10 @@ impl Input {
         };
         Ok(Source { file, interrupt, alarm })
     }
+}
+
+fn standard_input() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// A file whose reading a signal interrupts, though it be blocked.

@@ -151,7 +151,7 @@ impl Append {
             return Err(Failure::usage(message));
         }
         let inputs = input::find(&self.files)?;
-        let refused = Refused::open(self.rejects.as_deref(), &inputs)?;
+        let refused = Refused::open(self.rejects.as_deref(), &self.place, &inputs)?;
         let log = open(&self.place, telling_environment(teller()?))?;
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");

@@ -3,6 +3,7 @@
 use super::input::Input;
 use super::lines::Place;
 use crate::exit::Failure;
+use crate::log_paths::LogPaths;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -57,8 +58,9 @@ pub(super) struct Unkept {
 }
 
 impl Refused {
-    pub(super) fn open(rejects: Option<&Path>, inputs: &[Input]) -> Result<Self, Failure> {
-        let rejects = rejects.map(|path| Rejects::open(path, inputs)).transpose()?;
+    /// The file `rejects` is not to lie in `place`, nor to be one of the inputs.
+    pub(super) fn open(rejects: Option<&Path>, place: &LogPaths, inputs: &[Input]) -> Result<Self, Failure> {
+        let rejects = rejects.map(|path| Rejects::open(path, place, inputs)).transpose()?;
         Ok(Refused { count: 0, more: More::default(), rejects })
     }
 
@@ -143,12 +145,13 @@ fn is_power_of_ten(count: u64) -> bool {
 }
 
 impl Rejects {
-    fn open(path: &Path, inputs: &[Input]) -> Result<Self, Failure> {
+    fn open(path: &Path, place: &LogPaths, inputs: &[Input]) -> Result<Self, Failure> {
         let name = path.display().to_string();
+        place.refuse_inside(path)?;
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let opened = file.and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| Failure::io(format!("writing {name}"), &error))?;
-        if inputs.iter().any(|input| input.is(&metadata)) {
+        if inputs.iter().any(|input| input.reads_back(&metadata)) {
             return Err(Failure::usage(format!("{name} is an input: rejects cannot be added to it")));
         }
         let length = metadata.is_file().then_some(metadata.len());

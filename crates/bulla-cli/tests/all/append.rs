@@ -175,6 +175,50 @@ fn rejects_are_added_to_and_never_to_an_input() {
 }
 
 #[test]
+fn rejects_are_not_added_to_standard_input_either() {
+    let place = Place::new();
+    let rejects = place.write("rejects", b"nonsense\n");
+    for more in [&["--rejects", &rejects][..], &["--rejects", &rejects, "-"]] {
+        let mut child = command(place.arguments("append", more));
+        let ran = finish(child.stdin(std::fs::File::open(&rejects).unwrap()).spawn().unwrap());
+        assert!(ran.exits(exit::USAGE).err.contains("is an input"));
+    }
+    assert_eq!(std::fs::read(&rejects).unwrap(), b"nonsense\n");
+    assert_eq!(place.info("entries"), 0);
+    // A device gives back nothing of what is written to it.
+    place.run("append", &["--rejects", "/dev/null"]).exits(exit::DONE);
+}
+
+#[test]
+fn rejects_are_not_added_to_the_log_or_its_keys() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let segment = place.segment();
+    let link = |target: &Path, name| {
+        std::os::unix::fs::symlink(target, place.path(name)).unwrap();
+        place.path(name)
+    };
+    let refused = [
+        (place.audit().join("checkpoint"), "where the log lies"),
+        (place.audit().join("rejects"), "where the log lies"),
+        (segment.clone(), "where the log lies"),
+        (place.keys("seal.state"), "where its keys lie"),
+        (place.keys("rejects"), "where its keys lie"),
+        (link(&place.audit(), "directory").join("rejects"), "where the log lies"),
+        (link(&segment, "file"), "where the log lies"),
+        (link(&place.keys("rejects"), "to what is not there"), "where its keys lie"),
+        (link(Path::new("to what is not there"), "to a link"), "where its keys lie"),
+    ];
+    for (rejects, said) in refused {
+        let ran = place.append(&["--rejects", rejects.to_str().unwrap()], b"nonsense\n").exits(exit::USAGE);
+        assert!(ran.err.contains(said), "{}: {ran:?}", rejects.display());
+    }
+    assert!(!place.keys("rejects").exists() && !place.audit().join("rejects").exists());
+    place.run("verify", &["--strict"]).exits(exit::DONE);
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+}
+
+#[test]
 fn where_the_object_cannot_be_written_standard_error_has_the_counts() {
     let place = Place::new();
     let input = place.write("input", &[&lines(0..10)[..], b"nonsense\n", &lines(10..20)].concat());

@@ -235,6 +235,57 @@ fn what_a_promise_rests_on_is_refused_in_the_logs_file_and_moved_by_setting_it()
     assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 0);
 }
 
+/// What opening the log would refuse is not set, so that nobody finds out when the next writer starts.
+#[test]
+fn replicas_that_opening_would_refuse_are_not_set_beside_a_writer_or_without_one() {
+    let place = Place::new();
+    let name = |name: &str| place.path(name).into_os_string().into_string().unwrap();
+    let (first, link, file) = (name("first"), name("link"), place.write("file", b""));
+    std::fs::create_dir(&first).unwrap();
+    std::os::unix::fs::symlink(&first, &link).unwrap();
+    std::fs::create_dir(place.keys("replica")).unwrap();
+    let refused = [
+        (format!("{first},{first}"), exit::REFUSED, "named twice"),
+        (format!("{first},{link}"), exit::REFUSED, "named twice"),
+        (format!("{first}/../first,{first}"), exit::REFUSED, "named twice"),
+        (format!("{first},{}", name("audit")), exit::REFUSED, "in the log's directory"),
+        (name("audit/segments"), exit::REFUSED, "in the log's directory"),
+        (name("audit.keys"), exit::REFUSED, "in the key directory"),
+        (name("audit.keys/replica"), exit::REFUSED, "in the key directory"),
+        (name("nowhere"), exit::ENVIRONMENT, "there is no such directory: mount it"),
+        (file, exit::ENVIRONMENT, "it is no directory: name one"),
+    ];
+    let settings = place.keys("settings.toml");
+    let refuses = || {
+        for (value, code, told) in &refused {
+            let ran = config(&place, &["set", "vault_replicas", value]).exits(*code);
+            assert!(ran.err.contains(told) && !settings.exists(), "{value}: {ran:?}");
+        }
+    };
+    refuses();
+    let log = Log::open(place.audit(), Options::default()).unwrap();
+    refuses();
+    log.close().unwrap();
+    // Opening goes by the same.
+    for (value, code, told) in &refused {
+        let places = value.split(',').map(|place| format!("{place:?}")).collect::<Vec<_>>().join(", ");
+        std::fs::write(&settings, format!("[settings]\nvault_replicas = [{places}]\n")).unwrap();
+        let ran = place.append(&[], b"").exits(*code);
+        assert!(ran.err.contains(told), "{value}: {ran:?}");
+    }
+    assert_eq!(std::fs::read_dir(&first).unwrap().count(), 0, "nothing was made there");
+    // A disk that is not mounted is in the way of no other setting.
+    config(&place, &["unset", "vault_replicas"]).exits(exit::DONE);
+    config(&place, &["set", "vault_replicas", &first]).exits(exit::DONE);
+    std::fs::remove_dir(&first).unwrap();
+    config(&place, &["set", "linger", "20 ms"]).exits(exit::DONE);
+    let without = Place::empty();
+    crate::support::bulla(arguments!["init", without.audit(), "--erasure", "off"]).exits(exit::DONE);
+    std::fs::create_dir(&first).unwrap();
+    let ran = config(&without, &["set", "vault_replicas", &first]).exits(exit::USAGE);
+    assert!(ran.err.contains("no vault"), "{ran:?}");
+}
+
 #[test]
 fn beside_a_writer_settings_change_for_the_next_one_and_rules_do_not() {
     let place = Place::new();

@@ -11,7 +11,7 @@ const LONG: u64 = 65 << 20;
 /// What it is called, and how it is done.
 type Damage = (&'static str, fn(&Path));
 
-const DAMAGES: [Damage; 3] = [
+const DAMAGES: [Damage; 4] = [
     ("empty", |file| fs::write(file, "").unwrap()),
     ("with a byte flipped", |file| {
         let mut bytes = fs::read(file).unwrap();
@@ -20,6 +20,10 @@ const DAMAGES: [Damage; 3] = [
         fs::write(file, bytes).unwrap();
     }),
     ("too long", |file| fs::OpenOptions::new().write(true).open(file).unwrap().set_len(LONG).unwrap()),
+    ("a directory", |file| {
+        fs::remove_file(file).unwrap();
+        fs::create_dir(file).unwrap();
+    }),
 ];
 
 const READING: [&[&str]; 4] =
@@ -82,7 +86,7 @@ fn a_damaged_file_of_the_key_directory_is_the_environments_failure_to_every_comm
             // Elsewhere in a database a byte may be nobody's, a file that grew is one with unused pages, and an empty file of settings
             // says nothing: that is no damage.
             let is_none = match name {
-                "vault/vault.db" => what != "empty",
+                "vault/vault.db" => !matches!(what, "empty" | "a directory"),
                 "settings.toml" => what == "empty",
                 _ => false,
             };
@@ -136,6 +140,7 @@ fn a_damaged_key_of_pseudonyms_is_the_environments_failure() {
             assert!(ran.err.contains("pseudonym.key") && ran.err.contains("restore"), "{what}: {ran:?}");
             assert!(ran.json()["error"].as_str().unwrap().contains("pseudonym.key"), "{what}: {ran:?}");
         }
+        drop(fs::remove_dir(&file));
         fs::write(&file, &kept).unwrap();
     }
     place.append(&[], &lines(0..1)).exits(exit::DONE);

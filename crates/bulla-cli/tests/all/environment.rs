@@ -45,6 +45,60 @@ fn a_full_disk_is_told_and_costs_nothing_that_was_committed() {
     drop(mount);
 }
 
+/// A reader of the vault makes a file beside it: what that is for is said, and what to do.
+#[test]
+fn a_reader_that_finds_the_disk_of_the_keys_full_is_told_why_it_needs_room() {
+    if !may_mount("environment::a_reader_that_finds_the_disk_of_the_keys_full_is_told_why_it_needs_room") {
+        return;
+    }
+    let place = Place::empty();
+    let disk = place.path("disk");
+    let mount = Mount::new(&disk, "size=4m");
+    let run = |subcommand: &str, keys: &std::path::Path, input: &[u8]| {
+        bulla_with(arguments![subcommand, place.audit(), "--keys", keys], input)
+    };
+    let keys = disk.join("keys");
+    run("init", &keys, b"").exits(exit::DONE);
+    run("append", &keys, &lines(0..10)).exits(exit::DONE);
+    let mut filler = std::fs::File::create(disk.join("filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+    for subcommand in ["verify", "export"] {
+        let ran = run(subcommand, &keys, b"").exits(exit::ENVIRONMENT);
+        for told in ["disk is full", "to read too", "vault.db-shm", "make room, or copy the key directory"] {
+            assert!(ran.err.contains(told), "{told}: {ran:?}");
+        }
+    }
+    // As it says.
+    let copied = place.path("copied");
+    crate::support::copy(&keys, &copied);
+    let ran = run("export", &copied, b"").exits(exit::DONE);
+    assert_eq!(parse_lines(&ran.out).len(), 10);
+    drop(mount);
+}
+
+/// However few files a process may have open: what cannot be opened for that is said to be so.
+#[test]
+fn a_limit_on_open_files_is_named() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let mut refused = 0;
+    for limit in 6..32 {
+        for subcommand in ["verify", "export", "append"] {
+            let limited = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+            let child = command_under(&["sh", "-c", &limited], &place.arguments(subcommand, &[])).spawn();
+            let ran = finish(child.unwrap());
+            if ran.code == exit::DONE {
+                continue;
+            }
+            refused += 1;
+            let told = ["Too many open files", "`ulimit -n`"].iter().any(|told| ran.err.contains(told));
+            assert!(ran.code == exit::ENVIRONMENT && told, "{subcommand} with {limit}: {ran:?}");
+        }
+    }
+    assert!(refused > 0, "a few are too few");
+    place.run("verify", &[]).exits(exit::DONE);
+}
+
 #[test]
 fn a_full_disk_at_init_is_told() {
     if !may_mount("environment::a_full_disk_at_init_is_told") {

@@ -39,6 +39,31 @@ fn withheld(place: &Place) -> usize {
     entries.iter().filter(|entry| entry["withheld"] == "erased" && entry["location"].is_null()).count()
 }
 
+/// A number that nobody counted is none.
+#[test]
+fn who_cannot_tell_how_many_are_erased_says_so() {
+    let (place, _) = filled();
+    place.run("erase", &["--subject", "s7"]).exits(exit::DONE);
+    let (identity, nowhere) = (path(&place, "audit.keys/identity.age"), path(&place, "nowhere"));
+    let erased = |place: &Place, more: &[&str]| {
+        let json = place.run("verify", &[more, &["--json"]].concat()).exits(exit::DONE).json();
+        let text = place.run("verify", more).exits(exit::DONE).out;
+        let line = text.lines().find_map(|line| line.strip_prefix("erased     ")).unwrap().to_owned();
+        (json["erased"].as_u64(), json["erased"].is_null(), line)
+    };
+    assert_eq!(erased(&place, &[]), (Some(10), false, "10".to_owned()));
+    let untold = (None, true, "not counted".to_owned());
+    // With public data alone; without an identity; without a vault.
+    assert_eq!(erased(&place, &["--public"]), untold);
+    assert_eq!(erased(&place, &["--keys", &nowhere]), untold);
+    assert_eq!(erased(&place, &["--keys", &nowhere, "--identity", &identity]), untold);
+    // Of a log without erasure everybody can tell.
+    let without = Place::empty();
+    bulla(arguments!["init", without.audit(), "--erasure", "off"]).exits(exit::DONE);
+    without.append(&[], &lines(0..10)).exits(exit::DONE);
+    assert_eq!(erased(&without, &["--public"]), (Some(0), false, "0".to_owned()));
+}
+
 #[test]
 fn an_erasure_is_told_certified_and_seen() {
     let (place, key) = filled();
@@ -554,7 +579,9 @@ fn a_replica_of_the_vault_is_set_shown_and_taken_up() {
     let (place, _) = filled();
     let replica = path(&place, "replica");
     place.run("config", &["set", "vault_replicas", "replica"]).exits(exit::USAGE);
+    fs::create_dir(&replica).unwrap();
     place.run("config", &["set", "vault_replicas", &replica]).exits(exit::DONE);
+    fs::remove_dir(&replica).unwrap();
     let refused = place.append(&[], b"").exits(exit::ENVIRONMENT);
     assert!(refused.err.contains("there is no such directory: mount it, make an empty one"), "{refused:?}");
     fs::create_dir(&replica).unwrap();

@@ -208,3 +208,61 @@ fn keys_do_not_get_into_the_log_by_a_detour() {
         assert_eq!(fs::read_dir(place.audit()).unwrap().count(), 0, "{detour}");
     }
 }
+
+/// Whether a writer runs is nothing that decides what an edited file is.
+#[test]
+fn an_edited_configuration_is_the_same_to_whatever_changes_a_log_beside_a_writer_and_without_one() {
+    type Edit = fn(String) -> String;
+    let edits: [(&str, Edit, i32, &str); 3] = [
+        ("no TOML", |text| format!("[[[\n{text}"), exit::VIOLATION, "bulla.toml: TOML parse error"),
+        (
+            "another origin",
+            |text| text.replace("origin = \"", "origin = \"x"),
+            exit::VIOLATION,
+            "bulla.toml: `vkey` is not of this `origin`",
+        ),
+        (
+            "another heartbeat",
+            |text| text.replace("hash = ", "heartbeat = \"5 min\"\nhash = "),
+            exit::REFUSED,
+            "bulla.toml was edited; put it back",
+        ),
+    ];
+    const RECIPIENT: &str = "age1a37dpy8amjrxz7sc0jj3j4ys3mtqp9m9tmcan64s6g0w6qq20pnqvxphr3";
+    let changing: [&[&str]; 7] = [
+        &["config", "set", "log.heartbeat", "10 min"],
+        &["config", "set", "log.fields.client", "drop"],
+        &["config", "set", "log.recipients", RECIPIENT],
+        &["keys", "add-recipient", RECIPIENT],
+        &["keys", "rotate"],
+        &["hold", "add", "--subject", "s1", "--by", "a", "--reason", "b"],
+        &["hold", "release", "--subject", "s1", "--by", "a"],
+    ];
+    let place = filled();
+    let file = place.audit().join("bulla.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let run = |words: &[&str]| place.run(words[0], &words[1..]);
+    for running in [false, true] {
+        let log = running.then(|| bulla::Log::open(place.audit(), bulla::Options::default()).unwrap());
+        for (what, edit, code, told) in &edits {
+            let edited = edit(text.clone());
+            fs::write(&file, &edited).unwrap();
+            for words in changing {
+                let ran = run(words);
+                assert!(ran.code == *code && ran.err.contains(told), "{what} {words:?} {running}: {ran:?}");
+            }
+            // It reads the log before it changes anything, and tells what every reader is told.
+            let ran = run(&["erase", "--subject", "s1"]).exits(exit::VIOLATION);
+            assert!(ran.err.contains("bulla.toml"), "{what} {running}: {ran:?}");
+            // Settings are no part of what the log is, and can be changed wherever the file is one.
+            let ran = run(&["config", "set", "linger", "20 ms"]);
+            let expected = if *code == exit::VIOLATION { exit::VIOLATION } else { exit::DONE };
+            assert!(ran.code == expected, "{what} {running}: {ran:?}");
+            assert!(expected == exit::DONE || ran.err.contains(told), "{what} {running}: {ran:?}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), edited);
+            fs::write(&file, &text).unwrap();
+        }
+        log.map(bulla::Log::close).transpose().unwrap();
+    }
+    place.run("verify", &["--strict"]).exits(exit::DONE);
+}

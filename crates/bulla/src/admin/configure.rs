@@ -22,14 +22,14 @@ use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::{default_keys, files, settings as host_settings};
 use crate::scan::checkpoint::is_live;
 use crate::write::engine::change::Unreplaced;
-use crate::write::engine::{Directories, Engine};
+use crate::write::engine::{Directories, Engine, check_replicas};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::{Environment, KeyWrap};
 use bulla_crypto::recipients::check_recipient;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Lock, Store};
-use names::{FIELDS, HEARTBEAT, RECIPIENTS, check_key, unknown_key};
+use names::{FIELDS, HEARTBEAT, RECIPIENTS, REPLICAS, check_key, unknown_key};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -243,6 +243,7 @@ impl Configure {
         config::load_of_log(&*log)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
+        self.check_replicas(&plan, (&*log, &*keys), environment)?;
         match plan.configured.log {
             Some(_) => {
                 let opened = change_log(log, keys, environment, &plan)?;
@@ -261,15 +262,30 @@ impl Configure {
     pub(crate) fn apply_to(&self, engine: &Engine) -> Result<Configured> {
         engine.require_in_place()?;
         let log = &*engine.log;
+        config::load_of_log(log)?;
         let _lock = lock(log)?;
         let mut plan = self.plan(log, &*engine.keys)?;
         plan.configured.live = true;
+        self.check_replicas(&plan, (log, &*engine.keys), &engine.environment)?;
         plan.check_live(engine)?;
         match plan.configured.log {
             Some(_) => plan.change_live(engine)?,
             None => plan.change_settings(log, &*engine.keys)?,
         }
         Ok(plan.configured)
+    }
+
+    /// Refuses replicas that opening the log would refuse. Where nothing is said of them here they may be on a disk that is not mounted.
+    fn check_replicas(
+        &self,
+        plan: &Plan,
+        stores: (&dyn Store, &dyn Store),
+        environment: &Environment,
+    ) -> Result<()> {
+        match self.settings.iter().any(|(name, value)| name == REPLICAS && value.is_some()) {
+            true => check_replicas(&plan.tuning.vault_replicas, stores, &plan.after, environment),
+            false => Ok(()),
+        }
     }
 
     /// What the changes come to. The caller holds the lock on the file.
@@ -509,14 +525,13 @@ impl Plan {
         if self.configured.log.is_none() {
             return Ok(());
         }
+        if self.before.digest != engine.config().digest {
+            return Err(config::edited(&*engine.log));
+        }
         if self.before.fields != self.after.fields {
             // Producers have the rules that they were made with.
             let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
             return Err(Error::new(ErrorKind::Refused, message));
-        }
-        if self.before.digest != engine.config().digest {
-            let name = engine.log.describe(config::FILE);
-            return Err(Error::unavailable(format!("[log] of {name} was edited since the log was opened")));
         }
         self.check_recipients(&engine.environment)
     }

@@ -36,9 +36,9 @@ impl Directory {
         Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd()))?)
     }
 
-    fn has_link(&self, name: &str) -> bool {
+    fn has_socket(&self, name: &str) -> bool {
         let found = rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
-        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Socket)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -78,9 +78,9 @@ pub(super) fn connect(directory: &Path) -> io::Result<Option<OwnedFd>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    if directory.has_link(SOCKET) {
-        // Connecting would follow it.
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link, not a socket"));
+    // Connecting would follow a link. What is no socket was made by no writer, and is nobody's.
+    if !directory.has_socket(SOCKET) {
+        return Ok(None);
     }
     let socket = new_socket()?;
     match rustix::net::connect(&socket, &directory.address(SOCKET)?) {

@@ -249,6 +249,26 @@ fn a_socket_that_was_left_is_nobody_s_and_is_replaced() {
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
 }
 
+/// A link is not followed, though a writer listens where it leads.
+#[test]
+fn what_is_no_socket_is_nobody_s_and_a_link_to_one_is_replaced() {
+    let elsewhere = Place::new(NEVER);
+    let place = tempfile::tempdir().unwrap();
+    let name = place.path().join(SOCKET);
+    let nobody = || assert!(Client::connect(place.path()).unwrap().is_none());
+    std::fs::write(&name, "").unwrap();
+    nobody();
+    std::fs::remove_file(&name).unwrap();
+    std::fs::create_dir(&name).unwrap();
+    nobody();
+    std::fs::remove_dir(&name).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join(SOCKET), &name).unwrap();
+    nobody();
+    let server = Server::serve(&FileSystem::new(place.path()), NEVER, answer).unwrap();
+    assert!(Client::connect(place.path()).unwrap().is_some() && elsewhere.serves());
+    server.stop();
+}
+
 #[test]
 fn a_path_may_be_long() {
     let root = tempfile::tempdir().unwrap();

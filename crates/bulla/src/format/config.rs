@@ -145,6 +145,17 @@ pub(crate) fn check_bounds(store: &dyn Store, settings: Options) -> Result<()> {
     })
 }
 
+/// The error of whoever would write a log, or change what it is, while its `[log]` is not the one that it is written with.
+pub(crate) fn edited(store: &dyn Store) -> Error {
+    let file = store.describe(FILE);
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "the [log] part of {file} was edited; put it back as it was ([settings] may be changed, `bulla config` changes both)"
+        ),
+    )
+}
+
 fn is_log(store: &dyn Store) -> bool {
     let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
     store.open(files::CHECKPOINT).is_ok() || has_segments()

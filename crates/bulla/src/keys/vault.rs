@@ -28,12 +28,24 @@ pub(crate) fn open_vault(
     if !has_vault(config, environment) {
         return Ok(None);
     }
-    let keys = keys.directory().ok_or_else(|| {
-        Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))
-    })?;
+    let keys = directory(keys)?;
     let settings = Settings { random: environment.random.clone(), replicas, ..Settings::default() };
     let database = database(keys)?;
     Vault::open_in(Arc::new(keys.clone()), &database, config.id, access, &settings).map(Some)
+}
+
+/// Checks where replicas of the vault in `keys` are to be, as opening it to write does.
+///
+/// # Errors
+/// As [`bulla_vault::check_replicas`].
+pub(crate) fn check_replicas(keys: &dyn Store, replicas: &[ReplicaLocation]) -> Result<()> {
+    bulla_vault::check_replicas(&database(directory(keys)?)?, replicas)
+}
+
+fn directory(keys: &dyn Store) -> Result<&FileSystem> {
+    keys.directory().ok_or_else(|| {
+        Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))
+    })
 }
 
 /// Opens the vault in the key directory `keys` to read the log with this id, with none of its replicas.

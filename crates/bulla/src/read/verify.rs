@@ -81,8 +81,9 @@ pub struct Report {
     pub tree_size: u64,
     /// The root that it signs.
     pub root: Hash,
-    /// Entries whose personal fields are erased, as far as groups were opened.
-    pub erased: u64,
+    /// Entries whose personal fields are erased, of the blocks that opened. Nothing where nobody can tell: of a log with erasure
+    /// without an identity, or without all keys of its data subjects.
+    pub erased: Option<u64>,
     /// Frames past it, while a writer is at work.
     pub pending: u64,
     /// The writing host's clock at the newest epoch or event that it covers, in seconds since the Unix epoch. Nothing where
@@ -239,6 +240,8 @@ impl Verify {
         scan.findings = findings;
         let total = scan.total_bytes()?;
         let mut report = Report::of(Vec::new());
+        let can_tell = !config.erasure || keys.is_some_and(GroupKeys::is_complete);
+        report.erased = can_tell.then_some(0);
         let (mut found, mut seen, mut done) = (Findings::default(), Vec::new(), 0);
         let next = || {
             let Some(frame) = scan.next()? else { return Ok(None) };
@@ -253,7 +256,7 @@ impl Verify {
         pool::in_order(given.threads, next, work, |(frame, outcome): (Located, Outcome)| {
             let tokens = match outcome {
                 Ok(checked) => {
-                    report.erased += checked.erased;
+                    report.erased = report.erased.map(|erased| erased + checked.erased);
                     checked.lost.into_iter().for_each(|lost| found.add(lost.finding(&frame)));
                     checked.tokens
                 }
@@ -338,7 +341,7 @@ impl Report {
             blocks: 0,
             tree_size: 0,
             root: Hash::ZERO,
-            erased: 0,
+            erased: None,
             pending: 0,
             signed_time: None,
             findings: Vec::new(),

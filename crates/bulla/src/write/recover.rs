@@ -18,7 +18,7 @@
 //! A name is durable once its directory is synced, and not before (`fsync(2)`, "Description"; T. S. Pillai and others,
 //! "All File Systems Are Not Created Equal", OSDI 2014).
 
-use crate::format::config::{LogConfig, allowed::AllowedConfig};
+use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
 use crate::format::files;
@@ -446,14 +446,7 @@ impl Scan<'_> {
     fn check_config(&self) -> Result<()> {
         match self.terms.admit(self.config.digest) {
             true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "the [log] part of {} was edited; put it back as it was ([settings] may be changed, \
-                     `bulla config` changes both)",
-                    self.store.describe(crate::format::config::FILE)
-                ),
-            )),
+            false => Err(config::edited(self.store)),
         }
     }
 

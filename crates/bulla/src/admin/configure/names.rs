@@ -16,6 +16,8 @@ const LOG_KEYS: [(&str, Option<&str>); 8] = [
 ];
 pub(super) const RECIPIENTS: &str = "log.recipients";
 pub(super) const HEARTBEAT: &str = "log.heartbeat";
+/// The setting that names places of which opening the log makes something.
+pub(super) const REPLICAS: &str = "vault_replicas";
 /// Before the name of a field, the key of its rule.
 pub(super) const FIELDS: &str = "log.fields.";
 

@@ -6,7 +6,7 @@
 //! - a published checkpoint covers what was done before whoever asked is told so.
 
 use super::Engine;
-use crate::format::config::LogConfig;
+use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
 use bulla_store::{Error, Result};
 use std::sync::Arc;
@@ -33,11 +33,27 @@ impl Engine {
         self.staging.with_sequencer(|sequencer| sequencer.config().clone())
     }
 
+    /// That `bulla.toml` still says what the log is: whoever changes keys, holds or the configuration is refused otherwise, as
+    /// opening the log would refuse them.
+    ///
+    /// # Errors
+    /// `Tampered` where it cannot be parsed, `Refused` where its `[log]` is another.
+    pub(crate) fn require_own_config(&self) -> Result<()> {
+        // While a change is at work the file is ahead of the log.
+        let _only = self.changing.lock();
+        let (config, _) = config::load_of_log(&*self.log)?;
+        match config.digest == self.config().digest || self.progress.admits(config.digest) {
+            true => Ok(()),
+            false => Err(config::edited(&*self.log)),
+        }
+    }
+
     /// Begins an epoch. Returns its number.
     ///
     /// # Errors
-    /// As [`Engine::drain`].
+    /// As [`Engine::drain`] and [`Engine::require_own_config`].
     pub(crate) fn rotate(&self) -> Result<u64> {
+        self.require_own_config()?;
         let _only = self.changing.lock();
         self.require_in_place()?;
         let frame =

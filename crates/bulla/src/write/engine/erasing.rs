@@ -38,6 +38,7 @@ impl Engine {
     /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
     /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
     pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+        self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let vault = self.vault()?;
@@ -241,6 +242,7 @@ impl Engine {
     /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
     /// empty or too long, else where a file cannot be written.
     pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+        self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let number = self.number_of(subject)?;
@@ -259,6 +261,7 @@ impl Engine {
     /// # Errors
     /// `Refused` where there is none, else as [`Engine::hold`].
     pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
+        self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let number = self.number_of(subject)?;

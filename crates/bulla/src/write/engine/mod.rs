@@ -49,8 +49,8 @@ use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
-pub(crate) use subject_keys::Vaults;
 use subject_keys::{SubjectKeys, older, refuse_unfinished};
+pub(crate) use subject_keys::{Vaults, check_replicas};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
 pub(crate) struct SerialStages {

@@ -147,6 +147,11 @@ impl Progress {
         self.state.lock().terms.next == digest
     }
 
+    /// Whether it covers what allows this `[log]`, the one at work or the next.
+    pub(super) fn admits(&self, digest: Hash) -> bool {
+        self.state.lock().terms.admit(digest)
+    }
+
     pub(crate) fn lost(&self, first: StagedPosition, last: StagedPosition) {
         self.change(|state| state.lost.push((first, last)));
     }

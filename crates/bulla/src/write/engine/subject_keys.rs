@@ -54,14 +54,10 @@ impl SubjectKeys {
         vaults: Vaults,
         replicas: &[PathBuf],
     ) -> Result<Option<Self>> {
-        if !replicas.is_empty() && (!config.erasure || environment.subjects.is_some()) {
-            return Err(Error::invalid("`vault_replicas` is set, and the log has no vault: unset it"));
-        }
+        let replicas = locate(replicas, (log, keys), config, environment)?;
         if !config.erasure {
             return Ok(None);
         }
-        let outside = |path: &PathBuf| refuse_inside(log, path).map(|()| ReplicaLocation::new(path));
-        let replicas = replicas.iter().map(outside).collect::<Result<_>>()?;
         let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
         let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
@@ -79,17 +75,47 @@ impl SubjectKeys {
     }
 }
 
-/// Refuses a replica inside the log's directory: whoever keeps the log must not get the keys with it.
+/// Checks where replicas of the vault are to be, as opening the log to write does before it makes anything there.
+///
+/// # Errors
+/// `Invalid` where the log has no vault; `Refused` where one lies in the log's directory or among its keys, or is named twice; `Unavailable`
+/// where one is no directory, or on a file system that can hold no vault.
+pub(crate) fn check_replicas(
+    replicas: &[PathBuf],
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let replicas = locate(replicas, (log, keys), config, environment)?;
+    if replicas.is_empty() { Ok(()) } else { vault::check_replicas(keys, &replicas) }
+}
+
+/// Where replicas are: neither in the log's directory, since whoever keeps the log must not get the keys with it, nor beside the vault,
+/// where they would be lost with it.
+fn locate(
+    replicas: &[PathBuf],
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<Vec<ReplicaLocation>> {
+    if !replicas.is_empty() && !vault::has_vault(config, environment) {
+        return Err(Error::invalid("`vault_replicas` is set, and the log has no vault: unset it"));
+    }
+    let outside = |path: &PathBuf| {
+        refuse_inside(log, path, "the log's directory, which holds no keys")?;
+        refuse_inside(keys, path, "the key directory, with which it would be lost")?;
+        Ok(ReplicaLocation::new(path))
+    };
+    replicas.iter().map(outside).collect()
+}
+
 #[expect(clippy::disallowed_methods, reason = "only paths without links tell whether one lies in the other")]
-fn refuse_inside(log: &dyn Store, path: &Path) -> Result<()> {
-    let inside = |log: &Path| Some(path.canonicalize().ok()?.starts_with(log.canonicalize().ok()?));
-    match log.directory().and_then(|log| inside(&log.held_path().ok()?)) {
+fn refuse_inside(store: &dyn Store, path: &Path, what: &str) -> Result<()> {
+    let inside = |held: &Path| Some(path.canonicalize().ok()?.starts_with(held.canonicalize().ok()?));
+    match store.directory().and_then(|directory| inside(&directory.held_path().ok()?)) {
         Some(true) => Err(Error::new(
             ErrorKind::Refused,
-            format!(
-                "{}, for a replica of the vault, lies in the log's directory, which holds no keys: name another one",
-                path.display()
-            ),
+            format!("{}, a replica of the vault, lies in {what}: name another one", path.display()),
         )),
         _ => Ok(()),
     }

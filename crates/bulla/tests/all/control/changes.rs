@@ -99,7 +99,7 @@ fn what_is_refused_changes_nothing_and_the_log_goes_on() {
     std::fs::write(place.audit().join("bulla.toml"), format!("# mine\n{before}")).unwrap();
     let (_, recipient) = generate();
     let add = Configure::default().add_recipients([recipient]).unwrap();
-    assert_eq!(client.configure(&add).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(client.configure(&add).unwrap_err().kind(), ErrorKind::Refused);
     std::fs::write(place.audit().join("bulla.toml"), before).unwrap();
     append(&log, 10);
     client.configure(&add).unwrap();

@@ -92,10 +92,16 @@ fn while_a_replica_is_left_out_nobody_is_erased() {
 #[test]
 fn a_place_that_can_hold_no_replica_is_refused() {
     let world = World::new();
+    // To be set as well as to be opened with.
     let set = |path: &std::path::Path| {
-        let path = path.to_str().unwrap();
-        Configure::default().set("vault_replicas", path).unwrap().apply(&world.directory).unwrap();
-        open(&world).map(drop).map_err(|error| (error.kind(), error.to_string()))
+        let told = |error: bulla::Error| (error.kind(), error.to_string());
+        let place = path.to_str().unwrap();
+        let set = Configure::default().set("vault_replicas", place).unwrap().apply(&world.directory);
+        let text = format!("[settings]\nvault_replicas = [{place:?}]\n");
+        fs::write(world.keys().join("settings.toml"), text).unwrap();
+        let opened = open(&world).map(drop).map_err(told);
+        assert_eq!(set.map(drop).map_err(told), opened);
+        opened
     };
     let refused = |path: &std::path::Path| set(path).unwrap_err();
     let missing = world.directory.with_file_name("missing");
@@ -111,7 +117,11 @@ fn a_place_that_can_hold_no_replica_is_refused() {
         "{message}"
     );
     let (kind, message) = refused(&world.keys());
-    assert_eq!((kind, message.contains("the vault itself")), (ErrorKind::Refused, true), "{message}");
+    assert_eq!(
+        (kind, message.contains("lies in the key directory")),
+        (ErrorKind::Refused, true),
+        "{message}"
+    );
     fs::create_dir(&missing).unwrap();
     set(&missing).unwrap();
 
