@@ -62,12 +62,10 @@ pub(super) fn has(path: &Path) -> Result<bool> {
 /// Where there is no such file.
 pub(super) fn length_of(file: &Path) -> Result<u64> {
     match fs::metadata(file) {
-        Ok(metadata) if metadata.is_dir() => Err(Error::unavailable(format!(
-            "{} is a directory where a file has to be: move it away, and restore `vault` and `roots`, both from a replica or both from one \
-             backup",
-            file.display()
-        ))),
-        Ok(metadata) => Ok(metadata.len()),
+        Ok(metadata) => {
+            refuse_directory(file).map_err(|error| Error::io("opening the database", error))?;
+            Ok(metadata.len())
+        }
         Err(error) => Err(Error::io(file.display().to_string(), error)),
     }
 }
@@ -242,7 +240,11 @@ pub(super) fn require_files(database: &Path) -> Result<()> {
 fn refuse_directory(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
-            let message = format!("`{}` is a directory, and has to be a file: remove it", path.display());
+            let message = format!(
+                "`{}` is a directory, and has to be a file: remove it, and bring what was there, `vault` and `roots`, both from a \
+                 replica or both from one backup",
+                path.display()
+            );
             Err(io::Error::new(io::ErrorKind::IsADirectory, message))
         }
         _ => Ok(()),

@@ -96,8 +96,8 @@ fn another_implementation_prints_every_field() {
     let file = world.proof(&[(1, &[0, 1, 2])]).render().into_bytes();
     let (output, _) = check("fields", &[file], Some(&world.key));
     let rest = concat!(
-        r#""controller":"hospital","processor":"","purpose":"a \"quote\" \\ \u0001\n"#,
-        "\u{7f}\u{2028}",
+        r#""controller":"hospital","processor":"","purpose":"a \"quote\" \\ \u0001\n\u007f"#,
+        "\u{2028}",
         r#"","actor":"nurse","client":"192.0.2.7","stream":"ward","status":4294967295,"#,
         r#""duration":18446744073709551615,"size":0,"flags":1,"payload":"text"}"#,
         "\n"
