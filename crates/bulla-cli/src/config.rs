@@ -1,6 +1,6 @@
 //! `bulla config`.
 
-use crate::append::{tell_differences, tell_recovery, tell_withdrawn};
+use crate::append::{tell_differences, tell_recovery, tell_resumed};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
@@ -187,7 +187,7 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configure
     let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
     tell_recovery(done.recovery);
     tell_differences(&done.hold_differences);
-    tell_withdrawn(done.withdrawn.as_ref());
+    tell_resumed(done.resumed.as_ref());
     Ok(done)
 }
 

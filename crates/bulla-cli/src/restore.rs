@@ -1,6 +1,6 @@
 //! `bulla restore`.
 
-use crate::append::{tell_differences, tell_withdrawn};
+use crate::append::{tell_differences, tell_resumed};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::interrupt;
@@ -38,7 +38,7 @@ impl Restore {
         let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
         let restored = restore.environment(terminal::environment()).run()?;
         tell_differences(&restored.hold_differences);
-        tell_withdrawn(restored.withdrawn.as_ref());
+        tell_resumed(restored.resumed.as_ref());
         let lost = restored.lost;
         let what = format!("taken up; the keys of {lost} data subjects are lost");
         let told = match self.json {

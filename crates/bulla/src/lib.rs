@@ -36,7 +36,7 @@ pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
-pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay, WithdrawnErasure};
+pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay, ResumedErasure};
 pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{

@@ -15,7 +15,7 @@
 
 mod names;
 
-use crate::erase::{HoldDifference, WithdrawnErasure};
+use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules, LogConfig, edit};
 use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
@@ -83,8 +83,8 @@ pub struct Configured {
     pub recovery: Recovery,
     /// How the file of holds differed then from what the log tells; it was brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
-    /// The erasure that opening the log withdrew, since somebody of it is held.
-    pub withdrawn: Option<WithdrawnErasure>,
+    /// The erasure that was cut short before, and what opening the log made of it.
+    pub resumed: Option<ResumedErasure>,
 }
 
 impl Configure {
@@ -248,7 +248,7 @@ impl Configure {
             Some(_) => {
                 let opened = change_log(log, keys, environment, &plan)?;
                 let configured = &mut plan.configured;
-                (configured.recovery, configured.hold_differences, configured.withdrawn) = opened;
+                (configured.recovery, configured.hold_differences, configured.resumed) = opened;
             }
             None => {
                 plan.change_settings(&*log, &*keys)?;
@@ -316,7 +316,7 @@ impl Configure {
             live: false,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
-            withdrawn: None,
+            resumed: None,
         };
         Ok(Plan { place, old, new, host, before, after, tuning, configured })
     }
@@ -566,7 +566,7 @@ fn change_log(
     keys: Arc<dyn Store>,
     environment: &Environment,
     plan: &Plan,
-) -> Result<(Recovery, Vec<HoldDifference>, Option<WithdrawnErasure>)> {
+) -> Result<(Recovery, Vec<HoldDifference>, Option<ResumedErasure>)> {
     plan.check_recipients(environment)?;
     let directories = Directories::lock(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
@@ -583,7 +583,7 @@ fn change_log(
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
     engine.allow_change(after)?;
-    let found = (engine.recovery, engine.hold_differences.clone(), engine.withdrawn.clone());
+    let found = (engine.recovery, engine.hold_differences.clone(), engine.resumed.clone());
     drop(engine);
     plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;

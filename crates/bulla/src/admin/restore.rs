@@ -4,7 +4,7 @@
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 
-use crate::erase::{HoldDifference, WithdrawnErasure};
+use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config;
 use crate::format::options::Options;
 use crate::keys::default_keys;
@@ -37,8 +37,8 @@ pub struct Restored {
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
-    /// The erasure that the backup had begun and that was withdrawn, since somebody of it is held.
-    pub withdrawn: Option<WithdrawnErasure>,
+    /// The erasure that the backup had begun, and what came of it.
+    pub resumed: Option<ResumedErasure>,
 }
 
 impl Restore {
@@ -106,8 +106,8 @@ impl Restore {
         engine.drain_and_finish()?;
         let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
         removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
-        let (hold_differences, withdrawn) = (engine.hold_differences.clone(), engine.withdrawn.clone());
-        Ok(Restored { lost: next.saturating_sub(before), hold_differences, withdrawn })
+        let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
+        Ok(Restored { lost: next.saturating_sub(before), hold_differences, resumed })
     }
 }
 

@@ -186,7 +186,7 @@ impl From<Changed> for Configured {
             live: true,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
-            withdrawn: None,
+            resumed: None,
         }
     }
 }

@@ -30,23 +30,37 @@ pub struct Erasure {
     pub before: bool,
 }
 
-/// An erasure that was begun and withdrawn again, since somebody of it is held: nothing was destroyed, and the log tells of none.
+/// What came of an erasure that was cut short: whoever opens the log goes on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WithdrawnErasure {
-    /// The numbers of the data subjects, ascending.
-    pub numbers: Vec<u64>,
-    /// Who is held by whom, or why that cannot be told.
-    pub reason: String,
+pub enum ResumedErasure {
+    /// It is finished, and a checkpoint covers the event that tells of it.
+    Finished {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+    },
+    /// Somebody of it is held by now: nothing was destroyed, and the log tells of none.
+    Withdrawn {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+        /// Who is held by whom, or why that cannot be told.
+        reason: String,
+    },
 }
 
-impl fmt::Display for WithdrawnErasure {
+impl fmt::Display for ResumedErasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { numbers, reason } = self;
-        write!(
-            f,
-            "an erasure of data subjects {numbers:?}, which was cut short before anything was destroyed, is withdrawn: {reason}; \
-             after that its order can be given again"
-        )
+        match self {
+            Self::Finished { numbers } => write!(
+                f,
+                "an erasure of data subjects {numbers:?}, which was cut short, is finished: `bulla events DIR --kind erased` \
+                 tells in which frame"
+            ),
+            Self::Withdrawn { numbers, reason } => write!(
+                f,
+                "an erasure of data subjects {numbers:?}, which was cut short before anything was destroyed, is withdrawn: \
+                 {reason}; the order can be given again then"
+            ),
+        }
     }
 }

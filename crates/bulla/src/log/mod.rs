@@ -14,7 +14,7 @@ pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
-use crate::erase::{Erasure, ErasureOrder, HoldDifference, WithdrawnErasure};
+use crate::erase::{Erasure, ErasureOrder, HoldDifference, ResumedErasure};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
@@ -301,9 +301,9 @@ impl Log {
         &self.engine.hold_differences
     }
 
-    /// The erasure that opening the log withdrew: it was cut short before anything was destroyed, and somebody of it is held.
-    pub fn withdrawn_erasure(&self) -> Option<&WithdrawnErasure> {
-        self.engine.withdrawn.as_ref()
+    /// The erasure that was cut short before the log was opened, and what opening it made of that.
+    pub fn resumed_erasure(&self) -> Option<&ResumedErasure> {
+        self.engine.resumed.as_ref()
     }
 
     /// By what another thread can say that this log is about to be closed.

@@ -15,8 +15,8 @@ use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, WithdrawnErasure};
-use crate::format::event::{Event, Remains};
+use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, ResumedErasure};
+use crate::format::event::Event;
 use crate::keys::files;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, told_holds};
@@ -47,7 +47,9 @@ impl Engine {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
         let ordered = order.check(key, config.id)?;
-        if let Some(withdrawn) = self.settle(vault, &[], &mut only)?.withdrawn {
+        if let Some(withdrawn @ ResumedErasure::Withdrawn { .. }) =
+            self.settle(vault, &[], &mut only)?.resumed
+        {
             return Err(refused(&format!("{withdrawn}")));
         }
         if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
@@ -65,8 +67,9 @@ impl Engine {
         let unknown = owned(&order.not_carried_out(&carried_out));
         let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
+        let event = self.told_of(&pending).map_err(|why| refused(&why))?;
         pending.save(&*self.keys)?;
-        let frame = self.carry_out(vault, pending)?;
+        let frame = self.carry_out(vault, &numbers, event)?;
         Ok(Erasure { numbers, unknown, frame, keys_lost, before: false })
     }
 
@@ -83,7 +86,7 @@ impl Engine {
             destroy(vault, &numbers)?;
             vault.confirm(&numbers)?;
             Pending::remove(&*self.keys)?;
-            return Ok(Settled::default());
+            return Ok(Settled::of(ResumedErasure::Finished { numbers }));
         }
         if erased && vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
             return Err(refused(&format!(
@@ -92,21 +95,44 @@ impl Engine {
                 self.keys.describe(files::VAULT)
             )));
         }
-        match pending.filter(|pending| pending.numbers == numbers) {
-            Some(pending) if erased => self.carry_out(vault, pending).map(|_| Settled::default()),
-            Some(pending) => self.go_on_unless_held(vault, pending, known),
-            None if erased => Err(Error::unavailable(format!(
-                "{} is missing or of another erasure, and data subjects {numbers:?} are erased: restore it",
-                self.keys.describe(files::ERASURE),
+        let event = match pending.filter(|pending| pending.numbers == numbers) {
+            Some(pending) => self.told_of(&pending),
+            None => Err("it is missing, or of another erasure".to_owned()),
+        };
+        let file = self.keys.describe(files::ERASURE);
+        match event {
+            Ok(event) if erased => self
+                .carry_out(vault, &numbers, event)
+                .map(|_| Settled::of(ResumedErasure::Finished { numbers })),
+            Ok(event) => self.go_on_unless_held(vault, numbers, event, known),
+            Err(why) if erased => Err(Error::unavailable(format!(
+                "{file}: {why}; and data subjects {numbers:?} are erased: restore it"
             ))),
-            // Its keys are not destroyed, nobody was told of it, and the log has nothing to tell: it is withdrawn.
-            None => self.withdraw(vault).map(|()| Settled::default()),
+            Err(why) => {
+                self.withdraw(vault)?;
+                let reason = format!("{file}: {why}");
+                Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
+            }
         }
+    }
+
+    /// The event of an erasure, or what is wrong with it.
+    fn told_of(&self, pending: &Pending) -> std::result::Result<Event, String> {
+        let config = self.config();
+        let key =
+            config.erasure_key.as_ref().ok_or("the log has no `erasure_key` that could order an erasure")?;
+        pending.event(key, config.id)
     }
 
     /// Goes on with an erasure of which nothing is destroyed yet, or withdraws it where the log tells of a hold on somebody of it
     /// by now.
-    fn go_on_unless_held(&self, vault: &Vault, pending: Pending, known: &mut Option<u64>) -> Result<Settled> {
+    fn go_on_unless_held(
+        &self,
+        vault: &Vault,
+        numbers: Vec<u64>,
+        event: Event,
+        known: &mut Option<u64>,
+    ) -> Result<Settled> {
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
         self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
         *known = None;
@@ -114,16 +140,16 @@ impl Engine {
             Some(why) => (Err(why), Vec::new()),
             None => {
                 let (holds, differences) = self.holds(known)?;
-                (holds.refuse(&pending.numbers), differences)
+                (holds.refuse(&numbers), differences)
             }
         };
-        let withdrawn = match held {
-            Ok(()) => self.carry_out(vault, pending).map(|_| None),
-            Err(why) => self
-                .withdraw(vault)
-                .map(|()| Some(WithdrawnErasure { numbers: pending.numbers, reason: why.to_string() })),
+        let resumed = match held {
+            Ok(()) => self.carry_out(vault, &numbers, event).map(|_| ResumedErasure::Finished { numbers }),
+            Err(why) => {
+                self.withdraw(vault).map(|()| ResumedErasure::Withdrawn { numbers, reason: why.to_string() })
+            }
         };
-        Ok(Settled { withdrawn: withdrawn?, differences })
+        Ok(Settled { resumed: Some(resumed?), differences })
     }
 
     fn withdraw(&self, vault: &Vault) -> Result<()> {
@@ -144,18 +170,18 @@ impl Engine {
     }
 
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
-    fn carry_out(&self, vault: &Vault, Pending { numbers, carried_out, order }: Pending) -> Result<u64> {
-        let remains = Remains::ALL.to_vec();
-        let event = Event::Erased { numbers: numbers.clone(), carried_out, order, remains };
+    fn carry_out(&self, vault: &Vault, numbers: &[u64], event: Event) -> Result<u64> {
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
-        destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
+        destroy(vault, numbers).or_else(|error| self.take_back(vault, error))?;
         let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop((nothing_is_sealed, held));
-        let frame = self.wait_for_checkpoint(&frame)?;
-        vault.confirm(&numbers)?;
-        Pending::remove(&*self.keys)?;
-        Ok(frame)
+        let told = self.wait_for_checkpoint(&frame).and_then(|frame| {
+            vault.confirm(numbers)?;
+            Pending::remove(&*self.keys)?;
+            Ok(frame)
+        });
+        told.map_err(|error| error.after(unfinished(numbers)))
     }
 
     /// Withdraws an erasure after an error: while it is under way the vault gives no keys of these data subjects, and no block
@@ -163,10 +189,15 @@ impl Engine {
     /// and opening it again goes on with the erasure.
     fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
         let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
-            Some(unconfirmed) if unconfirmed.erased => {
-                Err(Error::unavailable(format!("an erasure was not finished: {error}")))
+            Some(Unconfirmed { numbers, erased: true }) => {
+                Err(Error::unavailable(format!("{}: {error}", unfinished(&numbers))))
             }
-            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
+            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw).map_err(|unwithdrawn| {
+                unwithdrawn.after(format!(
+                    "an erasure was begun, and neither finished ({error}) nor withdrawn, so that opening the log, as any \
+                     command that writes does, goes on with it"
+                ))
+            }),
         });
         withdrawn.inspect_err(|error| self.fail(error))?;
         Pending::remove(&*self.keys)?;
@@ -178,15 +209,10 @@ impl Engine {
     /// # Errors
     /// `Refused` for any other event, and where verification would object to its order.
     pub(crate) fn tell(&self, event: Event) -> Result<()> {
-        let config = self.config();
-        let (Event::Erased { numbers, carried_out, order, .. }, Some(key)) = (&event, &config.erasure_key)
-        else {
+        let Event::Erased { numbers, carried_out, order, .. } = event.clone() else {
             return Err(refused("nothing but an erasure that was ordered can be recorded so"));
         };
-        let ordered = Order::open(order.as_bytes(), key);
-        let ordered = ordered.map_err(|error| refused(&format!("the order to erase: {error}")))?;
-        let checked = ordered.check_erasure(config.id, numbers, carried_out);
-        checked.map_err(|error| refused(&format!("the erasure: {error}")))?;
+        self.told_of(&Pending { numbers, carried_out, order }).map_err(|why| refused(&why))?;
         self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         Ok(())
     }
@@ -252,7 +278,12 @@ impl Engine {
         if added {
             holds.save(&*self.keys)?;
         }
-        self.tell_of(&mut holds, &mut only)?;
+        self.tell_of(&mut holds, &mut only).map_err(|error| {
+            error.after(format!(
+                "data subject {number} is held, and the log may not tell of it yet: opening the log, as any command that \
+                 writes does, finishes that"
+            ))
+        })?;
         Ok(added)
     }
 
@@ -268,7 +299,12 @@ impl Engine {
         let mut holds = self.settled_holds(&mut only)?.0;
         holds.release(number, by)?;
         holds.save(&*self.keys)?;
-        self.tell_of(&mut holds, &mut only)
+        self.tell_of(&mut holds, &mut only).map_err(|error| {
+            error.after(format!(
+                "data subject {number} is held until the log tells of the release: opening the log, as any command that \
+                 writes does, finishes that"
+            ))
+        })
     }
 
     /// Brings the file of holds in line with what the log tells, and has the log tell of what it does not tell yet. Returns how
@@ -389,10 +425,24 @@ impl Engine {
 /// What came of an erasure that was cut short.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// The erasure, where somebody of it was held.
-    pub(super) withdrawn: Option<WithdrawnErasure>,
+    /// What came of the erasure, where there was one.
+    pub(super) resumed: Option<ResumedErasure>,
     /// How the file of holds differed from what the log tells, as far as it was looked at.
     pub(super) differences: Vec<HoldDifference>,
+}
+
+impl Settled {
+    fn of(resumed: ResumedErasure) -> Self {
+        Settled { resumed: Some(resumed), ..Settled::default() }
+    }
+}
+
+/// What is said of an erasure that fails after the vault's transaction.
+fn unfinished(numbers: &[u64]) -> String {
+    format!(
+        "data subjects {numbers:?} are erased, and the log may not tell of it yet: opening the log, as any command that writes \
+         does, finishes that, and `bulla events DIR --kind erased` tells in which frame"
+    )
 }
 
 /// What the event of an order says that was carried out.
