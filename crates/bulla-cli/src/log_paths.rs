@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// The bytes of a file that has a secret in it.
-type Bytes = Zeroizing<Vec<u8>>;
+pub(crate) type Bytes = Zeroizing<Vec<u8>>;
 
 /// A file with a secret, which the user named or the key directory has.
 pub(crate) struct Secret {

@@ -75,7 +75,8 @@ fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
         if let Err(error) = done {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{operations}: {error}");
             // So is whoever gave the order, as far as that can be told.
-            let told = ["are erased, and the log may not tell of it yet", "an erasure was begun, and neither"];
+            let told =
+                ["are erased, and the log may not tell of it yet", "an erasure was begun, and neither"];
             let says = told.iter().any(|told| error.to_string().contains(told));
             assert_eq!(says, erased, "{operations}: {error}");
             said += u32::from(resumed.is_some());
