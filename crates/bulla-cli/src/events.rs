@@ -169,7 +169,7 @@ fn order_to_text(logged: &LoggedEvent) -> String {
         || "without an order".to_owned(),
         |order| {
             let reason = order.reason.as_deref().map_or_else(String::new, |reason| format!(", {reason}"));
-            format!("ordered {}{reason}", time(seconds(order.seconds)))
+            format!("ordered {}{reason}", time(order.seconds))
         },
     );
     match &logged.objection {
@@ -180,10 +180,6 @@ fn order_to_text(logged: &LoggedEvent) -> String {
 
 fn list(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn seconds(seconds: u64) -> i64 {
-    i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
 #[derive(Serialize)]
@@ -226,7 +222,7 @@ impl<'a> From<&'a LoggedEvent> for EventJson<'a> {
         };
         let order = logged.order.as_ref();
         let ordered = matches!(logged.event, Ok(Event::Erased { .. })).then(|| OrderJson {
-            time: order.map(|order| time(seconds(order.seconds))),
+            time: order.map(|order| time(order.seconds)),
             reason: order.and_then(|order| order.reason.as_deref()),
             ok: logged.objection.is_none(),
             detail: logged.objection.as_deref(),

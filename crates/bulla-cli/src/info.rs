@@ -2,8 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
-use crate::verify::signed_time;
+use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::vault::ReplicaState;
 use serde::Serialize;
@@ -138,7 +137,7 @@ impl From<bulla::Info> for Facts {
             bytes: info.bytes,
             unsigned_bytes: info.unsigned_bytes,
             segments: info.segments,
-            signed_time: signed_time(info.signed_time),
+            signed_time: info.signed_time.map(time),
             heartbeat: info.heartbeat.map(bulla::format_age),
             extra: info.extra,
             vault_replicas: None,

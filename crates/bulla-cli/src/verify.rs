@@ -5,11 +5,10 @@ use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::{Bytes, LogPaths, Secret, error_in, read_small};
-use crate::output::{print, print_json, progress_bar};
+use crate::output::{print, print_json, progress_bar, time};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::text::time::format_time;
 use bulla::{Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
@@ -177,13 +176,6 @@ pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
         .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
-/// A time in seconds as RFC 3339 has it.
-pub(crate) fn signed_time(seconds: Option<i64>) -> Option<String> {
-    let mut text = Vec::new();
-    format_time(seconds?.saturating_mul(1_000_000_000), &mut text);
-    String::from_utf8(text).ok()
-}
-
 /// What was at hand beyond public data.
 struct Level {
     seals: bool,
@@ -237,7 +229,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("tree size", report.tree_size.to_string()),
         ("root", report.root.to_base64()),
         ("pending", report.pending.to_string()),
-        ("signed", signed_time(report.signed_time).unwrap_or_else(|| "never".to_owned())),
+        ("signed", report.signed_time.map(time).unwrap_or_else(|| "never".to_owned())),
     ] {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
@@ -297,7 +289,7 @@ impl<'a> ReportJson<'a> {
             tree_size: report.tree_size,
             root: report.root.to_base64(),
             pending: report.pending,
-            signed_time: signed_time(report.signed_time),
+            signed_time: report.signed_time.map(time),
             findings: report.findings.iter().map(FindingJson::from).collect(),
         }
     }

@@ -207,7 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: restore it from a backup, or, where the log has none yet, make one"
+        "{name} holds no vault that was made to its end, or its `vault.db` is damaged: restore it from a backup, or put a replica \
+         in its place, with the `roots` of the same time"
     ))
 }
 
