@@ -113,12 +113,32 @@ impl Interrupt {
 
 /// From now on a signal ends the process.
 pub(crate) fn exit_at_once() -> Result<(), Failure> {
-    let ends = Arc::new(AtomicBool::new(true));
+    register_exit(&Arc::new(AtomicBool::new(true)))
+}
+
+/// From now on a signal ends the process where `ends` is set.
+fn register_exit(ends: &Arc<AtomicBool>) -> Result<(), Failure> {
     signals().try_for_each(|signal| {
         let exit = Exit::Interrupted as i32;
         let registered = signal_hook::flag::register_conditional_shutdown(signal, exit, ends.clone());
         registered.map(drop).map_err(|error| failed(&error))
     })
+}
+
+/// Until the guard that is given is dropped, a signal ends the process.
+pub(crate) fn exit_for_now() -> Result<ForNow, Failure> {
+    let ends = Arc::new(AtomicBool::new(true));
+    register_exit(&ends)?;
+    Ok(ForNow(ends))
+}
+
+/// While it lives, a signal ends the process.
+pub(crate) struct ForNow(Arc<AtomicBool>);
+
+impl Drop for ForNow {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Whether a signal came before the work was done.

@@ -1,8 +1,13 @@
 //! `bulla erase`.
 
+mod confirm;
+mod kept_order;
+mod preview;
+
 use crate::append;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
+use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json};
@@ -11,7 +16,9 @@ use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::event::Remains;
 use bulla::keys::{files, signing::SigningKey};
-use bulla::{Erasure, ErasureOrder, Info, LogId, Reader};
+use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, Info, KnownAgain, LogId, Reader};
+use confirm::confirm;
+use preview::{Looking, PreviewJson};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,8 +32,15 @@ stands. This cannot be undone. The reason becomes public, in the log: name nobod
 certificate names data subjects by number only. Where a name is nobody's, the others are erased
 all the same, the certificate says which, and the exit code is 3.
 
+What will be done is said first: who is known, who is held, how many entries go (which takes an
+identity), and who else loses them. At a terminal the command then asks, unless --yes is given;
+where the answer is not `yes`, nothing is done, and the exit code is 5. --dry-run says it and ends:
+exit code 5 where the order would be refused, 3 where some of its names are nobody's.
+
 Examples:
+  bulla erase audit --subject user_42 --dry-run
   bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
+  bulla erase audit --subject user_42 --keep-order order.json      # the same command again is safe
   bulla erase audit --authority order.json -o erased.cert         # what `bulla order` made
   bulla check erased.cert --key \"$VKEY\"")]
 pub(crate) struct Erase {
@@ -45,6 +59,22 @@ pub(crate) struct Erase {
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
 
+    /// Keep the order that is made in this file, which names the data subjects: made before
+    /// anybody is erased, never in place of another; where it is there, it is what is carried out
+    #[arg(long, value_name = "FILE")]
+    keep_order: Option<PathBuf>,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask at the terminal
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    identities: Identities,
+
     /// Write the certificate to a file, all or nothing
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,20 +84,93 @@ pub(crate) struct Erase {
     pub(crate) json: bool,
 }
 
+/// The order to carry out.
+struct Given<'a> {
+    order: ErasureOrder,
+    /// Where it is to be kept before that.
+    keep: Option<&'a Path>,
+}
+
 impl Erase {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no key.
         let info = bulla::info(self.place.directory())?;
-        let order = self.order(info.id)?;
-        let output = self.begin_certificate(&order)?;
+        let Given { order, keep } = self.order(&info)?;
+        let until_it_is_begun = interrupt::exit_for_now()?;
+        let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);
+        let preview = match preview {
+            Ok(preview) => preview,
+            Err(error) if self.dry_run || is_final(error.kind()) => return Err(error.into()),
+            Err(error) => {
+                // An erasure that was cut short, which carrying this out finishes first; or what is wrong is told by whoever writes.
+                note!("what this will do cannot be told beforehand: {error}");
+                return self.carry_out(&info, &order, keep, None, until_it_is_begun);
+            }
+        };
+        let told = preview::to_text(&preview, &info.origin);
+        if self.dry_run {
+            return self.tell_only(&preview, &told);
+        }
+        told.lines().for_each(|line| note!("{line}"));
+        if let Some(refusal) = preview.refusal() {
+            return Err(self.refused(&preview, refusal)?);
+        }
+        self.carry_out(&info, &order, keep, Some(&preview), until_it_is_begun)
+    }
+
+    /// Says what would be done, and no more.
+    fn tell_only(&self, preview: &ErasurePreview, told: &str) -> Result<Exit, Failure> {
+        if !self.json {
+            print(told)?;
+        }
+        if let Some(refusal) = preview.refusal() {
+            return Err(self.refused(preview, refusal)?);
+        }
+        if self.json {
+            print_json(&serde_json::json!({ "preview": PreviewJson::from(preview) }))?;
+        }
+        let all_known = match &preview.before {
+            Some(before) => before.unknown.is_empty(),
+            None => preview.unknown().next().is_none(),
+        };
+        Ok(if all_known { Exit::Done } else { Exit::SomeRefused })
+    }
+
+    /// That the order is refused, as the preview says.
+    fn refused(&self, preview: &ErasurePreview, refusal: bulla::Error) -> Result<Failure, Failure> {
+        let failure = Failure::from(refusal);
+        if self.json {
+            let preview = PreviewJson::from(preview);
+            print_json(&serde_json::json!({ "error": failure.message, "preview": preview }))?;
+        }
+        Ok(failure)
+    }
+
+    /// Carries the order out, once whoever is at the terminal agrees.
+    fn carry_out(
+        &self,
+        info: &Info,
+        order: &ErasureOrder,
+        keep: Option<&Path>,
+        preview: Option<&ErasurePreview>,
+        until_it_is_begun: interrupt::ForNow,
+    ) -> Result<Exit, Failure> {
+        // What was done before is not done again.
+        if preview.is_none_or(|preview| preview.before.is_none()) {
+            confirm(self.yes)?;
+        }
+        drop(until_it_is_begun);
+        let output = self.begin_certificate(order)?;
+        keep.map_or(Ok(()), |path| kept_order::keep(path, order))?;
         let alone = || {
             let log = append::open(&self.place, terminal::environment())?;
-            let erasure = log.erase(&order)?;
+            let erasure = log.erase(order)?;
             Ok((erasure, log.close()))
         };
-        let ask = |writer: &Client| Ok((writer.erase(&order)?, Ok(())));
+        let ask = |writer: &Client| Ok((writer.erase(order)?, Ok(())));
         let (erasure, closed) = through_writer(self.place.keys(), ask, alone)?;
-        let told = closed.map_err(Failure::from).and_then(|()| self.tell(&erasure, &info, output));
+        let told =
+            closed.map_err(Failure::from).and_then(|()| self.tell(&erasure, info, (output, keep), preview));
         told.map_err(|failure| {
             let frame = erasure.frame;
             failure.but_done(format!(
@@ -94,7 +197,13 @@ impl Erase {
     }
 
     /// Writes the certificate, and says what was done.
-    fn tell(&self, erasure: &Erasure, info: &Info, output: Option<Destination>) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        erasure: &Erasure,
+        info: &Info,
+        (output, kept): (Option<Destination>, Option<&Path>),
+        preview: Option<&ErasurePreview>,
+    ) -> Result<(), Failure> {
         let reader = Reader::open(self.place.directory())?.key(info.vkey.clone());
         let certificate = reader.prove_event(erasure.frame)?;
         if let Some(mut output) = output {
@@ -108,12 +217,16 @@ impl Erase {
             frame: erasure.frame,
             keys_lost: erasure.keys_lost,
             before: erasure.before,
+            known_again: &erasure.known_again,
             certificate: self.output.as_deref(),
+            order: kept.or(self.keep_order.as_deref()),
+            preview: preview.map(PreviewJson::from),
         };
         if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
     }
 
-    fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {
+    /// The order that was named, or is kept, or else a new one.
+    fn order(&self, info: &Info) -> Result<Given<'_>, Failure> {
         let Some(authority) = self.place.authority(self.authority.as_deref())? else {
             let message = format!(
                 "{} is not there: name the log's erasure key, or an order made with it, with --authority",
@@ -127,20 +240,32 @@ impl Erase {
                     format!("it is neither the log's erasure key nor an order made with it ({error})");
                 authority.error(bulla::Error::invalid(message))
             })?;
-            if !self.subjects.is_empty() || self.reason.is_some() {
+            if !self.subjects.is_empty() || self.reason.is_some() || self.keep_order.is_some() {
                 let path = authority.path.display();
-                let message =
-                    format!("{path} is an order, which says whom and why: leave out --subject and --reason");
+                let message = format!(
+                    "{path} is an order, which says whom and why, and is kept: leave out --subject, --reason and --keep-order"
+                );
                 return Err(Failure::usage(message));
             }
-            return Ok(order);
+            return Ok(Given { order, keep: None });
         }
         if self.subjects.is_empty() {
             return Err(Failure::usage("name the data subject to erase with --subject"));
         }
         let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
-        give(&key, log, &self.subjects, self.reason.as_deref())
+        let (keep, reason) = (self.keep_order.as_deref(), self.reason.as_deref());
+        if let Some(path) = keep
+            && let Some(order) = kept_order::find(path, &self.place, info, (&self.subjects, reason))?
+        {
+            return Ok(Given { order, keep: None });
+        }
+        Ok(Given { order: give(&key, info.id, &self.subjects, reason)?, keep })
     }
+}
+
+/// Whether whoever writes would say the same: about the order, or that there is no vault.
+fn is_final(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Invalid)
 }
 
 /// An order to erase.
@@ -166,27 +291,26 @@ struct Done<'a> {
     frame: u64,
     keys_lost: bool,
     before: bool,
+    known_again: &'a [KnownAgain],
     certificate: Option<&'a Path>,
+    /// Where the order is kept.
+    order: Option<&'a Path>,
+    /// What was told before; none where it could not be.
+    preview: Option<PreviewJson>,
 }
 
 impl Done<'_> {
     fn to_text(&self, origin: &str) -> String {
-        let numbers = self.numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let before =
-            if self.before { "this order was carried out before: nothing was done now\n" } else { "" };
+        let numbers = preview::listed(self.numbers);
         let frame = self.frame;
-        let mut text = format!(
-            "{before}erased: data subject {numbers} of {origin}; the log tells of it in frame {frame}\n"
-        );
-        for unknown in self.unknown {
-            let why = match self.keys_lost {
-                false => "nobody was logged by that name, or they were erased before",
-                true => {
-                    "who may be known or not, which cannot be told: keys are lost that the log does not say were erased"
-                }
-            };
+        let (already, now) = if self.before { (" already", "; nothing was done now") } else { ("", "") };
+        let mut text =
+            format!("erased{already}: {numbers} of {origin}; the log tells of it in frame {frame}{now}\n");
+        text.push_str(&preview::known_again(self.known_again));
+        let is_known = |name: &String| self.known_again.iter().any(|again| again.subject == *name);
+        for unknown in self.unknown.iter().filter(|name| !is_known(name)) {
             // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "unknown: {} ({why})", on_line(unknown));
+            let _ = writeln!(text, "unknown: {}: {}", on_line(unknown), preview::why_unknown(self.keys_lost));
         }
         text.push_str("what remains:\n");
         text.push_str(&remains(&Remains::ALL));
@@ -194,6 +318,9 @@ impl Done<'_> {
             Some(path) => format!("certificate: {}\n", path.display()),
             None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
         });
+        if let Some(path) = self.order {
+            let _ = writeln!(text, "order: {}", path.display());
+        }
         text
     }
 }

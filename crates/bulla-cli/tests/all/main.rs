@@ -9,6 +9,8 @@ mod control;
 mod damaged_keys;
 mod environment;
 mod erase;
+mod erase_kept;
+mod erase_preview;
 mod erasure;
 mod events;
 mod export;
