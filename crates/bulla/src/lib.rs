@@ -50,7 +50,7 @@ pub use log::record::record_export;
 pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::epochs::{Epoch, epochs};
 pub use read::erasure_preview::{
-    EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
+    Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
 };
 pub use read::events::LoggedEvent;
 pub use read::export::{Export, Exported, Unopened};

@@ -1,5 +1,6 @@
 //! `bulla erase`.
 
+mod again;
 mod confirm;
 mod kept_order;
 mod preview;
@@ -37,11 +38,18 @@ identity), and who else loses them. At a terminal the command then asks, unless 
 where the answer is not `yes`, nothing is done, and the exit code is 5. --dry-run says it and ends:
 exit code 5 where the order would be refused, 3 where some of its names are nobody's.
 
+After a backup was put back, --again carries out orders that the log tells nothing of any more,
+each on whom it named then. It leaves out who is held, and who came back since: the log's first
+entry of theirs was committed after the order was given, by the clock of the host, or the
+order's certificate does not name them. What cannot be told is refused. Exit code 3 where some
+orders were left out or refused, or names of them are nobody's, 5 where all were.
+
 Examples:
   bulla erase audit --subject user_42 --dry-run
   bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
   bulla erase audit --subject user_42 --keep-order order.json      # the same command again is safe
   bulla erase audit --authority order.json -o erased.cert         # what `bulla order` made
+  bulla erase audit --again orders/*.json --certificate erased.cert --identity officer.age
   bulla check erased.cert --key \"$VKEY\"")]
 pub(crate) struct Erase {
     #[command(flatten)]
@@ -63,6 +71,19 @@ pub(crate) struct Erase {
     /// anybody is erased, never in place of another; where it is there, it is what is carried out
     #[arg(long, value_name = "FILE")]
     keep_order: Option<PathBuf>,
+
+    /// Carry these orders out again, after a backup was put back: nobody who came back since
+    #[arg(
+        long,
+        value_name = "ORDER",
+        num_args = 1..,
+        conflicts_with_all = ["subjects", "reason", "authority", "keep_order", "output"]
+    )]
+    again: Vec<PathBuf>,
+
+    /// The certificate of one of these orders: it says who was erased; repeatable
+    #[arg(long = "certificate", value_name = "FILE")]
+    certificates: Vec<PathBuf>,
 
     /// Only say what would be done
     #[arg(long)]
@@ -95,6 +116,12 @@ impl Erase {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no key.
         let info = bulla::info(self.place.directory())?;
+        if !self.again.is_empty() {
+            return again::run(&self, &info);
+        }
+        if !self.certificates.is_empty() {
+            return Err(Failure::usage("--certificate is for --again: -o writes the certificate"));
+        }
         let Given { order, keep } = self.order(&info)?;
         let until_it_is_begun = interrupt::exit_for_now()?;
         let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);

@@ -4,16 +4,19 @@ use crate::exit::{Exit, Failure};
 use crate::export::progress::Passes;
 use crate::group_keys::vault;
 use crate::identity::Identities;
-use crate::log_paths::LogPaths;
+use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, time};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
 use bulla::{
-    EntriesGoing, ErasedBefore, ErasureOrder, ErasurePreview, Hold, KnownAgain, PreviewedSubject, Reader,
-    VerifierKey, config,
+    Certified, EntriesGoing, ErasedBefore, ErasureOrder, ErasurePreview, Hold, KnownAgain, PreviewedSubject,
+    Reader, VerifierKey, config,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The most others that are told in text, one by one.
@@ -27,6 +30,7 @@ pub(super) struct Looking<'a> {
     /// Why there is none, where there might have been.
     without: Option<String>,
     reader: Option<Reader>,
+    certified: Vec<Certified>,
 }
 
 impl<'a> Looking<'a> {
@@ -44,7 +48,21 @@ impl<'a> Looking<'a> {
             }
             Err(failure) => (None, Some(failure.message)),
         };
-        Ok(Looking { place, key: key.clone(), identity, without, reader: None })
+        Ok(Looking { place, key: key.clone(), identity, without, reader: None, certified: Vec::new() })
+    }
+
+    /// Goes by these certificates of orders that were carried out.
+    pub(super) fn certificates(&mut self, paths: &[PathBuf]) -> Result<(), Failure> {
+        /// More than the certificate of any order has: an event, and a path in the tree.
+        const LIMIT: u64 = 8 << 20;
+        let reader = Reader::open(self.place.directory())?.key(self.key.clone());
+        for path in paths {
+            let mut bytes = Vec::new();
+            let read = File::open(path).and_then(|file| file.take(LIMIT).read_to_end(&mut bytes));
+            read.map_err(|error| Failure::io(path.display(), &error))?;
+            self.certified.push(reader.certified(&bytes).map_err(|error| error_in(path, error))?);
+        }
+        Ok(())
     }
 
     /// What carrying out `order` would do. It shows how far it is, on a terminal.
@@ -57,7 +75,7 @@ impl<'a> Looking<'a> {
         let holds = bulla::holds(directory, keys)?.holds;
         let passes = Passes::new();
         let reader = self.reader.insert(reader.progress(passes.steps("counting", "counting")));
-        let preview = reader.preview_erasure(order, &holds);
+        let preview = reader.preview_erasure_again(order, &holds, &self.certified);
         passes.clear();
         let mut preview = preview?;
         if let (Some(why), None) = (&self.without, &self.identity) {
@@ -104,7 +122,7 @@ pub(super) fn to_text(preview: &ErasurePreview, origin: &str) -> String {
 }
 
 /// That an order was carried out before.
-pub(super) fn before_to_text(ErasedBefore { frame, numbers, .. }: &ErasedBefore, origin: &str) -> String {
+fn before_to_text(ErasedBefore { frame, numbers, .. }: &ErasedBefore, origin: &str) -> String {
     let numbers = listed(numbers);
     format!("erased already: {numbers} of {origin}; the log tells of it in frame {frame}\n")
 }

@@ -9,6 +9,7 @@ mod control;
 mod damaged_keys;
 mod environment;
 mod erase;
+mod erase_again;
 mod erase_kept;
 mod erase_preview;
 mod erasure;

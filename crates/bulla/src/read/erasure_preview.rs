@@ -7,6 +7,7 @@
 //!   besides is told as what is not sure;
 //! - nobody is said to have come before or after an order but by the writing host's clock.
 
+mod certified;
 mod first_met;
 mod going;
 
@@ -19,6 +20,7 @@ use crate::scan::keyless::{Keyless, numbers_of};
 use bulla_store::{Error, ErrorKind, Result};
 use going::Subjects;
 
+pub use certified::Certified;
 pub use first_met::FirstMet;
 pub use going::{EntriesGoing, NotSure, OtherSubject};
 
@@ -136,6 +138,21 @@ impl Reader {
     /// `Refused` where the order is none for this log, or the log has no erasure; `NoKey` where there are no keys of data
     /// subjects at hand; `Erased` while an erasure is under way of which the log does not tell yet; else as [`Reader::read`].
     pub fn preview_erasure(&self, order: &ErasureOrder, holds: &[Hold]) -> Result<ErasurePreview> {
+        self.preview_erasure_again(order, holds, &[])
+    }
+
+    /// The same of an order that may have been carried out before the log was put back to an earlier state. Where one of
+    /// `certificates` is this order's, it says who was erased: [`PreviewedSubject::first_met`] goes by that, and not by the time of the
+    /// order.
+    ///
+    /// # Errors
+    /// As [`Reader::preview_erasure`].
+    pub fn preview_erasure_again(
+        &self,
+        order: &ErasureOrder,
+        holds: &[Hold],
+        certificates: &[Certified],
+    ) -> Result<ErasurePreview> {
         let key = erasure_key(&self.config)?;
         let ordered = order.check(key, self.config.id)?;
         let without = || {
@@ -191,11 +208,18 @@ impl Reader {
                 if preview.keys_lost {
                     going.not_sure.push(NotSure::KeysLost);
                 }
-                let clock = first_met::Clock::of(manifest, ordered.seconds)?;
+                let certified = certificates.iter().find(|certified| certified.order == ordered);
+                let given = i64::try_from(ordered.seconds).unwrap_or(i64::MAX);
+                let time = certified.map_or(given, |certified| certified.seconds);
+                let clock = first_met::Clock::of(manifest, time)?;
+                let first_met = |number: u64, first| match certified {
+                    Some(certified) => clock.was_erased((number, first), &certified.numbers),
+                    None => clock.first_met(first),
+                };
                 for subject in &mut preview.subjects {
-                    let own = subject.number.and_then(|number| each.get(&number));
-                    subject.entries = own.map(|own| own.entries);
-                    subject.first_met = own.map(|own| clock.first_met(own.first));
+                    let own = subject.number.and_then(|number| Some((number, each.get(&number)?)));
+                    subject.entries = own.map(|(_, own)| own.entries);
+                    subject.first_met = own.map(|(number, own)| first_met(number, own.first));
                 }
                 preview.going = Some(going);
             }
