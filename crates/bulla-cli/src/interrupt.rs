@@ -3,7 +3,8 @@
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
 //! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
 //! first ([`exit_at_once`], and [`exit_after`] where there is a file to remove, which takes a thread). What changes something
-//! holds the first signal back until the change is made and told ([`finish_first`]).
+//! holds the first signal back until the change is made and told ([`finish_first`]); until it begins with that, a signal ends it, too
+//! ([`exit_for_now`]).
 
 use crate::exit::{Exit, Failure};
 use crate::output::tell_failure;

@@ -29,20 +29,12 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 What is personal of these data subjects' entries can be read by nobody any more, in this log
 and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
-stands. This cannot be undone. The reason becomes public, in the log: name nobody in it. The
-certificate names data subjects by number only. Where a name is nobody's, the others are erased
-all the same, the certificate says which, and the exit code is 3.
-
-What will be done is said first: who is known, who is held, how many entries go (which takes an
-identity), and who else loses them. At a terminal the command then asks, unless --yes is given;
-where the answer is not `yes`, nothing is done, and the exit code is 5. --dry-run says it and ends:
-exit code 5 where the order would be refused, 3 where some of its names are nobody's.
-
-After a backup was put back, --again carries out orders that the log tells nothing of any more,
-each on whom it named then. It leaves out who is held, and who came back since: the log's first
-entry of theirs was committed after the order was given, by the clock of the host, or the
-order's certificate does not name them. What cannot be told is refused. Exit code 3 where some
-orders were left out or refused, or names of them are nobody's, 5 where all were.
+stands. This cannot be undone. The reason becomes public, in the log: name nobody in it.
+What will be done is said first. At a terminal the command asks: unless the answer is `yes`,
+nothing is done, exit code 5, as where the order is refused; --dry-run ends as the erasure would.
+Exit code 3 where some names are nobody's: the others are erased all the same. --again leaves
+out who is held, or came back since by the host's clock or the certificates, and refuses what
+cannot be told: exit code 3, or 5 where nothing is left.
 
 Examples:
   bulla erase audit --subject user_42 --dry-run
@@ -63,16 +55,15 @@ pub(crate) struct Erase {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// The log's erasure key, or an order that was made with it [default: erasure.key of the keys]
+    /// The erasure key, or an order made with it [default: erasure.key]
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
 
-    /// Keep the order that is made in this file, which names the data subjects: made before
-    /// anybody is erased, never in place of another; where it is there, it is what is carried out
+    /// Keep the order in this new file, or carry out the one in it
     #[arg(long, value_name = "FILE")]
     keep_order: Option<PathBuf>,
 
-    /// Carry these orders out again, after a backup was put back: nobody who came back since
+    /// Carry these out again, after a backup was put back
     #[arg(
         long,
         value_name = "ORDER",
@@ -81,7 +72,7 @@ pub(crate) struct Erase {
     )]
     again: Vec<PathBuf>,
 
-    /// The certificate of one of these orders: it says who was erased; repeatable
+    /// The certificate of one of those; repeatable
     #[arg(long = "certificate", value_name = "FILE")]
     certificates: Vec<PathBuf>,
 
@@ -139,8 +130,9 @@ impl Erase {
             return self.tell_only(&preview, &told);
         }
         told.lines().for_each(|line| note!("{line}"));
-        if let Some(refusal) = preview.refusal() {
-            return Err(self.refused(&preview, refusal)?);
+        // Whom nobody knows, whoever writes says.
+        if let Some(refusal) = preview.refusal().filter(|_| !preview.numbers.is_empty()) {
+            return Err(self.refused(&preview, refusal.into()));
         }
         self.carry_out(&info, &order, keep, Some(&preview), until_it_is_begun)
     }
@@ -151,7 +143,7 @@ impl Erase {
             print(told)?;
         }
         if let Some(refusal) = preview.refusal() {
-            return Err(self.refused(preview, refusal)?);
+            return Err(self.refused(preview, refusal.into()));
         }
         if self.json {
             print_json(&serde_json::json!({ "preview": PreviewJson::from(preview) }))?;
@@ -163,14 +155,14 @@ impl Erase {
         Ok(if all_known { Exit::Done } else { Exit::SomeRefused })
     }
 
-    /// That the order is refused, as the preview says.
-    fn refused(&self, preview: &ErasurePreview, refusal: bulla::Error) -> Result<Failure, Failure> {
-        let failure = Failure::from(refusal);
+    /// That nothing is done; with `--json`, in an object that has the preview, too.
+    fn refused(&self, preview: &ErasurePreview, failure: Failure) -> Failure {
         if self.json {
             let preview = PreviewJson::from(preview);
-            print_json(&serde_json::json!({ "error": failure.message, "preview": preview }))?;
+            // It is refused already, and standard error says why.
+            let _ = print_json(&serde_json::json!({ "error": failure.message, "preview": preview }));
         }
-        Ok(failure)
+        failure
     }
 
     /// Carries the order out, once whoever is at the terminal agrees.
@@ -182,20 +174,33 @@ impl Erase {
         preview: Option<&ErasurePreview>,
         until_it_is_begun: interrupt::ForNow,
     ) -> Result<Exit, Failure> {
-        // What was done before is not done again.
-        if preview.is_none_or(|preview| preview.before.is_none()) {
-            confirm(self.yes)?;
+        let refused = |failure| match preview {
+            Some(preview) => self.refused(preview, failure),
+            None => failure,
+        };
+        // What was done before is not done again, and nobody is not erased.
+        let erases = |preview: &ErasurePreview| preview.before.is_none() && !preview.numbers.is_empty();
+        let keep = keep.filter(|_| preview.is_none_or(erases));
+        if preview.is_none_or(erases) {
+            confirm(self.yes).map_err(refused)?;
         }
         drop(until_it_is_begun);
         let output = self.begin_certificate(order)?;
         keep.map_or(Ok(()), |path| kept_order::keep(path, order))?;
+        // Nobody is erased but whom it was said of.
+        let numbers = preview.map(|preview| &preview.numbers[..]);
         let alone = || {
             let log = append::open(&self.place, terminal::environment())?;
-            let erasure = log.erase(order)?;
-            Ok((erasure, log.close()))
+            let erased = numbers.map_or_else(|| log.erase(order), |numbers| log.erase_only(order, numbers));
+            Ok((erased?, log.close()))
         };
-        let ask = |writer: &Client| Ok((writer.erase(order)?, Ok(())));
-        let (erasure, closed) = through_writer(self.place.keys(), ask, alone)?;
+        let ask = |writer: &Client| {
+            let erased =
+                numbers.map_or_else(|| writer.erase(order), |numbers| writer.erase_only(order, numbers));
+            Ok((erased?, Ok(())))
+        };
+        let done = through_writer(self.place.keys(), ask, alone);
+        let (erasure, closed) = done.map_err(|error| refused(error.into()))?;
         let told =
             closed.map_err(Failure::from).and_then(|()| self.tell(&erasure, info, (output, keep), preview));
         told.map_err(|failure| {

@@ -35,8 +35,8 @@ fn opened(place: &Place, seconds: i64) -> Log {
 fn append(place: &Place, seconds: i64, subjects: &[&str]) {
     let log = opened(place, seconds);
     let mut producer = log.producer().unwrap();
-    for subject in subjects {
-        producer.append(&Entry::new("read", "place").subject(*subject)).unwrap();
+    for &subject in subjects {
+        producer.append(&Entry::new("read", "place").subject(subject)).unwrap();
     }
     drop(producer);
     log.close().unwrap();

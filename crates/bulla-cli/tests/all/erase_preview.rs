@@ -80,7 +80,7 @@ fn what_an_erasure_will_do_is_said_before_it_is_done_and_is_what_it_does() {
         json!([{ "subject": "ada", "standing": "known", "number": of("ada"), "entries": 13 }])
     );
     assert_eq!((&ada["entries"], &ada["shared"]), (&json!(13), &json!(3)));
-    let mut others = vec![(of("bob"), 3), (of("eve"), 1)];
+    let mut others = [(of("bob"), 3), (of("eve"), 1)];
     others.sort_unstable();
     let others = others.iter().map(|(number, entries)| json!({ "number": number, "entries": entries }));
     assert_eq!(ada["others"], Value::from(others.collect::<Vec<_>>()));
@@ -150,6 +150,14 @@ fn a_dry_run_ends_as_the_erasure_would() {
         none.out.contains("nobody: not known here") && none.err.contains("knows nobody of that name"),
         "{none:?}"
     );
+    let kept = place.path("order.json");
+    let words = ["--subject", "nobody", "--keep-order", kept.to_str().unwrap(), "--json"];
+    let refused = place.run("erase", &words).exits(exit::REFUSED).json();
+    assert!(
+        refused["error"].as_str().unwrap().contains("knows nobody of that name") && !kept.exists(),
+        "{refused}"
+    );
+    assert_eq!(refused["preview"]["subjects"][0]["standing"], "not-known");
     dry_run(&place, &["--subject", "ada", "--authority", "/nowhere"]).exits(exit::REFUSED);
     dry_run(&place, &[]).exits(exit::USAGE);
     let off = Place::empty();
@@ -249,14 +257,23 @@ fn at_a_terminal_nobody_is_erased_unless_the_answer_is_yes() {
         assert!(ran.out.contains("13 entries in all"), "{ran:?}");
         assert!(ran.out.contains("nothing was done: the answer was not `yes`"), "{ran:?}");
     }
+    let (ran, _) =
+        at_a_terminal(&[], &place.arguments("erase", &["--subject", "ada", "--json"]), &[(prompt, "no\n")]);
+    let out = ran.exits(exit::REFUSED).out;
+    let object = out.lines().find(|line| line.starts_with('{')).unwrap();
+    let object = serde_json::from_str::<Value>(object).unwrap();
+    assert_eq!(
+        (&object["error"], &object["preview"]["entries"]),
+        (&json!("nothing was done: the answer was not `yes`"), &json!(13))
+    );
     let (ran, _) = at_a_terminal(&[], &words, &[(prompt, "\u{3}")]);
     ran.exits(exit::INTERRUPTED);
     // Nobody is asked about what is refused, or only said.
-    let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "nobody"]), &[]);
-    assert!(!ran.exits(exit::REFUSED).out.contains(prompt));
     let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "ada", "--dry-run"]), &[]);
     assert!(!ran.exits(exit::DONE).out.contains(prompt));
     assert_eq!((withheld(&place), place.info("tree_size")), (0, json!(2)));
+    let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "nobody"]), &[]);
+    assert!(!ran.exits(exit::REFUSED).out.contains(prompt));
 
     let (ran, _) = at_a_terminal(&[], &words, &[(prompt, "yes\n")]);
     assert!(ran.exits(exit::DONE).out.contains("erased: data subject"));

@@ -43,7 +43,8 @@ fn a_preview_counts_what_the_erasure_takes_over_many_blocks_and_epochs() {
         assert_eq!((told.entries, told.shared, told.all_others), (entries, shared, true));
         let mut counts = told.others.iter().map(|other| other.entries).collect::<Vec<_>>();
         let mut expected = others.into_values().collect::<Vec<_>>();
-        (counts.sort_unstable(), expected.sort_unstable());
+        counts.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(counts, expected);
         assert!(told.not_sure.is_empty(), "{told:?}");
         let log = Log::open(&world.directory, Options::default()).unwrap();
@@ -108,9 +109,9 @@ fn whether_somebody_came_since_an_order_is_told_by_the_host_s_clock_alone() {
         let [log, keys] = stores;
         let log = Log::open_stores(log, keys, Options::default(), environment.clone()).unwrap();
         let mut producer = log.producer().unwrap();
-        for subject in subjects {
+        for &subject in subjects {
             // The times of entries are their source's.
-            producer.append(&Entry::new("read", "place").subject(*subject).time(1)).unwrap();
+            producer.append(&Entry::new("read", "place").subject(subject).time(1)).unwrap();
         }
         drop(producer);
         log.close().unwrap();
