@@ -41,9 +41,8 @@ impl Info {
 impl Info {
     /// Where replicas of the vault lie, for whoever may look into the key directory.
     fn replicas(&self) -> Option<Vec<Replica>> {
-        let settings = self.place.host_settings().ok()??.settings();
-        let places = settings.into_iter().find(|setting| setting.name == "vault_replicas")?.value;
-        Some(places.split_terminator(',').map(Replica::at).collect())
+        let places = self.place.vault_replicas().ok()??;
+        Some(places.iter().map(|place| Replica::at(&place.to_string_lossy())).collect())
     }
 
     /// What the process that has the log open says, to whoever may ask it.

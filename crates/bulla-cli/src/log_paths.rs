@@ -84,6 +84,14 @@ impl LogPaths {
         }
     }
 
+    /// Where replicas of the vault lie, as the settings that are kept with the keys say; `None` where those cannot be read.
+    pub(crate) fn vault_replicas(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
+        let Some(settings) = self.host_settings()? else { return Ok(None) };
+        let places = settings.settings().into_iter().find(|setting| setting.name == "vault_replicas");
+        let places = places.map(|setting| setting.value.split_terminator(',').map(PathBuf::from).collect());
+        Ok(Some(places.unwrap_or_default()))
+    }
+
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.
     pub(crate) fn seal_key(&self, given: Option<&Path>) -> Result<Option<Secret>, Failure> {
         self.secret(given, files::SEAL_KEY)

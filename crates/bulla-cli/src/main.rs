@@ -22,6 +22,7 @@ mod keys;
 mod log_paths;
 mod manual;
 mod missing_keys;
+mod new_file;
 mod nothing_found;
 mod order;
 mod prove;

@@ -3,11 +3,9 @@
 use crate::erase::give;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{error_in, read_small};
+use crate::new_file;
 use bulla::LogId;
 use bulla::keys::signing::SigningKey;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// Order an erasure, away from the host that writes the log.
@@ -47,10 +45,8 @@ impl Order {
         let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
         let order = give(&key, self.log, &self.subjects, self.reason.as_deref())?;
-        let failed = |error| Failure::io(self.output.display(), &error);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.output);
-        let mut file = file.map_err(failed)?;
-        file.write_all(order.render().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        let made = new_file::make(&self.output, order.render().as_bytes());
+        made.map_err(|error| Failure::io(self.output.display(), &error))?;
         Ok(Exit::Done)
     }
 }

@@ -36,7 +36,7 @@ pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
-pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay, ResumedErasure};
+pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay, KnownAgain, ResumedErasure};
 pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
@@ -49,6 +49,9 @@ pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::epochs::{Epoch, epochs};
+pub use read::erasure_preview::{
+    Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
+};
 pub use read::events::LoggedEvent;
 pub use read::export::{Export, Exported, Unopened};
 pub use read::follow::{Follow, Followed, Polled};

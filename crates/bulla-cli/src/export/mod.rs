@@ -8,7 +8,7 @@ mod lines;
 mod outcome;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod progress;
+pub(crate) mod progress;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;

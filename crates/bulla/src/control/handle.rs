@@ -26,7 +26,8 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
         Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
         Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),
-        Request::Erase(order) => engine.erase(&order).map(Answer::Erased),
+        Request::Erase(order) => engine.erase(&order, None).map(Answer::Erased),
+        Request::EraseOnly { order, numbers } => engine.erase(&order, Some(&numbers)).map(Answer::Erased),
         Request::Hold { subject, by, reason } => engine.hold(&subject, &by, &reason).map(Answer::Held),
         Request::Release { subject, by } => engine.release(&subject, &by).map(|()| Answer::Released),
     }

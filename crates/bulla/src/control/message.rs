@@ -52,6 +52,8 @@ pub(super) enum Request {
     RecordExport(ExportRecord),
     /// [`crate::Log::erase`].
     Erase(ErasureOrder),
+    /// [`crate::Log::erase_only`].
+    EraseOnly { order: ErasureOrder, numbers: Vec<u64> },
     /// [`crate::Log::hold`].
     Hold { subject: String, by: String, reason: String },
     /// [`crate::Log::release`].

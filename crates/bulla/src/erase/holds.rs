@@ -7,6 +7,7 @@
 //! - the log's events count. Where the file says otherwise, because it was deleted, put back or edited, it is brought in
 //!   line with them, and what differed is told.
 
+use super::refusals::held;
 use crate::format::event::Event;
 use crate::keys::files;
 use bulla_store::Store;
@@ -339,11 +340,7 @@ impl Holds {
     /// `Refused`, saying by whom and why.
     pub(crate) fn refuse(&self, numbers: &[u64]) -> Result<()> {
         let Some(hold) = self.holds.iter().find(|hold| numbers.contains(&hold.number)) else { return Ok(()) };
-        let Hold { number, by, reason, .. } = hold;
-        Err(Error::new(
-            ErrorKind::Refused,
-            format!("data subject {number} is held by {by}: {reason}; release the hold first"),
-        ))
+        Err(held(hold.number, &hold.by, &hold.reason))
     }
 }
 

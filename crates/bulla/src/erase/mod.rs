@@ -6,6 +6,7 @@
 pub(crate) mod holds;
 mod order;
 pub(crate) mod pending;
+pub(crate) mod refusals;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,6 +29,29 @@ pub struct Erasure {
     pub keys_lost: bool,
     /// Whether this order had been carried out before, so that nothing was done now.
     pub before: bool,
+    /// Where it had been: who of the order is known again by the same name, or was not known then. They are new persons, whom
+    /// this order does not erase.
+    #[serde(default)]
+    pub known_again: Vec<KnownAgain>,
+}
+
+/// Somebody who has a name of an order that was carried out, and was not erased by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KnownAgain {
+    /// The name.
+    pub subject: String,
+    /// The number that it has now.
+    pub number: u64,
+}
+
+impl KnownAgain {
+    /// Those of `names` who have a number now.
+    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>, numbers: &[Option<u64>]) -> Vec<Self> {
+        let known = names.zip(numbers);
+        let known = known.filter_map(|(name, number)| Some((name.to_owned(), (*number)?)));
+        known.map(|(subject, number)| KnownAgain { subject, number }).collect()
+    }
 }
 
 /// What came of an erasure that was cut short: whoever opens the log goes on with it.

@@ -265,7 +265,17 @@ impl Log {
     /// log cannot be written: then it goes on when the log is opened again, or the order is given again.
     pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
         check_owner(self.owner)?;
-        self.engine.erase(order)
+        self.engine.erase(order, None)
+    }
+
+    /// The same where those whom the log knows by the names of `order` have just these `numbers`, ascending, and nobody
+    /// else does: whoever has looked who they are ([`crate::Reader::preview_erasure`]) erases nobody who came in between.
+    ///
+    /// # Errors
+    /// As [`Log::erase`]; `Refused` where they are others, of whom none is erased then.
+    pub fn erase_only(&self, order: &ErasureOrder, numbers: &[u64]) -> Result<Erasure> {
+        check_owner(self.owner)?;
+        self.engine.erase(order, Some(numbers))
     }
 
     /// Holds a data subject: it is not erased until [`Log::release`]. False where `by` holds it for this reason already.

@@ -5,6 +5,8 @@
 //! - what is read twice is the same: the second pass goes to the blocks that had something, whatever an index says by
 //!   then, and gives the rows that were counted, with the personal fields that they had, or fails.
 
+mod groups;
+
 use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};

@@ -15,51 +15,58 @@ use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, ResumedErasure};
+use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
+use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, KnownAgain, ResumedErasure};
 use crate::format::event::Event;
 use crate::keys::files;
+use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
-use bulla_proof::checkpoint::VerifierKey;
-use bulla_proof::order::Order;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
 
 impl Engine {
     /// Carries out an order to erase. An order that was carried out before is not carried out again: the person may have come
-    /// back since, and be logged under new keys.
+    /// back since, and be logged under new keys. Where there are `only_these` numbers, ascending, nobody is erased unless they
+    /// are those of all whom the vault knows of the order.
     ///
     /// # Errors
-    /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
-    /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
-    pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+    /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, the vault knows
+    /// nobody of it, or others than `only_these`; else where the vault or the log cannot be written: opening the log goes on then.
+    pub(crate) fn erase(&self, order: &ErasureOrder, only_these: Option<&[u64]>) -> Result<Erasure> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let vault = self.vault()?;
         let config = self.config();
-        let Some(key) = &config.erasure_key else {
-            return Err(refused("the log has no `erasure_key` that could order an erasure"));
-        };
+        let key = erasure_key(&config)?;
         let ordered = order.check(key, config.id)?;
         if let Some(withdrawn @ ResumedErasure::Withdrawn { .. }) =
             self.settle(vault, &[], &mut only)?.resumed
         {
             return Err(refused(&format!("{withdrawn}")));
         }
-        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        if let Some(CarriedOut { frame, numbers, places }) = CarriedOut::find(&log, &ordered, key)? {
             let unknown = owned(&order.not_carried_out(&places));
             let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
-            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true });
+            let now = self.look_up(vault, &order.subjects().collect::<Vec<_>>())?;
+            let known_again = KnownAgain::of(order.subjects(), &now);
+            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true, known_again });
         }
         let (numbers, carried_out) = self.known(vault, order)?;
+        if only_these.is_some_and(|these| these != numbers) {
+            return Err(refused(&format!(
+                "the names of the order are those of data subjects {numbers:?} by now: nobody is erased; look again"
+            )));
+        }
         if numbers.is_empty() {
-            return Err(self.unknown(vault)?);
+            return Err(nobody_known(self.lacks_keys(vault)?));
         }
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
@@ -70,7 +77,7 @@ impl Engine {
         let event = self.told_of(&pending).map_err(|why| refused(&why))?;
         pending.save(&*self.keys)?;
         let frame = self.carry_out(vault, &numbers, event)?;
-        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false })
+        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false, known_again: Vec::new() })
     }
 
     /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
@@ -119,8 +126,7 @@ impl Engine {
     /// The event of an erasure, or what is wrong with it.
     fn told_of(&self, pending: &Pending) -> std::result::Result<Event, String> {
         let config = self.config();
-        let key =
-            config.erasure_key.as_ref().ok_or("the log has no `erasure_key` that could order an erasure")?;
+        let key = erasure_key(&config).map_err(|error| error.to_string())?;
         pending.event(key, config.id)
     }
 
@@ -215,20 +221,6 @@ impl Engine {
         self.told_of(&Pending { numbers, carried_out, order }).map_err(|why| refused(&why))?;
         self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         Ok(())
-    }
-
-    /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
-    /// they say: somebody may have put further signatures beneath the same order.
-    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
-        let mut found = None;
-        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |commitment, event| {
-            if let Event::Erased { numbers, carried_out, order: note, .. } = event
-                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
-            {
-                found = Some(CarriedOut { frame: commitment.frame, numbers, places: carried_out });
-            }
-        })?;
-        Ok(found)
     }
 
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
@@ -363,22 +355,8 @@ impl Engine {
         let vault = self.vault()?;
         match self.look_up(vault, &[subject])?.pop().flatten() {
             Some(number) => Ok(number),
-            None => Err(self.unknown(vault)?),
+            None => Err(nobody_known(self.lacks_keys(vault)?)),
         }
-    }
-
-    /// What is said of somebody whom the vault does not know.
-    fn unknown(&self, vault: &Vault) -> Result<Error> {
-        Ok(refused(match self.lacks_keys(vault)? {
-            false => {
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before; \
-                 `bulla events DIR --kind erased` lists erasures, by number"
-            }
-            true => {
-                "the vault knows nobody of that name, who may be known or not, which cannot be told: keys are lost that the log \
-                 does not say were erased; restore the newest `vault` and `roots`, where there are any that have them"
-            }
-        }))
     }
 
     /// Whether groups of the log may be somebody's whose key the vault has lost.
@@ -418,7 +396,7 @@ impl Engine {
     /// `Refused` where it has none.
     pub(crate) fn vault(&self) -> Result<&Vault> {
         let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
-        vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
+        vault.ok_or_else(without_erasure)
     }
 }
 
@@ -445,14 +423,6 @@ fn unfinished(numbers: &[u64]) -> String {
     )
 }
 
-/// What the event of an order says that was carried out.
-struct CarriedOut {
-    frame: u64,
-    numbers: Vec<u64>,
-    /// The places in the order's list of the names that were theirs.
-    places: Vec<u32>,
-}
-
 /// Destroys the keys of data subjects, from wherever that was cut short.
 fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
     let committed = match vault.resume_committed()? {
@@ -464,8 +434,4 @@ fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
 
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-fn refused(message: &str) -> Error {
-    Error::new(ErrorKind::Refused, message)
 }

@@ -6,6 +6,7 @@ mod holds;
 mod malformed;
 mod older_pages;
 mod order;
+mod preview;
 mod pseudonyms;
 mod replica;
 mod restore_stops;
