@@ -3,8 +3,10 @@
 use crate::erase::give;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{error_in, read_small};
+use crate::output::print_json;
 use bulla::LogId;
 use bulla::keys::signing::SigningKey;
+use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -39,6 +41,10 @@ pub(crate) struct Order {
     /// The file to make; one that exists is left alone
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
+
+    /// Print one JSON object: the file, and how many data subjects it names
+    #[arg(long)]
+    json: bool,
 }
 
 impl Order {
@@ -51,6 +57,10 @@ impl Order {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.output);
         let mut file = file.map_err(failed)?;
         file.write_all(order.render().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        if self.json {
+            let told = print_json(&json!({ "output": self.output, "subjects": self.subjects.len() }));
+            told.map_err(|failure| failure.but_done("the order is written"))?;
+        }
         Ok(Exit::Done)
     }
 }

@@ -39,6 +39,11 @@ pub(crate) struct Tail {
     #[arg(long)]
     signed: bool,
 
+    /// Where it fails, print why as a last JSON object, too; entries are one a line in any case
+    #[arg(long)]
+    #[allow(dead_code, reason = "`main` looks at it where the command fails")]
+    json: bool,
+
     #[command(flatten)]
     identities: Identities,
 
