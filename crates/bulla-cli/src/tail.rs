@@ -27,7 +27,8 @@ Ends by itself with --entries A..B, once a checkpoint covers entry B; and with -
 seconds after T on, as soon as a checkpoint covers every committed entry from before T. One that is
 committed later with such a time is not waited for.
 Ends with exit 5 where it would have to read an epoch that the identity does not open, after
-everything before that; with exit 1, at its end, where keys of entries that match, or may, are lost.
+everything before that, or whose vault is taken away meanwhile; with exit 1, at its end or where it is
+interrupted, where keys of entries that match, or may, are lost.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
@@ -102,7 +103,7 @@ impl Tail {
                 Err(error)
                     if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
                 {
-                    return Ok(Exit::Done);
+                    return Ok(done);
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -131,7 +132,8 @@ impl Tail {
             }
             interrupt.wait(PAUSE);
         }
-        Ok(Exit::Interrupted)
+        // An end that was not asked for tells of lost keys no less.
+        Ok(if done == Exit::Done { Exit::Interrupted } else { done })
     }
 }
 

@@ -30,6 +30,7 @@ mod pseudonym;
 mod second_reader;
 mod support;
 mod tail;
+mod tail_keys;
 mod unsynced;
 mod verify;
 mod walkthrough;
