@@ -4,31 +4,41 @@ use crate::erase::give;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{error_in, read_small};
 use crate::output::print_json;
-use bulla::LogId;
+use crate::verify::parse_key;
+use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
-use serde_json::json;
+use bulla::{ErasureKeyChange, LogId};
+use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// Order an erasure, away from the host that writes the log.
+/// Order an erasure, or another key for orders, away from the host that writes the log.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The order names the data subjects: it is confidential. `bulla erase DIR --authority ORDER`
 carries it out, once. Keep it with the certificate: together they show whom that is about
 (`bulla check CERTIFICATE --order ORDER`).
 
-Example:
-  bulla order --log 5be0...e1 --subject user_42 --authority erasure.key -o order.json")]
+An order for another key has nothing confidential: `bulla config DIR set log.erasure_key VKEY
+--authority ORDER` carries it out.
+
+Examples:
+  bulla order --log 5be0...e1 --subject user_42 --authority erasure.key -o order.json
+  bulla order --log 5be0...e1 --new-erasure-key example.com/audit/erasure+... --authority erasure.key -o rekey.order")]
 pub(crate) struct Order {
     /// The log's id, as `bulla info` tells it
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     log: LogId,
 
     /// The data subject; repeatable
-    #[arg(long = "subject", value_name = "S", required = true)]
+    #[arg(long = "subject", value_name = "S", required_unless_present = "new_erasure_key")]
     subjects: Vec<String>,
+
+    /// In place of an erasure: have this key, or the one in this file, order erasures from then on
+    #[arg(long, value_name = "VKEY", conflicts_with_all = ["subjects", "reason"])]
+    new_erasure_key: Option<String>,
 
     /// Why, in one line; it becomes public
     #[arg(long, value_name = "TEXT")]
@@ -52,16 +62,28 @@ impl Order {
         let path = &self.authority;
         let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
-        let order = give(&key, self.log, &self.subjects, self.reason.as_deref())?;
+        let order = match self.new_erasure_key.as_deref().map(parse_key).transpose()? {
+            Some(to) => {
+                ErasureKeyChange::give(&key, self.log, &to, &Environment::default())?.note().to_owned()
+            }
+            None => give(&key, self.log, &self.subjects, self.reason.as_deref())?.render(),
+        };
         let failed = |error| Failure::io(self.output.display(), &error);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.output);
         let mut file = file.map_err(failed)?;
-        file.write_all(order.render().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        file.write_all(order.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         if self.json {
-            let told = print_json(&json!({ "output": self.output, "subjects": self.subjects.len() }));
+            let told = print_json(&self.to_json());
             told.map_err(|failure| failure.but_done("the order is written"))?;
         }
         Ok(Exit::Done)
+    }
+
+    fn to_json(&self) -> Value {
+        match &self.new_erasure_key {
+            Some(key) => json!({ "output": self.output, "new_erasure_key": key }),
+            None => json!({ "output": self.output, "subjects": self.subjects.len() }),
+        }
     }
 }
 

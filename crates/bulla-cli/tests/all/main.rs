@@ -27,6 +27,7 @@ mod manual;
 mod memory;
 mod prove;
 mod pseudonym;
+mod rekey;
 mod second_reader;
 mod support;
 mod tail;

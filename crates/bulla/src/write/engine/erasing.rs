@@ -23,7 +23,7 @@ use crate::scan::events::{each_event, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
-use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::note::{SignedNote, VerifierKey};
 use bulla_proof::order::Order;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
@@ -50,7 +50,7 @@ impl Engine {
         if let Some(withdrawn) = self.settle(vault, &[], &mut only)?.withdrawn {
             return Err(refused(&format!("{withdrawn}")));
         }
-        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
+        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered)? {
             let unknown = owned(&order.not_carried_out(&places));
             let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
             return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true });
@@ -107,6 +107,15 @@ impl Engine {
     /// Goes on with an erasure of which nothing is destroyed yet, or withdraws it where the log tells of a hold on somebody of it
     /// by now.
     fn go_on_unless_held(&self, vault: &Vault, pending: Pending, known: &mut Option<u64>) -> Result<Settled> {
+        let config = self.config();
+        let is_ordered = |key: &VerifierKey| Order::open(pending.order.as_bytes(), key).is_ok();
+        if !config.erasure_key.as_ref().is_some_and(is_ordered) {
+            self.withdraw(vault)?;
+            let reason = "its order is not signed with the key that the log's erasures are ordered with now"
+                .to_owned();
+            let withdrawn = WithdrawnErasure { numbers: pending.numbers, reason };
+            return Ok(Settled { withdrawn: Some(withdrawn), differences: Vec::new() });
+        }
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
         self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
         *known = None;
@@ -192,12 +201,13 @@ impl Engine {
     }
 
     /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
-    /// they say: somebody may have put further signatures beneath the same order.
-    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
+    /// they say: somebody may have put other signatures beneath the same order, that of an erasure key of before, say.
+    fn carried_out(&self, ordered: &Order) -> Result<Option<CarriedOut>> {
         let mut found = None;
         each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |commitment, event| {
             if let Event::Erased { numbers, carried_out, order: note, .. } = event
-                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
+                && let Ok(note) = SignedNote::parse(note.as_bytes())
+                && Order::parse(note.text).is_ok_and(|order| order == *ordered)
             {
                 found = Some(CarriedOut { frame: commitment.frame, numbers, places: carried_out });
             }

@@ -7,6 +7,7 @@ mod malformed;
 mod older_pages;
 mod order;
 mod pseudonyms;
+mod rekey;
 mod replica;
 mod restore_stops;
 mod restored;
