@@ -28,17 +28,9 @@ use std::sync::Arc;
                       bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...\n       \
                       bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost]",
     after_help = "\
-Settings count from the next time that the log is opened, and may be changed
-beside a writer; those that a promise rests on are kept in settings.toml of the
-keys, all else in bulla.toml, and one command changes one of the two. Of the keys
-of [log] these can be changed: log.recipients, age recipients with commas between
-them, for whom all entries from then on are, log.heartbeat, and log.fields.FIELD,
-what becomes of a field of them (`bulla init --help`). That needs the log's keys, and is recorded in the log. A writer
-that runs changes recipients and heartbeat; for a field's rule, stop it first.
-
-log.erasure_key is changed by itself, and by an order that the key before it signed: --authority takes
-that key, or the order (`bulla order --new-erasure-key`). Where that key is lost, --lost changes it without an
-order, which `bulla verify` takes for a violation unless it is given the new key.
+Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
+commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
+and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
 
 Example:
   bulla config audit set linger '20 ms'
@@ -56,12 +48,11 @@ pub(crate) struct Config {
     #[arg(value_name = "KEY")]
     words: Vec<String>,
 
-    /// Of log.erasure_key: the erasure key before, or an order made with it [default: erasure.key of the
-    /// key directory]
+    /// Of log.erasure_key: the key before, or its order [default: erasure.key of the keys]
     #[arg(long, value_name = "FILE", conflicts_with = "lost")]
     authority: Option<PathBuf>,
 
-    /// Of log.erasure_key: change it though nobody has the key before any more
+    /// Of log.erasure_key: nobody has the key before any more
     #[arg(long)]
     lost: bool,
 

@@ -20,8 +20,7 @@ const BUFFER: usize = 256 * 1024;
 bulla generate <WORKLOAD> --entries <N> [--seed <S>]
        bulla generate --describe [--json]",
     after_help = "\
-The same workload and seed give the same entries, in every version; their times
-begin with 2026.
+The same workload and seed give the same entries, in every version; times begin with 2026.
 
 Example:
   bulla generate web-subjects --entries 100000 | bulla append audit"
@@ -35,8 +34,8 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "N", required_unless_present = "describe")]
     entries: Option<u64>,
 
-    /// What they are drawn from; another number gives other entries
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    /// What they are drawn from; another number gives other entries [default: 1]
+    #[arg(long, value_name = "S", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
     /// Print a table of the workloads instead: the entropy of an entry, which is what

@@ -53,7 +53,7 @@ pub(crate) struct Grant {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
 
-    /// Print one JSON object: what is granted, and what of that nobody asked for
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 

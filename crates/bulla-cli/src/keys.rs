@@ -130,7 +130,7 @@ impl Keys {
             return Err(Failure::usage("only `new-identity` and `new-erasure-key` take -o"));
         }
         match makes && self.output.is_none() {
-            true => Err(Failure::usage("say with -o FILE where to put it: the secret is printed nowhere")),
+            true => Err(Failure::usage("it takes -o FILE: the secret is printed nowhere")),
             false => Ok(()),
         }
     }

@@ -70,9 +70,6 @@ enum Command {
 }
 
 const AFTER_HELP: &str = "\
-A command's words come in one order: bulla COMMAND DIR, and then what to do
-there, as in bulla hold audit list.
-
 Exit codes: 0 done, 1 an integrity violation was found, 2 usage, 3 done but some
 input was refused, 4 the environment failed, 5 refused, 130 interrupted.
 

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// Order an erasure, or another key for orders, away from the host that writes the log.
+/// Order an erasure, or that another key does, away from the host that writes the log
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The order names the data subjects: it is confidential. `bulla erase DIR --authority ORDER`

@@ -18,9 +18,8 @@ use std::path::{Path, PathBuf};
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The file is for `bulla check`; it does not show that these entries are all there are. With erasure
-all entries of the same data subjects in one block are proven together: where some of those were not
-asked for, nothing is written without --with-others. Exit code 1 where keys are lost.
+The file is for `bulla check`, and does not show that these entries are all there are. Others of the
+same data subjects and block are proven with them: it takes --with-others. Exit code 1: lost keys.
 
 Examples:
   bulla prove audit --entry 1042 --with-others -o entry.proof
@@ -56,7 +55,7 @@ pub(crate) struct Prove {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print one JSON object: what is proven, and what that discloses besides
+    /// Print one JSON object
     #[arg(long, requires = "output")]
     json: bool,
 
