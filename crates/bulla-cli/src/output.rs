@@ -71,6 +71,11 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 /// Tells why a command failed: on standard error, and with `json`, where it failed before it printed its object, in one.
 pub(crate) fn tell_failure(failure: &Failure, json: bool) {
     note!("bulla: {}", failure.message);
+    tell_in_json(&failure.message, json);
+}
+
+/// The same to a program, if `json`.
+pub(crate) fn tell_in_json(message: &str, json: bool) {
     if !json {
         return;
     }
@@ -78,7 +83,7 @@ pub(crate) fn tell_failure(failure: &Failure, json: bool) {
     let _only = io::stdout().lock();
     if !PRINTED.load(Ordering::Relaxed) {
         // It has failed already, and standard error says with what.
-        let _ = print_json(&serde_json::json!({ "error": failure.message }));
+        let _ = print_json(&serde_json::json!({ "error": message }));
     }
 }
 

@@ -41,6 +41,11 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
+    /// An erasure key that the log has or had, as is known from elsewhere, or a file with it: it vouches
+    /// for the changes of that key before it
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
     /// The seal key, to check every seal [default: seal.key of the key directory]
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
@@ -119,6 +124,9 @@ impl Verify {
         }
         if let Some(key) = key {
             verify = verify.key(key.clone());
+        }
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+            verify = verify.erasure_key(key);
         }
         if let Some(key) = seal_key {
             verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;

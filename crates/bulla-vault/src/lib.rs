@@ -203,6 +203,25 @@ impl Vault {
         self.shared.skip_to(next)
     }
 
+    /// That what is read is still the vault in the key directory: not one that was taken away since, to which nobody adds whoever is
+    /// new, and from which no erasure takes anybody.
+    ///
+    /// # Errors
+    /// `NoKey` where it is not; otherwise where that cannot be told.
+    pub fn require_in_place(&self) -> Result<()> {
+        match self.shared.database.is_in_place()? {
+            true => Ok(()),
+            false => {
+                let message = format!(
+                    "the vault {} was replaced, moved or removed while it was read: see that the newest is in its place, and \
+                     begin again",
+                    self.shared.database.name()
+                );
+                Err(Error::new(ErrorKind::NoKey, message))
+            }
+        }
+    }
+
     /// Waits no longer for other processes that have the database, or a replica's: whoever closes the log has given up. What they
     /// keep from being done fails from now on.
     pub fn give_up(&self) {

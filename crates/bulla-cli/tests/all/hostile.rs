@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 
 fn filled() -> Place {
     let place = Place::new();
+    place.be_patient();
     place.append(&[], &lines(0..100)).exits(exit::DONE);
     place
 }

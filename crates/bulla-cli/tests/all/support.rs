@@ -141,6 +141,11 @@ impl Place {
         bulla(self.arguments(subcommand, more))
     }
 
+    /// From here on what is appended at once is one block, however slow the machine is.
+    pub(crate) fn be_patient(&self) {
+        self.run("config", &["set", "linger", "1 m"]).exits(exit::DONE);
+    }
+
     pub(crate) fn append(&self, more: &[&str], input: &[u8]) -> Ran {
         bulla_with(self.arguments("append", more), input)
     }

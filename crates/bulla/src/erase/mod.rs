@@ -4,6 +4,7 @@
 //! under them meanwhile, and that the log tells of it. What remains is in [`crate::format::event::Remains`].
 
 pub(crate) mod holds;
+mod key_change;
 mod order;
 pub(crate) mod pending;
 pub(crate) mod refusals;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub use holds::{Hold, HoldDifference, HoldUnderWay};
+pub use key_change::ErasureKeyChange;
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.

@@ -168,7 +168,7 @@ impl Reader {
             let unknown = order.not_carried_out(&places).into_iter().map(str::to_owned).collect();
             ErasedBefore { frame, numbers, unknown }
         };
-        let before = CarriedOut::find(manifest, &ordered, key)?.map(before);
+        let before = CarriedOut::find(manifest, &ordered)?.map(before);
         let erased = Erased::in_manifest(manifest, 0)?;
         let names = order.subjects().collect::<Vec<_>>();
         let keyless = Keyless::of(keys, || Ok(erased.clone()))?;

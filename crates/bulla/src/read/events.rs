@@ -4,13 +4,14 @@ use crate::erase::holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
 use crate::read::reading::epoch_body;
+use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
 use crate::scan::events::{Told, body_of};
 use crate::scan::full::held;
 use crate::scan::full::orders::Orders;
-use crate::scan::manifest::Frames;
+use crate::scan::manifest::{Frames, Manifest};
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
-use bulla_proof::note::SignedNote;
+use bulla_proof::note::{SignedNote, VerifierKey};
 use bulla_proof::order::Order;
 use bulla_store::Result;
 
@@ -28,8 +29,9 @@ pub struct LoggedEvent {
     pub done: Option<bool>,
     /// Of an erasure: its order, as it stands there; none where that is no order.
     pub order: Option<Order>,
-    /// Of an erasure: what verification objects to in it, which is a violation. Where there is nothing, the log's erasure key
-    /// signed the order, the event is in accord with it, and nobody of it was held.
+    /// Of an erasure: what verification objects to in it, which is a violation. Where there is nothing, the erasure key that counted
+    /// then signed the order, the event is in accord with it, and nobody of it was held. Of a change of that key which was
+    /// done: what is wrong with it.
     pub objection: Option<String>,
 }
 
@@ -42,6 +44,8 @@ impl Reader {
     /// before that; `Unavailable` where a file cannot be read; and whatever `each` returns.
     pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
         let reading = self.reading()?;
+        let keys = self.erasure_keys(&reading.manifest)?;
+        let wrong_changes = keys.objections(self.given.erasure_key.as_ref());
         let mut frames = Frames::new(&reading.manifest)?;
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
         // A change, and what follows it up to the epoch that is begun with it or not.
@@ -58,7 +62,16 @@ impl Reader {
                 FrameKind::Event => {
                     let mut logged = LoggedEvent::of(body_of(&mut frames, placed)?);
                     if let Ok(event) = &logged.event {
-                        logged.objection = self.objection(event, &mut orders, &holds);
+                        logged.objection = match event {
+                            Event::Rekeyed(_) => {
+                                let wrong = wrong_changes.iter().find(|wrong| wrong.frame == logged.frame);
+                                wrong.filter(|wrong| !wrong.is_vouched_for).map(|wrong| wrong.detail.clone())
+                            }
+                            event => {
+                                let counting = keys.at(logged.frame);
+                                self.objection(event, &counting, &mut orders, &holds)
+                            }
+                        };
                         holds.take(logged.frame, logged.time, event);
                     }
                     match waiting.is_empty() && logged.change().is_none() {
@@ -72,10 +85,36 @@ impl Reader {
         waiting.into_iter().try_for_each(each)
     }
 
-    /// What verification objects to in an event.
-    fn objection(&self, event: &Event, orders: &mut Orders, holds: &ToldHolds) -> Option<String> {
+    /// Which erasure key counts in which frame. All frames are passed for it, before anything is told.
+    fn erasure_keys(&self, manifest: &Manifest) -> Result<ErasureKeys> {
+        let (mut frames, mut history) = (Frames::new(manifest)?, KeyHistory::default());
+        while let Some(placed) = frames.next()? {
+            let frame = placed.commitment.frame;
+            match placed.commitment.kind {
+                FrameKind::Epoch => history.epoch(frame, epoch_body(&mut frames, placed)?.config),
+                FrameKind::Event => {
+                    let event = body_of(&mut frames, placed)?.body.map(|body| Event::decode(&body));
+                    event
+                        .and_then(std::result::Result::ok)
+                        .iter()
+                        .for_each(|event| history.event(frame, event));
+                }
+                _ => {}
+            }
+        }
+        Ok(history.finish(&self.config))
+    }
+
+    /// What verification objects to in an erasure.
+    fn objection(
+        &self,
+        event: &Event,
+        keys: &[VerifierKey],
+        orders: &mut Orders,
+        holds: &ToldHolds,
+    ) -> Option<String> {
         let Event::Erased { numbers, carried_out, order, .. } = event else { return None };
-        let unordered = orders.objection(&self.config, (numbers, carried_out), order);
+        let unordered = orders.objection(self.config.id, keys, (numbers, carried_out), order);
         unordered.or_else(|| held(&holds.held_of(numbers)))
     }
 }

@@ -3,7 +3,7 @@
 use crate::format::event::Event;
 use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
-use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
 use bulla_store::Result;
 
@@ -16,16 +16,17 @@ pub(crate) struct CarriedOut {
 }
 
 impl CarriedOut {
-    /// Finds the event of an order that was carried out. Orders are compared by what they say: somebody may have put further
-    /// signatures beneath the same order.
+    /// Finds the event of an order that was carried out. Orders are compared by what they say: somebody may have put other
+    /// signatures beneath the same order, that of an erasure key of before, say.
     ///
     /// # Errors
     /// As [`each_event`].
-    pub(crate) fn find(manifest: &Manifest, ordered: &Order, key: &VerifierKey) -> Result<Option<Self>> {
+    pub(crate) fn find(manifest: &Manifest, ordered: &Order) -> Result<Option<Self>> {
         let mut found = None;
         each_event(manifest, 0, |commitment, event| {
             if let Event::Erased { numbers, carried_out, order: note, .. } = event
-                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
+                && let Ok(note) = SignedNote::parse(note.as_bytes())
+                && Order::parse(note.text).is_ok_and(|order| order == *ordered)
             {
                 found = Some(CarriedOut { frame: commitment.frame, numbers, places: carried_out });
             }

@@ -27,6 +27,7 @@ pub enum FindingKind {
     BlockInvalid,
     UnitsMismatch,
     KeyLost,
+    ErasureKeyUnordered,
     ErasureUnordered,
     ErasedWhileHeld,
     IndexMismatch,
@@ -44,7 +45,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 31] = [
+    pub const ALL: [FindingKind; 32] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -63,6 +64,7 @@ impl FindingKind {
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
+        FindingKind::ErasureKeyUnordered,
         FindingKind::ErasureUnordered,
         FindingKind::ErasedWhileHeld,
         FindingKind::IndexMismatch,
@@ -99,6 +101,7 @@ impl FindingKind {
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
+            Self::ErasureKeyUnordered => "erasure-key-unordered",
             Self::ErasureUnordered => "erasure-unordered",
             Self::ErasedWhileHeld => "erased-while-held",
             Self::IndexMismatch => "index-mismatch",
@@ -120,7 +123,12 @@ impl FindingKind {
     pub fn is_damage(self) -> bool {
         let besides_entries = matches!(
             self,
-            Self::KeyLost | Self::EventInvalid | Self::ErasureUnordered | Self::ErasedWhileHeld | Self::Stale
+            Self::KeyLost
+                | Self::EventInvalid
+                | Self::ErasureKeyUnordered
+                | Self::ErasureUnordered
+                | Self::ErasedWhileHeld
+                | Self::Stale
         );
         self.severity() == Severity::Violation && !besides_entries
     }
@@ -211,6 +219,12 @@ impl Finding {
         place.into_iter().fold(finding, |finding, (segment, offset)| finding.at(segment, offset))
     }
 
+    /// The same, of what whoever verifies knows from elsewhere to be all right.
+    pub(crate) fn notice(mut self) -> Self {
+        self.severity = Severity::Notice;
+        self
+    }
+
     pub(crate) fn at(mut self, segment: impl fmt::Display, offset: u64) -> Self {
         self.segment = Some(segment.to_string());
         self.offset = Some(offset);
@@ -263,7 +277,7 @@ impl Findings {
 
     pub(crate) fn add(&mut self, finding: Finding) {
         if let Some(last) = self.list.last_mut()
-            && last.kind == finding.kind
+            && (last.kind, last.severity) == (finding.kind, finding.severity)
             && last.segment == finding.segment
             && last.detail == finding.detail
             && last.last_frame.is_some()

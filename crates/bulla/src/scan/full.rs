@@ -19,6 +19,7 @@ use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
+use crate::scan::erasure_keys::KeyHistory;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::Located;
 use crate::scan::query::Query;
@@ -31,10 +32,10 @@ use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
+use bulla_proof::note::VerifierKey;
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
 use bulla_store::{Error, Result, Store};
-use orders::Orders;
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
@@ -58,7 +59,11 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
-    orders: Orders,
+    /// Erasures that were met, to be compared with their orders once it is known which key counted where.
+    erasures: Vec<ToldErasure>,
+    keys: KeyHistory,
+    /// An erasure key that is known from elsewhere.
+    pub(crate) known_key: Option<VerifierKey>,
     /// What was told of holds since events were last lost.
     holds: ToldHolds,
     chunk: Chunk,
@@ -98,6 +103,14 @@ pub(crate) struct Scan<'a> {
     /// Entries of frames that are not there: as many as can be meant by what is asked.
     pub(crate) lost_entries: u64,
     pub(crate) findings: Findings,
+}
+
+/// An erasure that an event tells of.
+struct ToldErasure {
+    numbers: Vec<u64>,
+    carried_out: Vec<u32>,
+    order: String,
+    place: Finding,
 }
 
 /// A segment that is being read.
@@ -187,7 +200,9 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
-            orders: Orders::default(),
+            erasures: Vec::new(),
+            keys: KeyHistory::default(),
+            known_key: None,
             holds: ToldHolds::default(),
             chunk: Chunk::default(),
             bundles: None,
@@ -278,6 +293,7 @@ impl<'a> Scan<'a> {
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
             self.lose_events();
+            self.keys.lose_epoch(frame);
             self.forget(1);
             return Ok(None);
         };
@@ -346,6 +362,7 @@ impl<'a> Scan<'a> {
         self.next_entry = None;
         self.unsure_epoch = true;
         self.lose_events();
+        self.keys.lose_epoch(frame);
         self.next = next;
         Ok(())
     }
@@ -367,7 +384,10 @@ impl<'a> Scan<'a> {
         self.open.iter_mut().for_each(|open| open.cursor.offset = end);
         match commitment.kind {
             FrameKind::Event => self.lose_events(),
-            FrameKind::Epoch => self.unsure_terms = true,
+            FrameKind::Epoch => {
+                self.unsure_terms = true;
+                self.keys.lose_epoch(commitment.frame);
+            }
             _ => {}
         }
         if self.asked.admits(commitment) {
@@ -498,19 +518,18 @@ impl<'a> Scan<'a> {
                     _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(),
                     Ok(event) => {
                         self.take_event(&event);
+                        self.keys.event(commitment.frame, &event);
                         self.holds.take(commitment.frame, commitment.earliest, &event);
                         match event {
                             Event::Erased { numbers, carried_out, order, .. } => {
-                                let erased = (&numbers[..], &carried_out[..]);
-                                if let Some(wrong) = self.orders.objection(self.config, erased, &order) {
-                                    let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
-                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
-                                }
                                 if let Some(detail) = held(&self.holds.held_of(&numbers)) {
                                     let finding = Finding::new(FindingKind::ErasedWhileHeld, detail);
                                     self.add(finding.at(segment, *offset).frame(commitment.frame));
                                 }
-                                self.erased.extend(numbers);
+                                self.erased.extend(&numbers);
+                                let place = Finding::new(FindingKind::ErasureUnordered, "");
+                                let place = place.at(segment, *offset).frame(commitment.frame);
+                                self.erasures.push(ToldErasure { numbers, carried_out, order, place });
                             }
                             event => self.events.push(event),
                         }

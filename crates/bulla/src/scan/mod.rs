@@ -6,6 +6,7 @@
 pub(crate) mod carried_out;
 pub(crate) mod checkpoint;
 pub(crate) mod cursor;
+pub(crate) mod erasure_keys;
 pub(crate) mod erasures;
 pub(crate) mod events;
 pub mod finding;

@@ -52,7 +52,7 @@ impl Engine {
             return Err(refused(&format!("{withdrawn}")));
         }
         let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
-        if let Some(CarriedOut { frame, numbers, places }) = CarriedOut::find(&log, &ordered, key)? {
+        if let Some(CarriedOut { frame, numbers, places }) = CarriedOut::find(&log, &ordered)? {
             let unknown = owned(&order.not_carried_out(&places));
             let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
             let now = self.look_up(vault, &order.subjects().collect::<Vec<_>>())?;

@@ -8,6 +8,7 @@ mod older_pages;
 mod order;
 mod preview;
 mod pseudonyms;
+mod rekey;
 mod replica;
 mod restore_stops;
 mod restored;
