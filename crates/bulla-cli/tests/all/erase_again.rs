@@ -72,10 +72,14 @@ fn backed_up() -> Place {
     let place = Place::new();
     append(&place, 1000, &["ada", "bob"]);
     append(&place, 2000, &["ada", "carl"]);
+    back_up(&place);
+    place
+}
+
+fn back_up(place: &Place) {
     for name in ["audit", "audit.keys"] {
         copy(&place.path(name), &place.path(&format!("{name}.backup")));
     }
-    place
 }
 
 fn put_back(place: &Place) {
@@ -189,6 +193,38 @@ fn what_the_clock_does_not_tell_the_certificate_does() {
     let ran = again(&place, &[&[&carl[..]], &both[..]].concat()).exits(exit::REFUSED);
     assert!(ran.out.contains(": left out: came back since: data subject 3,"), "{ran:?}");
     assert_eq!(left(&place, "carl"), 1);
+}
+
+/// The certificate is a path in the tree: the frames that it shows to be older than the erasure are, in whatever second they were made.
+#[test]
+fn what_the_certificate_shows_takes_no_clock() {
+    let place = Place::new();
+    append(&place, 1000, &["ada"]);
+    back_up(&place);
+    let ada = order(&place, "ada.json", 1000, &["ada"]);
+    let certificate = carry_out(&place, 1000, &ada);
+    put_back(&place);
+    append(&place, 1000, &["bob"]);
+    again(&place, &[&ada]).exits(exit::REFUSED);
+    again(&place, &[&ada, "--certificate", &certificate]).exits(exit::DONE);
+    assert_eq!((left(&place, "ada"), left(&place, "bob")), (0, 1));
+
+    // Another log history, in which she has the same number, and was met after the erasure.
+    let place = Place::new();
+    append(&place, 1000, &["bob"]);
+    back_up(&place);
+    append(&place, 1000, &["ada"]);
+    let ada = order(&place, "ada.json", 1000, &["ada"]);
+    let certificate = carry_out(&place, 1000, &ada);
+    put_back(&place);
+    append(&place, 1000, &["ada"]);
+    let ran = again(&place, &[&ada, "--certificate", &certificate]).exits(exit::REFUSED);
+    assert!(ran.out.contains("came back since cannot be told"), "{ran:?}");
+    put_back(&place);
+    append(&place, 1001, &["ada"]);
+    let ran = again(&place, &[&ada, "--certificate", &certificate]).exits(exit::REFUSED);
+    assert!(ran.out.contains(": left out: came back since: data subject 1,"), "{ran:?}");
+    assert_eq!(left(&place, "ada"), 1);
 }
 
 #[test]

@@ -205,7 +205,11 @@ fn what_cannot_be_counted_is_not_and_what_may_be_more_is_said_to_be() {
     );
     fs::write(&segment, &signed).unwrap();
     // A block that is damaged.
-    place.damage(0.8);
+    let mut damaged = signed.clone();
+    // Of the last block's body: behind that is its seal. The last entry is of all three.
+    let last = damaged.len() - 40;
+    damaged[last] ^= 1;
+    fs::write(&segment, damaged).unwrap();
     let damaged = counted(&[]);
     assert_eq!(damaged["entries"], Value::Null);
     assert!(damaged["not_counted"].as_str().unwrap().contains("frame"), "{damaged}");
@@ -250,8 +254,8 @@ fn it_is_said_beside_a_writer_too() {
 fn at_a_terminal_nobody_is_erased_unless_the_answer_is_yes() {
     let place = shared();
     let words = place.arguments("erase", &["--subject", "ada"]);
-    let prompt = "To go on, type yes: ";
-    for answer in ["no\n", "\n", "y\n", "yes please\n", "\u{4}"] {
+    let (prompt, size) = ("To go on, type yes: ", place.info("tree_size"));
+    for answer in ["no\n", "y\n", "yes please\n", "\u{4}"] {
         let (ran, _) = at_a_terminal(&[], &words, &[(prompt, answer)]);
         let ran = ran.exits(exit::REFUSED);
         assert!(ran.out.contains("13 entries in all"), "{ran:?}");
@@ -271,7 +275,7 @@ fn at_a_terminal_nobody_is_erased_unless_the_answer_is_yes() {
     // Nobody is asked about what is refused, or only said.
     let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "ada", "--dry-run"]), &[]);
     assert!(!ran.exits(exit::DONE).out.contains(prompt));
-    assert_eq!((withheld(&place), place.info("tree_size")), (0, json!(2)));
+    assert_eq!((withheld(&place), place.info("tree_size")), (0, size));
     let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "nobody"]), &[]);
     assert!(!ran.exits(exit::REFUSED).out.contains(prompt));
 

@@ -5,7 +5,7 @@
 //! - nothing is written, and no lock taken: a writer may be at work;
 //! - a count is of all entries under the signed checkpoint, by the numbers of their groups, or there is none. What may go
 //!   besides is told as what is not sure;
-//! - nobody is said to have come before or after an order but by the writing host's clock.
+//! - nobody is said to have come before or after an order but by the writing host's clock, or its certificate.
 
 mod certified;
 mod first_met;
@@ -212,8 +212,12 @@ impl Reader {
                 let given = i64::try_from(ordered.seconds).unwrap_or(i64::MAX);
                 let time = certified.map_or(given, |certified| certified.seconds);
                 let clock = first_met::Clock::of(manifest, time)?;
+                let shared = match certified {
+                    Some(certified) => certified.shared(&manifest.leaves()?),
+                    None => 0,
+                };
                 let first_met = |number: u64, first| match certified {
-                    Some(certified) => clock.was_erased((number, first), &certified.numbers),
+                    Some(certified) => clock.was_erased((number, first), &certified.numbers, shared),
                     None => clock.first_met(first),
                 };
                 for subject in &mut preview.subjects {

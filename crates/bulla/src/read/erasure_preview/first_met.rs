@@ -85,16 +85,23 @@ impl Clock {
         }
     }
 
-    /// What it says of data subject `number` at the time of an erasure of which a certificate tells, and the log does not: it was put
-    /// back to before that, so that what it has from before is older than the erasure, and what it has from after it lies behind an
-    /// epoch that began after it. `erased` are the numbers of those who were erased.
-    pub(super) fn was_erased(&self, (number, first): (u64, Option<u64>), erased: &[u64]) -> FirstMet {
+    /// Whether data subject `number`, whose first entry is in the block `first`, is one of those who were erased, with the numbers
+    /// `erased`, as a certificate tells and the log does not: it was put back to before that. The certificate shows that
+    /// the log's first `shared` frames are older than the erasure. Of what follows these the clock tells: what the log has
+    /// from after it lies behind an epoch that began after it, what it has from before does not.
+    pub(super) fn was_erased(
+        &self,
+        (number, first): (u64, Option<u64>),
+        erased: &[u64],
+        shared: u64,
+    ) -> FirstMet {
         let Clock(Told { since, reached, .. }) = self;
         if erased.binary_search(&number).is_err() {
             return FirstMet::Since;
         }
         match first {
             None => self.first_met(None),
+            Some(first) if first < shared => FirstMet::Before,
             Some(first) if since.is_some_and(|since| since < first) => FirstMet::Since,
             Some(first) if reached.is_none_or(|reached| first < reached) => FirstMet::Before,
             Some(first) => FirstMet::CannotTell(format!(
@@ -136,13 +143,15 @@ mod tests {
     fn whom_a_certificate_names_is_erased_again_unless_they_came_after_it() {
         let at = Some;
         let block = None;
-        let was_erased = |clock: &Clock, frame| clock.was_erased((7, Some(frame)), &[3, 7]);
+        let was_erased = |clock: &Clock, frame| clock.was_erased((7, Some(frame)), &[3, 7], 0);
         assert_eq!(told(&[at(3), block, at(4), block, at(7), block], was_erased), "bbs");
         assert_eq!(told(&[at(3), block, at(5), block, at(7), block], was_erased), "b?s");
         assert_eq!(told(&[at(3), block, at(7), block, at(2), block, at(8), block], was_erased), "b??s");
-        let another = |clock: &Clock, frame| clock.was_erased((5, Some(frame)), &[3, 7]);
+        let shown = |clock: &Clock, frame| clock.was_erased((7, Some(frame)), &[3, 7], 4);
+        assert_eq!(told(&[at(7), block, at(7), block, at(7), block], shown), "bbs");
+        let another = |clock: &Clock, frame| clock.was_erased((5, Some(frame)), &[3, 7], 9);
         assert_eq!(told(&[at(3), block], another), "s");
-        assert_eq!(told(&[at(3), block], |clock, _| clock.was_erased((7, None), &[3, 7])), "?");
+        assert_eq!(told(&[at(3), block], |clock, _| clock.was_erased((7, None), &[3, 7], 9)), "?");
     }
 
     #[test]

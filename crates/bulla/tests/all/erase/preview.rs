@@ -155,3 +155,23 @@ fn whether_somebody_came_since_an_order_is_told_by_the_host_s_clock_alone() {
     at(100, &["ada"]);
     assert_eq!(told(1500), ["cannot tell", "cannot tell", "cannot tell"]);
 }
+
+/// So many frames a certificate shows to be older than the erasure.
+#[test]
+fn a_certificate_covers_every_frame_before_its_own() {
+    let world = World::new();
+    for part in 0..5 {
+        world.append(part * 60..part * 60 + 60);
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        let frame = log.erase(&world.order(&[&format!("user_{}", part + 1)])).unwrap().frame;
+        log.close().unwrap();
+        let proof = world.reader().prove_event(frame).unwrap();
+        let mut next = 0;
+        for (frames, _) in proof.verify(Some(&world.key)).unwrap().before() {
+            assert!(frames.start == next && frames.end > next, "{frames:?} after {next}");
+            next = frames.end;
+        }
+        assert_eq!(next, frame);
+        assert!(world.reader().certified(proof.render().as_bytes()).is_ok());
+    }
+}
