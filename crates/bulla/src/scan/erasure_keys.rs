@@ -235,7 +235,7 @@ mod tests {
     fn config(of: u8, erasure_key: u8) -> LogConfig {
         let place = tempfile::tempdir().unwrap();
         Init::default().create(place.path().join("audit")).unwrap();
-        let (config, _) = config::load(&FileSystem::new(&place.path().join("audit"))).unwrap();
+        let (config, _) = config::load(&FileSystem::new(place.path().join("audit"))).unwrap();
         LogConfig { digest: digest(of), erasure_key: Some(key(erasure_key)), ..config }
     }
 
