@@ -207,7 +207,7 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: restore it from a backup, or, where the log has none yet, make one"
+        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup"
     ))
 }
 

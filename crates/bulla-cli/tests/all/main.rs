@@ -26,6 +26,7 @@ mod manual;
 mod memory;
 mod prove;
 mod pseudonym;
+mod restore;
 mod root;
 mod second_reader;
 mod support;

@@ -38,6 +38,11 @@ impl Directories {
                     ErrorKind::Locked,
                     format!("another writer has {} open: stop it first", store.describe("")),
                 ),
+                std::io::ErrorKind::NotFound => Error::unavailable(format!(
+                    "there is no directory {}, and a log is written with both, its own and that of its keys: bring it, \
+                     mount it, or name the one that it has",
+                    store.describe("")
+                )),
                 _ => Error::io(format!("locking {}", store.describe(path)), error),
             })?;
             Ok((store.describe(""), lock))
