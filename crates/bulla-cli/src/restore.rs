@@ -11,7 +11,7 @@ use bulla::{Extent, Outlook};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Take up a key directory that is older than the log, or that lost its seal state.
+/// Take up a key directory that is older than the log, or that lost its seal state or vault.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Keeps all that the log has. Erases again whom the log says that it erased, and goes on with
@@ -38,6 +38,10 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
 
+    /// Make a new vault in the place of one that is lost for good, and with it the keys of everybody logged
+    #[arg(long)]
+    new_vault: bool,
+
     /// Tell what it comes to, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -60,6 +64,9 @@ impl Restore {
             && let Some(secret) = self.place.seal_key(Some(key))?
         {
             restore = restore.seal_key(secret.text);
+        }
+        if self.new_vault {
+            restore = restore.new_vault();
         }
         restore = restore.keys(self.place.keys()).environment(terminal::environment());
         if self.dry_run {

@@ -207,7 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup"
+        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup; where there is none, \
+         `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
 

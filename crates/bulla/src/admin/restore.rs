@@ -17,6 +17,7 @@ use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::settings::{check_bounds, load, refuse_misplaced};
+use crate::keys::vault;
 use crate::read::reader::Reader;
 use crate::write::engine::{Directories, Engine, Vaults};
 use bulla_crypto::environment::Environment;
@@ -25,8 +26,10 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_vault::Access;
 pub use outlook::{Extent, Outlook};
 use outlook::{Looked, look, lost_between};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -37,6 +40,7 @@ pub struct Restore {
     keys: PathBuf,
     identity: Option<Arc<dyn Identity>>,
     seal_key: Option<Zeroizing<String>>,
+    new_vault: bool,
     environment: Environment,
     tell: Box<dyn Fn(&Outlook)>,
 }
@@ -70,6 +74,7 @@ impl Restore {
             directory,
             identity: None,
             seal_key: None,
+            new_vault: false,
             environment: Environment::default(),
             tell: Box::new(|_| ()),
         }
@@ -84,6 +89,13 @@ impl Restore {
     /// With the text of the log's seal key, from which the seal state is made anew where it is missing.
     pub fn seal_key(mut self, text: Zeroizing<String>) -> Self {
         self.seal_key = Some(text);
+        self
+    }
+
+    /// With a new vault in the place of one that is lost for good: the keys of everybody who was logged are lost with it, and
+    /// pseudonyms of fields are others from then on.
+    pub fn new_vault(mut self) -> Self {
+        self.new_vault = true;
         self
     }
 
@@ -126,7 +138,7 @@ impl Restore {
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let stores = (log.clone(), keys.clone());
-        let Begun { directories, state, unknown, reader, looked } = self.begin(&stores)?;
+        let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
         let Looked { outlook, next_subject, erased } = looked;
         (self.tell)(&outlook);
         // In this order: with the seal state alone the log would open.
@@ -135,6 +147,9 @@ impl Restore {
         }
         if outlook.makes_seal_state {
             state.save(&*keys)?;
+        }
+        if self.new_vault {
+            vault::create_lost_vault(&config, &*keys, &self.environment)?;
         }
         let engine =
             Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
@@ -175,8 +190,11 @@ impl Restore {
             let message = "a log without erasure has no vault that could be older than it: open it as it is";
             return Err(Error::new(ErrorKind::Refused, message));
         }
+        if self.new_vault {
+            refuse_vault(&config, &**keys)?;
+        }
         let unknown = match config.erasure {
-            true => Some(first_unknown(&**keys, &state)?),
+            true => Some(first_unknown(&**keys, &state, self.new_vault)?),
             false => None,
         };
         let reader = match (config.erasure, &self.identity) {
@@ -188,8 +206,12 @@ impl Restore {
             }
         };
         let found = reader.as_ref().zip(unknown);
-        let looked = look((log, &**keys), &config, &self.environment, (&state, made), found)?;
-        Ok(Begun { directories, state, unknown, reader, looked })
+        let vault = match self.new_vault {
+            true => None,
+            false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
+        };
+        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), found)?;
+        Ok(Begun { config, directories, state, unknown, reader, looked })
     }
 
     /// The state that the log began with, as the seal key has it. `missing` says that there is none.
@@ -206,6 +228,7 @@ impl Restore {
 
 /// What is known once the locks are held, and before anything is changed.
 struct Begun {
+    config: LogConfig,
     directories: Arc<Directories>,
     state: SealState,
     /// Of a log with erasure.
@@ -218,11 +241,38 @@ struct Begun {
 /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
 /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
 /// that neither backup is taken to know what it does not.
-fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
-    let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
+fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result<Unknown> {
+    let frame = if new_vault { 0 } else { state.chain.next_frame() };
+    let mut unknown = Unknown { frame, subject: state.subjects };
     if let Some(before) = Unknown::load(keys)? {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
     }
     Ok(unknown)
+}
+
+/// Refuses to make a vault where there is anything of one, unless an earlier attempt was cut short, which may have made it.
+fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
+    if !config.erasure {
+        return Err(Error::invalid("a log without erasure has no vault: none is made"));
+    }
+    if Unknown::load(keys)?.is_some() {
+        return Ok(());
+    }
+    for name in [files::VAULT, files::ROOTS] {
+        let has_something = match keys.list(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            items => !items
+                .map_err(|error| Error::io(format!("listing {}", keys.describe(name)), error))?
+                .is_empty(),
+        };
+        if has_something {
+            let name = keys.describe(name);
+            let message = format!(
+                "{name} is there, and a new vault is made only where nothing of one is left: where it cannot be used, move it away"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+    }
+    Ok(())
 }

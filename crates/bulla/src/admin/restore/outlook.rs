@@ -3,15 +3,13 @@
 use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
-use crate::keys::vault;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover;
-use bulla_crypto::environment::Environment;
 use bulla_store::{Error, ErrorKind, Result, Store};
-use bulla_vault::{Access, Vault};
+use bulla_vault::Vault;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -61,29 +59,25 @@ pub(super) struct Looked {
 pub(super) fn look(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
     config: &LogConfig,
-    environment: &Environment,
+    vault: Option<&Vault>,
     (state, makes_seal_state): (&SealState, bool),
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
     let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
-    let vault = vault::open_vault(config, keys, environment, Access::Read, Vec::new())?;
     // What opening would refuse is refused before anything is told.
     let frames = recover::frames(&**log, config, state, &manifest.snapshot.checkpoint)?;
     if makes_seal_state {
         // Nothing else says how many there were.
-        vault.as_ref().map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, frames))?;
+        vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, frames))?;
     }
     let mut erased = BTreeSet::new();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut next_subject) = (Vec::new(), 0, 0);
-    if let (Some(vault), Some((reader, unknown))) = (&vault, reader) {
-        let (follows, before) = (vault.follows()?, vault.next_number()?);
-        let mut told = BTreeSet::new();
-        each_event(&manifest, follows, |_, event| told.extend(event.erases()))?;
-        for number in told.into_iter().filter(|number| *number < before) {
-            if has_key(vault, number)? {
-                again.push(number);
-            }
+    if let Some((reader, unknown)) = reader {
+        let mut before = 0;
+        if let Some(vault) = vault {
+            before = vault.next_number()?;
+            again = erased_again(&manifest, vault, before)?;
         }
         next_subject = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
         lost = lost_between(before, next_subject, &erased);
@@ -97,6 +91,19 @@ pub(super) fn look(
         makes_seal_state,
     };
     Ok(Looked { outlook, next_subject, erased })
+}
+
+/// Whom the log erased since the vault followed it last, and whose keys the vault has; it gave the numbers below `before`.
+fn erased_again(manifest: &Manifest, vault: &Vault, before: u64) -> Result<Vec<u64>> {
+    let mut told = BTreeSet::new();
+    each_event(manifest, vault.follows()?, |_, event| told.extend(event.erases()))?;
+    let mut again = Vec::new();
+    for number in told.range(..before) {
+        if has_key(vault, *number)? {
+            again.push(*number);
+        }
+    }
+    Ok(again)
 }
 
 /// How many of these numbers have keys that are lost, and not erased.

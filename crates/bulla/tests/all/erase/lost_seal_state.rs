@@ -1,12 +1,13 @@
-//! A seal state that is lost is made anew from the seal key, and what a restore comes to is told before it is done.
+//! A seal state that is lost is made anew from the seal key, a vault that is lost is replaced by an empty one, and what a restore comes to is told before it is done.
 
 use super::restored::{erase, put_back};
+use super::stops::Stop;
 use super::world::{World, copy};
 use bulla::keys::seal_chain::render_seal_key;
-use bulla::{ErrorKind, Log, Options, Outlook, Restore, info};
+use bulla::{ErrorKind, FindingKind, Log, Options, Outlook, Restore, info};
 use bulla_vault::Access;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use zeroize::Zeroizing;
@@ -140,4 +141,83 @@ fn what_a_restore_comes_to_is_told_before_anything_is_changed() {
     assert_eq!((&looked.erased[..], looked.lost, restored.lost), (&[7][..], 29, 29));
     let again = restore(&world).look().unwrap();
     assert_eq!((&again.erased[..], again.lost), (&[][..], 0));
+}
+
+/// How many people some entries are of.
+fn people(entries: std::ops::Range<u64>) -> u64 {
+    entries.flat_map(World::subjects).collect::<BTreeSet<_>>().len() as u64
+}
+
+fn lose_the_vault(world: &World) {
+    for name in ["vault", "roots"] {
+        std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_lost_its_vault_goes_on_with_a_new_one_and_gives_no_number_twice() {
+    let world = World::new();
+    world.append(0..20);
+    erase(&world, "user_7");
+    lose_the_vault(&world);
+    assert!(Log::open(&world.directory, Options::default()).is_err());
+    assert!(restore(&world).run().is_err(), "only who says so gets a new one");
+    let before = counts(&world);
+    let looked = restore(&world).new_vault().look().unwrap();
+    assert_eq!(counts(&world), before);
+    let restored = restore(&world).new_vault().run().unwrap();
+    assert_eq!((looked.lost, restored.lost, &looked.erased[..]), (19, 19, &[][..]));
+    world.append(20..30);
+    assert_eq!(world.vault(Access::Read).next_number().unwrap(), 20 + people(20..30));
+    let (whole, withheld) = world.entries();
+    assert_eq!((whole, withheld), ((20..30).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>()));
+    let findings = world.verified().findings;
+    assert!(findings.iter().all(|finding| finding.kind == FindingKind::KeyLost), "{findings:?}");
+}
+
+#[test]
+fn a_new_vault_is_made_in_the_place_of_none() {
+    let world = World::new();
+    world.append(0..20);
+    let whole = copy(&world.keys());
+    for left in [&["vault", "roots"][..], &["vault"], &["roots"]] {
+        lose_the_vault(&world);
+        for name in left {
+            super::world::copy_into(&whole.path().join(name), &world.keys().join(name));
+        }
+        let before = counts(&world);
+        let error = restore(&world).new_vault().run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{left:?}: {error}");
+        assert!(error.to_string().contains("move it away"), "{error}");
+        assert_eq!(counts(&world), before, "{left:?}");
+        for name in ["vault", "roots"] {
+            std::fs::create_dir_all(world.keys().join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_restore_with_a_new_vault_stops_anywhere_and_is_done_again() {
+    let made = World::new();
+    made.append(0..20);
+    erase(&made, "user_7");
+    lose_the_vault(&made);
+    let mut stopped = 0;
+    for operations in (0..).step_by(8) {
+        let world = made.copied();
+        let (log, keys) = super::stops::stores(&world, &Stop::after(operations));
+        let done = restore(&world).new_vault().run_in(log, keys);
+        if done.is_err() {
+            stopped += 1;
+            restore(&world).new_vault().run().unwrap_or_else(|error| panic!("{operations}: {error}"));
+        }
+        world.append(20..30);
+        let next = world.vault(Access::Read).next_number().unwrap();
+        assert_eq!(next, 20 + people(20..30), "{operations}");
+        assert_eq!(world.entries().0, (20..30).collect::<Vec<_>>(), "{operations}");
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(stopped > 3, "{stopped}");
 }
