@@ -126,7 +126,7 @@ fn describe(outlook: &Outlook) -> String {
 }
 
 fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
-    let time = time.map_or_else(String::new, |time| format!(", up to {}", output::time(time)));
+    let time = time.map_or_else(String::new, |time| format!(", signed up to {}", output::time(time)));
     format!("{frames} frames with {entries} entries{time}")
 }
 

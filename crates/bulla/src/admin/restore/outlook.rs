@@ -5,9 +5,10 @@ use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::read::reader::Reader;
 use crate::scan::events::each_event;
-use crate::scan::manifest::{Frames, Manifest};
+use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
 use crate::write::recover;
+use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::Vault;
 use std::collections::BTreeSet;
@@ -38,7 +39,8 @@ pub struct Extent {
     pub frames: u64,
     /// The entries in them, as far as the log has them.
     pub entries: u64,
-    /// The time of the last of these frames that the log has, in seconds since the Unix epoch.
+    /// The writing host's clock at the last epoch or event among those of these frames that the log has, in seconds since the Unix
+    /// epoch.
     pub time: Option<i64>,
 }
 
@@ -139,11 +141,16 @@ fn refuse_older_log(log: &dyn Store, keys: &dyn Store, vault: &Vault, frames: u6
 /// The log up to its first `frames` frames, all of which the list has.
 fn extent(manifest: &Manifest, frames: u64) -> Result<Extent> {
     let Some(last) = frames.checked_sub(1) else { return Ok(Extent::default()) };
-    let mut list = Frames::from(manifest, last)?;
-    while let Some(placed) = list.next()? {
-        if placed.commitment.frame == last {
-            let entries = placed.commitment.first_entry + placed.commitment.entries;
-            return Ok(Extent { frames, entries, time: Some(placed.commitment.latest) });
+    let (mut list, mut time) = (Frames::from(manifest, last)?, None);
+    while let Some(Placed { commitment, .. }) = list.next()? {
+        // A block has the times of its entries, which may come from elsewhere.
+        if commitment.kind == FrameKind::Event {
+            time = Some(commitment.latest);
+        }
+        if commitment.frame == last {
+            let begun = list.epoch().map(|epoch| epoch.commitment.latest);
+            let entries = commitment.first_entry + commitment.entries;
+            return Ok(Extent { frames, entries, time: time.max(begun) });
         }
     }
     Err(Error::tampered(format!("frame {last} is not in the list; run `bulla verify`")))

@@ -137,7 +137,11 @@ fn what_a_restore_comes_to_is_told_before_anything_is_changed() {
     assert_eq!(told.borrow().as_ref(), Some(&looked));
     assert_eq!(restored.outlook, looked);
     assert!(looked.known.frames < known.tree_size && looked.known.entries == 20, "{looked:?}");
-    assert_eq!((looked.log.frames, looked.log.entries), (log.tree_size, 50));
+    assert_eq!(
+        (looked.log.frames, looked.log.entries, looked.log.time),
+        (log.tree_size, 50, log.signed_time)
+    );
+    assert!(looked.known.time.is_some() && looked.known.time <= known.signed_time, "{looked:?}");
     assert_eq!((&looked.erased[..], looked.lost, restored.lost), (&[7][..], 29, 29));
     let again = restore(&world).look().unwrap();
     assert_eq!((&again.erased[..], again.lost), (&[][..], 0));
