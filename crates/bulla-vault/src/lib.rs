@@ -188,7 +188,7 @@ impl Vault {
             ErrorKind::Refused,
             format!(
                 "{name} is older than the log: it has given {found} numbers, the log knows {next}; restore the newest \
-                 `vault` and `roots`, from one and the same backup"
+                 `vault` and `roots`, from one and the same backup, or, where there are none, take these up with `bulla restore`"
             ),
         ))
     }

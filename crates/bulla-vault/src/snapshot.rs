@@ -207,8 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault that was made to its end, or its `vault.db` is damaged: restore it from a backup, or put a replica \
-         in its place, with the `roots` of the same time"
+        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup, also where its `vault.db` is \
+         damaged; where there is none, `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
 

@@ -264,6 +264,8 @@ impl Configure {
         environment: &Environment,
     ) -> Result<Configured> {
         config::load_of_log(&*log)?;
+        bulla_store::require_own(&*log)?;
+        bulla_store::require_own(&*keys)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
         self.check_replicas(&plan, (&*log, &*keys), environment)?;

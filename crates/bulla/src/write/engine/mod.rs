@@ -391,7 +391,16 @@ impl Engine {
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
     let bytes = keys::files::read_secret(keys, keys::files::SIGNING, 4096);
-    let bytes = zeroize::Zeroizing::new(keys::files::or_missing(keys, keys::files::SIGNING, bytes)?);
+    let bytes =
+        keys::files::or_missing(keys, keys::files::SIGNING, bytes).map_err(|error| match error.kind() {
+            ErrorKind::NoKey => {
+                let message =
+                    format!("{error}; where there is none, nobody can go on with this log: begin a new one");
+                Error::new(ErrorKind::NoKey, message)
+            }
+            _ => error,
+        });
+    let bytes = zeroize::Zeroizing::new(bytes?);
     let damaged = |why: &dyn std::fmt::Display| keys::files::damaged(keys, keys::files::SIGNING, why);
     let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
     let key = SigningKey::parse(text).map_err(|error| damaged(&error))?;

@@ -3,6 +3,7 @@
 mod copies;
 mod held_meanwhile;
 mod holds;
+mod lost_seal_state;
 mod malformed;
 mod older_pages;
 mod order;
