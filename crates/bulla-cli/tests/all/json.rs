@@ -62,8 +62,7 @@ fn every_command_that_fails_says_why_in_an_object() {
 
 /// A log of forty entries of ten data subjects, four each, in one block.
 fn filled() -> Place {
-    let place = Place::new();
-    place.be_patient();
+    let place = Place::new().keep_together();
     place.append(&[], &lines(0..40)).exits(exit::DONE);
     place
 }

@@ -141,9 +141,10 @@ impl Place {
         bulla(self.arguments(subcommand, more))
     }
 
-    /// From here on what is appended at once is one block, however slow the machine is.
-    pub(crate) fn be_patient(&self) {
-        self.run("config", &["set", "linger", "1 m"]).exits(exit::DONE);
+    /// Has entries wait for company for as long as the input goes on: what one `append` takes is in one block, however slowly it comes.
+    pub(crate) fn keep_together(self) -> Self {
+        self.run("config", &["set", "linger", "1 h"]).exits(exit::DONE);
+        self
     }
 
     pub(crate) fn append(&self, more: &[&str], input: &[u8]) -> Ran {
