@@ -207,7 +207,7 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup; where there is none, \
+        "{name} holds no vault: restore it from a backup or a replica, with `roots`; where there is none, \
          `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
