@@ -11,7 +11,7 @@ use bulla::{Extent, Outlook};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Take up a key directory that is older than the log, or that lost its seal state or vault.
+/// Go on with keys that are older than the log, or a part of which is lost.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Keeps all that the log has. Erases again whom the log says that it erased, and goes on with

@@ -207,8 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: bring `vault` and `roots` from a replica or from the newest backup, also where its `vault.db` is \
-         damaged; where there is none, `bulla restore --new-vault` goes on without those who are in it"
+        "{name} holds no vault: restore it from a backup or a replica, with `roots`, also where its `vault.db` is damaged; where there \
+         is none, `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
 
