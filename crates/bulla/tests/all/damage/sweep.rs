@@ -362,6 +362,10 @@ fn bytes_of_the_whole_log_at_the_level_that_finds_them() {
     let mut flips = Vec::new();
     let mut unfound = 0;
     for (path, at, changes, once) in shared_out(&made, &layout) {
+        // In short every third: of a small log, whose frames are of all kinds as well, each is changed.
+        if !swept_in_full() && !at.is_multiple_of(3) && path != "checkpoint" {
+            continue;
+        }
         let several = path == "checkpoint";
         let each_bit = swept_in_full() && SMALL_FILES.contains(&path.as_str());
         let changes = if each_bit { changes } else { changes[..1].to_vec() };
