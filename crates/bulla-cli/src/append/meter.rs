@@ -55,8 +55,7 @@ impl Meter {
                 bar.set_message(format!("{} entries", taken::lock(lines).lines.accepted()));
             }
         }
-        // The time is asked for now and then.
-        if !self.stats || !self.ticks.is_multiple_of(64) || self.told.elapsed() < SECOND {
+        if !self.stats || self.told.elapsed() < SECOND {
             return Ok(());
         }
         let (accepted, refused) = {

@@ -191,7 +191,7 @@ fn objection(preview: &ErasurePreview) -> Option<(Outcome, String)> {
     unsure.map(|(number, why)| {
         let why = format!(
             "whether data subject {number} came back since cannot be told: {why}; give the order's certificate with --certificate, \
-             or a new order"
+             or, where that is given, a new order"
         );
         (Outcome::Refused, why)
     })

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-/// The order in the file, if it is there: one for the same log and the same names, which was signed with the log's erasure key.
+/// The order in the file, if it is there: one for the same log and the same names. Who signed it is looked at when it is carried out.
 ///
 /// # Errors
 /// `Refused` where something else is there, or the file would lie where names must not.
@@ -35,13 +35,11 @@ pub(super) fn find(
         _ => Failure::io(path.display(), &error),
     })?;
     let order = ErasureOrder::parse(&text).map_err(|_| no_order())?;
-    if let Some(key) = &info.erasure_key {
-        let ordered = order.check(key, info.id).map_err(|error| error_in(path, error))?;
-        if reason.is_some() && ordered.reason.as_deref() != reason {
-            return Err(refused(
-                "the order in it is for another reason: name another file, or leave out --reason",
-            ));
-        }
+    let ordered_for = order.reason(info.id).map_err(|error| error_in(path, error))?;
+    if reason.is_some() && ordered_for.as_deref() != reason {
+        return Err(refused(
+            "the order in it is for another reason: name another file, or leave out --reason",
+        ));
     }
     let asked = subjects.iter().map(String::as_str).collect::<BTreeSet<_>>();
     match order.subjects().collect::<BTreeSet<_>>() == asked {

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::identity::Identities;
 use crate::interrupt;
-use crate::log_paths::LogPaths;
+use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
 use bulla::control::{Client, through_writer};
@@ -22,6 +22,8 @@ use confirm::confirm;
 use preview::{Looking, PreviewJson};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Erase data subjects: destroy their keys, and have the log tell of it.
@@ -101,24 +103,36 @@ struct Given<'a> {
     order: ErasureOrder,
     /// Where it is to be kept before that.
     keep: Option<&'a Path>,
+    /// Where it was kept before.
+    kept: Option<&'a Path>,
 }
 
 impl Erase {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no key.
         let info = bulla::info(self.place.directory())?;
+        if !info.erasure {
+            let message = "the log has `erasure = \"off\"`: nothing of it can be erased";
+            return Err(Failure::new(Exit::Refused, message));
+        }
         if !self.again.is_empty() {
             return again::run(&self, &info);
         }
         if !self.certificates.is_empty() {
             return Err(Failure::usage("--certificate is for --again: -o writes the certificate"));
         }
-        let Given { order, keep } = self.order(&info)?;
+        self.refuse_to_overwrite()?;
+        let Given { order, keep, kept } = self.order(&info)?;
         let until_it_is_begun = interrupt::exit_for_now()?;
         let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);
         let preview = match preview {
             Ok(preview) => preview,
-            Err(error) if self.dry_run || is_final(error.kind()) => return Err(error.into()),
+            Err(error) if self.dry_run || is_final(error.kind()) => {
+                return Err(match kept {
+                    Some(path) => error_in(path, error),
+                    None => error.into(),
+                });
+            }
             Err(error) => {
                 // An erasure that was cut short, which carrying this out finishes first; or what is wrong is told by whoever writes.
                 note!("what this will do cannot be told beforehand: {error}");
@@ -257,6 +271,20 @@ impl Erase {
         if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
     }
 
+    /// The certificate takes the place of what is in its file, which must not be the order.
+    fn refuse_to_overwrite(&self) -> Result<(), Failure> {
+        let Some(output) = self.output.as_deref() else { return Ok(()) };
+        for (option, path) in [("--keep-order", &self.keep_order), ("--authority", &self.authority)] {
+            if path.as_deref().is_some_and(|path| is_same(path, output)) {
+                let output = output.display();
+                let message =
+                    format!("{output} cannot be the certificate's file and that of {option}: name two files");
+                return Err(Failure::usage(message));
+            }
+        }
+        Ok(())
+    }
+
     /// The order that was named, or is kept, or else a new one.
     fn order(&self, info: &Info) -> Result<Given<'_>, Failure> {
         let Some(authority) = self.place.authority(self.authority.as_deref())? else {
@@ -279,7 +307,7 @@ impl Erase {
                 );
                 return Err(Failure::usage(message));
             }
-            return Ok(Given { order, keep: None });
+            return Ok(Given { order, keep: None, kept: None });
         }
         if self.subjects.is_empty() {
             return Err(Failure::usage("name the data subject to erase with --subject"));
@@ -289,10 +317,16 @@ impl Erase {
         if let Some(path) = keep
             && let Some(order) = kept_order::find(path, &self.place, info, (&self.subjects, reason))?
         {
-            return Ok(Given { order, keep: None });
+            return Ok(Given { order, keep: None, kept: keep });
         }
-        Ok(Given { order: give(&key, info.id, &self.subjects, reason)?, keep })
+        Ok(Given { order: give(&key, info.id, &self.subjects, reason)?, keep, kept: None })
     }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    absolute(one) == absolute(other) || file(one).is_some() && file(one) == file(other)
 }
 
 /// Whether whoever writes would say the same: about the order, or that there is no vault.

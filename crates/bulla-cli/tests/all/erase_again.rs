@@ -336,3 +336,41 @@ fn at_a_terminal_it_asks_once() {
     let (ran, _) = crate::keys::at_a_terminal(&[], &words, &[]);
     assert!(!ran.exits(exit::DONE).out.contains(prompt));
 }
+
+/// Whoever orders erasures now: what was carried out before stays so, and its certificate is one.
+#[test]
+fn an_order_of_a_key_that_was_replaced_is_erased_already_and_its_certificate_counts() {
+    let place = backed_up();
+    let (first, second) = (path(&place, "first.json"), path(&place, "second.json"));
+    let erased = place.run("erase", &["--subject", "ada", "--keep-order", &first]).exits(exit::DONE);
+    assert!(erased.out.contains("erased: data subject "), "{erased:?}");
+    let frame =
+        place.run("events", &["--kind", "erased", "--json"]).exits(exit::DONE).json()["frame"].clone();
+    let certificate = path(&place, "first.cert");
+    place.run("prove", &["--event", &frame.to_string(), "-o", &certificate]).exits(exit::DONE);
+
+    let key = path(&place, "second.key");
+    let vkey = place.run("keys", &["new-erasure-key", "-o", &key]).exits(exit::DONE).out.trim().to_owned();
+    place.run("config", &["set", "log.erasure_key", &vkey]).exits(exit::DONE);
+    for name in ["audit.backup", "audit.keys.backup"] {
+        fs::remove_dir_all(place.path(name)).unwrap();
+    }
+    back_up(&place);
+    let bob = ["--subject", "bob", "--authority", &key, "--keep-order", &second];
+    place.run("erase", &bob).exits(exit::DONE);
+
+    // Given in any way, it is known again.
+    for words in [&["--again", &first][..], &["--authority", &first]] {
+        let ran = place.run("erase", words).exits(exit::DONE);
+        assert!(ran.out.contains("erased already"), "{ran:?}");
+    }
+    let kept = ["--subject", "ada", "--authority", &key, "--keep-order", &first];
+    assert!(place.run("erase", &kept).exits(exit::DONE).out.contains("erased already"));
+
+    put_back(&place);
+    let ran = again(&place, &[&first, &second, "--certificate", &certificate, "--json"]);
+    let outcomes = outcomes(ran);
+    assert_eq!(outcomes[0], "erased-already");
+    // When bob was met no clock tells here: he is not judged by another's certificate.
+    assert!(["erased", "refused"].iter().any(|outcome| outcomes[1] == *outcome), "{outcomes:?}");
+}

@@ -3,6 +3,7 @@
 use super::Client;
 use crate::format::config;
 use crate::keys::files;
+use crate::keys::restoring::Unknown;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
@@ -77,6 +78,11 @@ impl SubjectKeys {
         Ok(source.insert(found).clone())
     }
 
+    /// Whether the key directory is older than the log and is being taken up, or was to be.
+    fn is_taken_up(&self) -> Result<bool> {
+        Unknown::load(&FileSystem::new(&self.keys)).map(|unknown| unknown.is_some())
+    }
+
     /// Asks once more, whoever is there then, where the writer let go of the log.
     fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
         match self.source()?.ask(&ask) {
@@ -111,7 +117,11 @@ impl GroupKeys for SubjectKeys {
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {
-        self.ask(|source| source.missing(from))
+        let before = self.is_taken_up()?;
+        let missing = self.ask(|source| source.missing(from))?;
+        // Until a restore is done the vault follows the log, and does not know yet which numbers the log gave.
+        let frames = if before || self.is_taken_up()? { 0 } else { missing.frames };
+        Ok(Missing { frames, ..missing })
     }
 
     fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {

@@ -7,6 +7,7 @@ use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
+use bulla_proof::note::SignedNote;
 use bulla_proof::order::{MAX_ORDERED, MAX_REASON, ORDER_SALT_LENGTH, Order, ordered_subject};
 use bulla_store::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,28 @@ impl ErasureOrder {
     pub fn check(&self, key: &VerifierKey, log: LogId) -> Result<Order> {
         let order = Order::open(self.note.as_bytes(), key);
         let order = order.map_err(|error| refused(format!("{error}; it has to be signed with {key}")))?;
+        self.check_log_and_names(order, log)
+    }
+
+    /// What it orders, whoever signed it: one that was carried out stays carried out where the log's erasure key is another by now.
+    ///
+    /// # Errors
+    /// `Refused` where it is none, for another log, or for others than it names.
+    pub(crate) fn unsigned(&self, log: LogId) -> Result<Order> {
+        let note = SignedNote::parse(self.note.as_bytes()).map_err(|error| refused(error.to_string()))?;
+        let order = Order::parse(note.text).map_err(|error| refused(error.to_string()))?;
+        self.check_log_and_names(order, log)
+    }
+
+    /// Why it was ordered.
+    ///
+    /// # Errors
+    /// `Refused` where it is no order for this log and the names in it. Who signed it is another matter: [`ErasureOrder::check`].
+    pub fn reason(&self, log: LogId) -> Result<Option<String>> {
+        Ok(self.unsigned(log)?.reason)
+    }
+
+    fn check_log_and_names(&self, order: Order, log: LogId) -> Result<Order> {
         if order.log != log {
             return Err(refused(format!("it is for the log {}, not for {log}", order.log)));
         }

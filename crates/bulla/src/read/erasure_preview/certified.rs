@@ -1,9 +1,9 @@
 //! That an order was carried out, by its certificate: where the log was put back to before that, it does not tell so any more.
 
-use crate::erase::refusals::erasure_key;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
 use bulla_proof::hash::Hash;
+use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
 use bulla_proof::proof::EventProof;
 use bulla_proof::tile::tile_hash;
@@ -55,8 +55,9 @@ impl Reader {
         let Event::Erased { numbers, carried_out, order, .. } = event else {
             return Err(refused("it tells of another event".to_owned()));
         };
-        let key = erasure_key(&self.config)?;
-        let order = Order::open(order.as_bytes(), key).map_err(|error| refused(error.to_string()))?;
+        // By which key is for the order itself to show, and may be another by now.
+        let note = SignedNote::parse(order.as_bytes()).map_err(|error| refused(error.to_string()))?;
+        let order = Order::parse(note.text).map_err(|error| refused(error.to_string()))?;
         let checked = order.check_erasure(self.config.id, &numbers, &carried_out);
         checked.map_err(|error| refused(error.to_string()))?;
         match commitment.log_id == self.config.id {

@@ -25,6 +25,8 @@ use crate::scan::events::{each_event, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_proof::note::SignedNote;
+use bulla_proof::order::Order;
 use bulla_store::{Error, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
@@ -45,7 +47,7 @@ impl Engine {
         let vault = self.vault()?;
         let config = self.config();
         let key = erasure_key(&config)?;
-        let ordered = order.check(key, config.id)?;
+        let ordered = order.unsigned(config.id)?;
         if let Some(withdrawn @ ResumedErasure::Withdrawn { .. }) =
             self.settle(vault, &[], &mut only)?.resumed
         {
@@ -59,6 +61,7 @@ impl Engine {
             let known_again = KnownAgain::of(order.subjects(), &now);
             return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true, known_again });
         }
+        order.check(key, config.id)?;
         let (numbers, carried_out) = self.known(vault, order)?;
         if only_these.is_some_and(|these| these != numbers) {
             return Err(refused(&format!(
@@ -103,7 +106,10 @@ impl Engine {
             )));
         }
         let event = match pending.filter(|pending| pending.numbers == numbers) {
-            Some(pending) => self.told_of(&pending),
+            Some(pending) => match self.told_of(&pending) {
+                Ok(event) => self.is_not_used(event)?,
+                wrong => wrong,
+            },
             None => Err("it is missing, or of another erasure".to_owned()),
         };
         let file = self.keys.describe(files::ERASURE);
@@ -121,6 +127,20 @@ impl Engine {
                 Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
             }
         }
+    }
+
+    /// That the log does not tell of this order: for others it is no order.
+    fn is_not_used(&self, event: Event) -> Result<std::result::Result<Event, String>> {
+        let Event::Erased { order, .. } = &event else { return Ok(Ok(event)) };
+        let ordered = SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok());
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let used = ordered.map(|ordered| CarriedOut::find(&log, &ordered)).transpose()?.flatten();
+        Ok(match used {
+            Some(used) => {
+                Err(format!("the order in it was carried out before, as frame {} tells", used.frame))
+            }
+            None => Ok(event),
+        })
     }
 
     /// The event of an erasure, or what is wrong with it.

@@ -142,6 +142,24 @@ fn what_the_log_could_not_tell_is_withdrawn_or_refused() {
     finished(&world, number);
 }
 
+/// The notes in the log are public: one that was carried out is no order for anybody else.
+#[test]
+fn an_order_that_was_carried_out_is_none_for_others() {
+    let (world, _, number) = world();
+    let used = world.order(&["user_8"]);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    log.erase(&used).unwrap();
+    log.close().unwrap();
+    write_pending(&world, &used, number);
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let resumed = log.resumed_erasure().unwrap().to_string();
+    assert!(resumed.contains("is withdrawn") && resumed.contains("carried out before"), "{resumed}");
+    log.close().unwrap();
+    assert!(world.vault(Access::Read).find("user_7").unwrap().is_some());
+    assert!(told(&world).len() == 1 && world.verified().ok);
+}
+
 #[test]
 fn keys_that_nobody_ordered_to_destroy_are_told_of() {
     let (world, ..) = world();
