@@ -2,19 +2,21 @@
 
 use crate::append;
 use crate::exit::{Exit, Failure};
+use crate::group_keys;
 use crate::interrupt;
 use crate::log_paths::LogPaths;
+use crate::nothing_found::{self, SubjectJson};
 use crate::output::{print, print_json, time};
 use crate::terminal;
 use bulla::control::{Client, through_writer};
-use bulla::{Hold as Held, Log};
+use bulla::{AskedSubject, AskedSubjects, Hold as Held, Log, Reader};
 
 /// Hold data subjects, so that they are not erased for now.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "bulla hold DIR add --subject S --by NAME --reason TEXT\n       \
                       bulla hold DIR release --subject S --by NAME\n       \
-                      bulla hold DIR list [--json]",
+                      bulla hold DIR list [--subject S] [--json]",
     after_help = "\
 Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log
 itself tells only that a data subject was held, and released, by number. Where the two differ,
@@ -33,9 +35,9 @@ pub(crate) struct Hold {
     #[arg(value_enum)]
     action: Action,
 
-    /// The data subject
-    #[arg(long, value_name = "S")]
-    subject: Option<String>,
+    /// The data subject; of `list` those whose holds are asked for, repeatable
+    #[arg(long = "subject", value_name = "S")]
+    subjects: Vec<String>,
 
     /// Who holds: a person or an office
     #[arg(long, value_name = "NAME")]
@@ -96,8 +98,9 @@ impl Hold {
     }
 
     fn whom(&self) -> Result<(&str, &str), Failure> {
-        let subject = self.subject.as_deref();
-        let subject = subject.ok_or_else(|| Failure::usage("name the data subject with --subject"))?;
+        let [subject] = &self.subjects[..] else {
+            return Err(Failure::usage("name the data subject with --subject, one at a time"));
+        };
         let by = self.by.as_deref().ok_or_else(|| Failure::usage("name who holds with --by"))?;
         Ok((subject, by))
     }
@@ -111,10 +114,17 @@ impl Hold {
     }
 
     fn list(&self) -> Result<Exit, Failure> {
-        if self.subject.is_some() || self.by.is_some() || self.reason.is_some() {
-            return Err(Failure::usage("`list` lists all holds; it takes no --subject, --by or --reason"));
+        if self.by.is_some() || self.reason.is_some() {
+            return Err(Failure::usage("`list` takes no --by or --reason: --subject alone chooses"));
         }
-        let held = bulla::holds(self.place.directory(), self.place.keys())?;
+        let mut held = bulla::holds(self.place.directory(), self.place.keys())?;
+        let asked = match self.subjects.is_empty() {
+            true => None,
+            false => Some(self.ask()?),
+        };
+        if let Some(asked) = &asked {
+            held.holds.retain(|hold| asked.subjects.iter().any(|it| it.number == Some(hold.number)));
+        }
         let differences = held.differences.iter().map(ToString::to_string).collect::<Vec<_>>();
         let under_way = held.under_way.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self.json {
@@ -122,12 +132,42 @@ impl Hold {
                 "holds": held.holds,
                 "differences": differences,
                 "under_way": under_way,
+                "subjects": asked.iter().flat_map(|asked| &asked.subjects).map(asked_json).collect::<Vec<_>>(),
             })),
+            false if asked.is_some() && held.holds.is_empty() => {
+                note!("0 holds");
+                Ok(())
+            }
             false => print(&table(&held.holds)),
         }?;
+        let not_known = asked.iter().flat_map(|asked| &asked.subjects).filter(|it| it.number.is_none());
+        not_known.for_each(nothing_found::tell_of);
         differences.iter().chain(&under_way).for_each(|what| note!("{what}"));
-        Ok(if differences.is_empty() { Exit::Done } else { Exit::Violation })
+        let keys_lost = asked.is_some_and(|asked| asked.keys_lost);
+        if keys_lost {
+            note!("{KEYS_LOST}");
+        }
+        Ok(if differences.is_empty() && !keys_lost { Exit::Done } else { Exit::Violation })
     }
+
+    /// The numbers of the data subjects that were named.
+    fn ask(&self) -> Result<AskedSubjects, Failure> {
+        let reader = Reader::open(self.place.directory())?.group_keys(group_keys::names(&self.place)?);
+        Ok(reader.numbers_of(&self.subjects.iter().map(String::as_str).collect::<Vec<_>>())?)
+    }
+}
+
+const KEYS_LOST: &str = "keys are lost that the log does not say were erased: a hold on a number without a key may be on any of \
+                         these data subjects. Restore the vault from a backup";
+
+/// A data subject that was asked for, for a program; in words where nobody has the name.
+fn asked_json(asked: &AskedSubject) -> serde_json::Value {
+    let mut json = serde_json::json!(SubjectJson::from(asked));
+    if let Some(number) = asked.number {
+        json["number"] = number.into();
+        json["detail"] = "has a number here".into();
+    }
+    json
 }
 
 fn table(holds: &[Held]) -> String {

@@ -62,7 +62,7 @@ pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
 pub use read::select::Matches;
-pub use read::standing::{AskedSubject, Standing};
+pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};

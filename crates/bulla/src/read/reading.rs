@@ -9,7 +9,7 @@ use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};
 use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, asked_for, open_checked};
-use crate::read::standing::{AskedSubject, Nothing, summary};
+use crate::read::standing::{AskedSubject, AskedSubjects, Nothing, look_up, summary};
 use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::keyless::Keyless;
 use crate::scan::located::{Located, most_memory, verified};
@@ -151,6 +151,14 @@ impl<'a> Reading<'a> {
             whole: true,
         };
         nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
+    }
+
+    /// As [`crate::Reader::numbers_of`].
+    pub(crate) fn numbers_of(&self, subjects: &[&str]) -> Result<AskedSubjects> {
+        let without = || Error::new(ErrorKind::NoKey, "the numbers of data subjects are in the vault alone");
+        let keys = self.given.group_keys.as_deref().ok_or_else(without)?;
+        let size = self.manifest.snapshot.checkpoint.size;
+        look_up(subjects, keys, size, || Erased::in_manifest(&self.manifest, 0))
     }
 
     /// As [`crate::Reader::read`].
