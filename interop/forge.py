@@ -55,6 +55,7 @@ class Forge:
         self.config = of.config
         signing = (keys / "signing.key").read_text().strip().split("+", 4)
         self.signing = Ed25519PrivateKey.from_private_bytes(base64.b64decode(signing[-1])[1:])
+        self.erasure = keys / "erasure.key"
         self.seal_key = seals.seal_key((keys / "seal.key").read_text(), self.config.log_id)
         opens = blocks.Opener(followed(of), verify.read_identities([keys / "identity.age"]), None)
         self.keys = {number: opens.epoch(number) for number in opens.history.epochs}
@@ -125,7 +126,8 @@ class Forge:
             body = AESGCM(keys.body).encrypt(u64(frame.frame) + bytes(4), body, head)
         elif block:
             body += bytes(16)
-        return head + sha256(body), body
+        digest = bytes(32) if "digest" in frame.raw else sha256(body)
+        return head + digest, body
 
     def write(self, place: Path, covered: Optional[int] = None) -> None:
         """Writes the log, in one segment; the checkpoint covers so many frames, or all."""
@@ -158,6 +160,23 @@ class Forge:
     def put(path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+    def order(self, text: str) -> str:
+        """A note of a text by the key that orders erasures."""
+        assert self.config.erasure_key is not None
+        secret = base64.b64decode(self.erasure.read_text().strip().split("+", 4)[-1])[1:]
+        return signed(text, self.config.erasure_key, Ed25519PrivateKey.from_private_bytes(secret))
+
+    def append(self, event: str) -> None:
+        """An event behind all frames."""
+        last = self.frames[-1]
+        epoch, number, entry = last.epoch, len(self.frames), last.first_entry + last.entries
+        self.frames.append(
+            Forged(
+                commitments.EVENT, number, entry, 0, last.latest, last.latest, epoch, 0, bytes(32), 0, last.hash, last.log_id,
+                event.encode(), number,
+            )  # fmt: skip
+        )
 
     def checkpoint(self, size: int, root: bytes) -> str:
         return signed(f"{self.config.origin}\n{size}\n{base64.b64encode(root).decode()}\n", self.config.verifier, self.signing)

@@ -76,7 +76,7 @@ class Zoo:
         names = ("--subject", "user_1", "--subject", "n\u00f6body", "--reason", "asked")
         self.run("order", "--log", log_id, *names, "--authority", key, "-o", order)
         self.run("erase", sample.log, "--authority", order, "-o", self.place / "erased.cert")
-        self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal")
+        self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal", "--reason", "it is closed")
         self.append(sample, entries(random.Random(4), 20))
         self.run("erase", sample.log, "--subject", "user_2", "--subject", "user_3", "-o", self.place / "second.cert")
         return sample

@@ -39,6 +39,10 @@ class History:
     damaged: list[int] = field(default_factory=list)
     held: dict[int, list[int]] = field(default_factory=dict)
     orders: dict[str, list[int]] = field(default_factory=dict)
+    # Of every event `held` its number and the digest of its order, by its frame; those of them that were released; all digests.
+    holds: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    released: set[int] = field(default_factory=set)
+    hold_orders: set[bytes] = field(default_factory=set)
 
 
 def followed(log: Log) -> History:
@@ -153,14 +157,42 @@ def take_event(history: History, number: int, frame: Optional[Frame], body: Opti
     elif kind == "configured":
         if bytes.fromhex(event["before"]) == history.current:
             history.allowed = bytes.fromhex(event["after"])
-    elif kind == "held":
-        history.held.setdefault(event["number"], []).append(number)
-    elif kind == "released":
-        holds = history.held.get(event["number"], [])
-        if event["held"] in holds:
-            holds.remove(event["held"])
+    elif kind in ("held", "released"):
+        take_hold(history, number, frame, event)
     elif kind == "erased":
         take_erasure(history, number, frame, event)
+
+
+def take_hold(history: History, number: int, frame: Optional[Frame], event: dict[str, Any]) -> None:
+    """A hold counts whatever its order is worth, a release only where that holds."""
+    digest = events.order_digest(event["order"])
+    try:
+        if check_hold(history, number, event, digest):
+            history.held[event["number"]].remove(event["held"])
+            history.released.add(event["held"])
+    except Refused as refused:
+        history.log.find("hold-unordered", str(refused), frame)
+    history.hold_orders.add(digest)
+    if event["event"] == "held":
+        history.held.setdefault(event["number"], []).append(number)
+        history.holds[number] = event["number"], digest
+
+
+def check_hold(history: History, number: int, event: dict[str, Any], digest: bytes) -> bool:
+    """Whether it releases a hold that is known; refuses what was not ordered so."""
+    config = history.log.config
+    order = events.check_hold_order(event, config.log_id)
+    if config.erasure_key is None or not config.erasure_key.signed(order.note):
+        raise Refused("hold", "the order must be signed with the log's erasure key")
+    if digest in history.hold_orders:
+        raise Refused("hold", "the order was carried out before")
+    if not order.releases or any(event["held"] <= it < number for it in history.damaged):
+        return False
+    if event["held"] not in history.holds or event["held"] in history.released:
+        raise Refused("hold", "must release what is held")
+    if history.holds[event["held"]] != (event["number"], order.about):
+        raise Refused("hold", "the order must be about the hold that is released")
+    return True
 
 
 def take_erasure(history: History, number: int, frame: Optional[Frame], event: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 //! `bulla erase`.
 
 use crate::append;
+use crate::authority::{Authority, authority};
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::interrupt;
@@ -10,7 +11,7 @@ use crate::terminal;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::event::Remains;
-use bulla::keys::{files, signing::SigningKey};
+use bulla::keys::signing::SigningKey;
 use bulla::{Erasure, ErasureOrder, Info, LogId, Reader};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -114,32 +115,19 @@ impl Erase {
     }
 
     fn order(&self, log: LogId) -> Result<ErasureOrder, Failure> {
-        let Some(authority) = self.place.authority(self.authority.as_deref())? else {
-            let message = format!(
-                "{} is not there: name the log's erasure key, or an order made with it, with --authority",
-                self.place.keys().join(files::ERASURE_KEY).display()
-            );
-            return Err(Failure::new(Exit::Refused, message));
-        };
-        if !authority.text.starts_with("PRIVATE+KEY+") {
-            let order = ErasureOrder::parse(&authority.text).map_err(|error| {
-                let message =
-                    format!("it is neither the log's erasure key nor an order made with it ({error})");
-                authority.error(bulla::Error::invalid(message))
-            })?;
-            if !self.subjects.is_empty() || self.reason.is_some() {
-                let path = authority.path.display();
+        match authority(&self.place, self.authority.as_deref(), ErasureOrder::parse)? {
+            Authority::Order(order, _) if self.subjects.is_empty() && self.reason.is_none() => Ok(order),
+            Authority::Order(_, path) => {
+                let path = path.display();
                 let message =
                     format!("{path} is an order, which says whom and why: leave out --subject and --reason");
-                return Err(Failure::usage(message));
+                Err(Failure::usage(message))
             }
-            return Ok(order);
+            Authority::Key(_) if self.subjects.is_empty() => {
+                Err(Failure::usage("name the data subject to erase with --subject"))
+            }
+            Authority::Key(key) => give(&key, log, &self.subjects, self.reason.as_deref()),
         }
-        if self.subjects.is_empty() {
-            return Err(Failure::usage("name the data subject to erase with --subject"));
-        }
-        let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
-        give(&key, log, &self.subjects, self.reason.as_deref())
     }
 }
 

@@ -29,6 +29,7 @@ pub use bulla_crypto::environment;
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;
 pub use bulla_proof::hash::{Hash, HashId};
+pub use bulla_proof::hold_order;
 pub use bulla_proof::note::SignedNote;
 pub use bulla_proof::order;
 pub use bulla_proof::proof;
@@ -36,7 +37,9 @@ pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
-pub use erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldUnderWay, WithdrawnErasure};
+pub use erase::{
+    Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, ReleaseOrder, WithdrawnErasure,
+};
 pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{

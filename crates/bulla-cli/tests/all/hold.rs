@@ -1,6 +1,6 @@
-//! `bulla hold`: who is held, by name.
+//! `bulla hold`: who is held, by name, and by whose order.
 
-use crate::support::{Place, exit, lines};
+use crate::support::{Place, bulla, exit, lines, parse_lines};
 use serde_json::json;
 use std::fs;
 
@@ -71,4 +71,102 @@ fn where_it_cannot_be_told_whose_a_hold_is_nobody_is_said_to_be_free() {
     off.append(&[], &lines(0..10)).exits(exit::DONE);
     off.run("hold", &["list", "--subject", "s7"]).exits(exit::REFUSED);
     off.run("hold", &["list"]).exits(exit::DONE);
+}
+
+#[test]
+fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
+    let place = Place::new();
+    place.append(&[], &lines(0..100)).exits(exit::DONE);
+    let info = place.run("info", &["--json"]).exits(exit::DONE).json();
+    let [id, vkey, erasure_key] = ["id", "vkey", "erasure_key"].map(|name| info[name].as_str().unwrap());
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    let (officer, hold, release) = (path("officer.key"), path("hold.json"), path("release.json"));
+    fs::rename(place.keys("erasure.key"), &officer).unwrap();
+    let whom = ["--subject", "s7", "--by", "legal", "--reason", "case 4711"];
+    for action in ["add", "release"] {
+        let refused = place.run("hold", &[&[action], &whom[..]].concat()).exits(exit::REFUSED);
+        assert!(refused.err.contains("--authority"), "{refused:?}");
+    }
+    let give = |log: &str, out: &str, more: &[&str]| {
+        bulla([&["order", "--log", log, "--authority", &officer, "-o", out], more].concat())
+    };
+    give(id, &hold, &[&["--hold"], &whom[..]].concat()).exits(exit::DONE);
+    for slip in [
+        &["--hold", "--subject", "s7", "--by", "legal"][..],
+        &["--hold", "--subject", "s7", "--subject", "s8", "--by", "legal", "--reason", "why"],
+        &["--subject", "s7", "--by", "legal"],
+        &["--release", &hold, "--by", "legal"],
+        &["--release", &hold, "--subject", "s7", "--by", "legal", "--reason", "why"],
+    ] {
+        give(id, &path("slip"), slip).exits(exit::USAGE);
+        assert!(!place.path("slip").exists(), "{slip:?}");
+    }
+    let closed = ["--by", "legal", "--reason", "case closed"];
+    give(&"0".repeat(32), &path("slip"), &[&["--release", &hold], &closed[..]].concat()).exits(exit::USAGE);
+    let carry_out =
+        |action: &str, order: &str, code| place.run("hold", &[action, "--authority", order]).exits(code);
+    place.run("hold", &["add", "--authority", &hold, "--subject", "s7"]).exits(exit::USAGE);
+    carry_out("release", &hold, exit::USAGE);
+    carry_out("add", &hold, exit::DONE);
+    assert!(carry_out("add", &hold, exit::DONE).out.contains("held before"));
+    let listed = place.run("hold", &["list", "--subject", "s7", "--json"]).exits(exit::DONE).json();
+    let file = serde_json::from_str::<serde_json::Value>(&fs::read_to_string(&hold).unwrap()).unwrap();
+    assert_eq!((&listed["holds"][0]["order"], &listed["holds"][0]["by"]), (&file["order"], &json!("legal")));
+
+    // From the public note alone, as well as from the order.
+    let note = path("note");
+    fs::write(&note, file["order"].as_str().unwrap().to_owned() + "\n").unwrap();
+    give(id, &path("by-note.json"), &[&["--release", &note], &closed[..]].concat()).exits(exit::DONE);
+    give(id, &release, &[&["--release", &hold], &closed[..]].concat()).exits(exit::DONE);
+    carry_out("release", &release, exit::DONE);
+    carry_out("release", &path("by-note.json"), exit::REFUSED);
+    carry_out("add", &hold, exit::REFUSED);
+    place.run("verify", &["--key", vkey]).exits(exit::DONE);
+
+    // What the log tells of it proves it to others, and with the order it says whom it is about.
+    let frames = parse_lines(&place.run("events", &["--json"]).exits(exit::DONE).out);
+    let of = ["held", "released"]
+        .map(|kind| frames.iter().find(|event| event["event"] == kind).unwrap()["frame"].to_string());
+    let certificates = of.map(|frame| {
+        let file = path(&format!("{frame}.cert"));
+        place.run("prove", &["--event", &frame, "-o", &file]).exits(exit::DONE);
+        file
+    });
+    let check =
+        |place: usize, more: &[&str]| bulla([&["check", &certificates[place], "--key", vkey], more].concat());
+    let by_key = ["--erasure-key", erasure_key];
+    let public = check(0, &by_key).exits(exit::DONE).out;
+    assert!(
+        public.contains("held ") && public.contains("signed by ") && !public.contains("4711"),
+        "{public}"
+    );
+    assert!(check(0, &[]).exits(exit::DONE).out.contains("signature NOT checked"));
+    let told = check(0, &["--order", &hold, by_key[0], by_key[1], "--json"]).exits(exit::DONE).json();
+    assert_eq!(told["because"], json!({ "subject": "s7", "by": "legal", "reason": "case 4711" }));
+    let told = check(1, &["--order", &release, by_key[0], by_key[1]]).exits(exit::DONE).out;
+    assert!(told.contains("released") && told.contains("case closed"), "{told}");
+    check(0, &["--erasure-key", vkey]).exits(exit::VIOLATION);
+    check(0, &["--order", &release]).exits(exit::USAGE);
+    check(1, &["--order", &path("by-note.json")]).exits(exit::VIOLATION);
+    let mut other = file.clone();
+    other["subject"] = "s8".into();
+    fs::write(path("other.json"), other.to_string()).unwrap();
+    check(0, &["--order", &path("other.json")]).exits(exit::VIOLATION);
+}
+
+#[test]
+fn a_hold_of_which_the_key_directory_knows_nothing_any_more_is_released_with_the_erasure_key() {
+    let place = held();
+    fs::remove_file(place.keys("holds")).unwrap();
+    place.append(&[], b"").exits(exit::DONE);
+    let by = &place.run("hold", &["list", "--json"]).exits(exit::DONE).json()["holds"][0]["by"];
+    let by = by.as_str().unwrap();
+    assert!(by.starts_with("unknown (frame "), "{by}");
+    let release = |by: &str| {
+        place.run("hold", &["release", "--subject", "s7", "--by", by, "--reason", "nobody knows of it"])
+    };
+    release("legal").exits(exit::REFUSED);
+    release(by).exits(exit::DONE);
+    place.run("erase", &["--subject", "s7"]).exits(exit::DONE);
+    place.run("verify", &["--key", &place.verifier_key()]).exits(exit::DONE);
 }

@@ -71,6 +71,8 @@ pub enum Event {
     Held {
         /// The number of the data subject.
         number: u64,
+        /// The order, signed by the log's erasure key, as a signed note.
+        order: String,
     },
     /// A hold was released.
     Released {
@@ -78,6 +80,8 @@ pub enum Event {
         number: u64,
         /// The frame of the event that told of the hold.
         held: u64,
+        /// The order to release it, signed by the log's erasure key, as a signed note.
+        order: String,
     },
     /// Entries were exported or granted to somebody.
     Exported(ExportRecord),

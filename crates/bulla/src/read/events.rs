@@ -1,6 +1,6 @@
 //! What a log tells of itself: its events, with public data alone.
 
-use crate::erase::holds::ToldHolds;
+use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
 use crate::read::reading::epoch_body;
@@ -10,6 +10,7 @@ use crate::scan::full::orders::Orders;
 use crate::scan::manifest::Frames;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
+use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
 use bulla_store::Result;
@@ -28,8 +29,10 @@ pub struct LoggedEvent {
     pub done: Option<bool>,
     /// Of an erasure: its order, as it stands there; none where that is no order.
     pub order: Option<Order>,
-    /// Of an erasure: what verification objects to in it, which is a violation. Where there is nothing, the log's erasure key
-    /// signed the order, the event is in accord with it, and nobody of it was held.
+    /// Of a hold or a release: its order, as it stands there; none where that is no such order.
+    pub hold_order: Option<HoldNote>,
+    /// Of an erasure, a hold or a release: what verification objects to in it, which is a violation. Where there is nothing, the log's
+    /// erasure key signed the order, the event is in accord with it, and nobody who was erased was held.
     pub objection: Option<String>,
 }
 
@@ -58,8 +61,9 @@ impl Reader {
                 FrameKind::Event => {
                     let mut logged = LoggedEvent::of(body_of(&mut frames, placed)?);
                     if let Ok(event) = &logged.event {
-                        logged.objection = self.objection(event, &mut orders, &holds);
-                        holds.take(logged.frame, logged.time, event);
+                        let unordered = holds.take(&self.config, logged.frame, logged.time, event);
+                        let erasure = self.objection(logged.frame, event, &mut orders, &holds);
+                        logged.objection = unordered.or(erasure);
                     }
                     match waiting.is_empty() && logged.change().is_none() {
                         true => each(logged)?,
@@ -72,10 +76,10 @@ impl Reader {
         waiting.into_iter().try_for_each(each)
     }
 
-    /// What verification objects to in an event.
-    fn objection(&self, event: &Event, orders: &mut Orders, holds: &ToldHolds) -> Option<String> {
+    /// What verification objects to in an erasure.
+    fn objection(&self, frame: u64, event: &Event, orders: &mut Orders, holds: &ToldHolds) -> Option<String> {
         let Event::Erased { numbers, carried_out, order, .. } = event else { return None };
-        let unordered = orders.objection(&self.config, (numbers, carried_out), order);
+        let unordered = orders.objection(&self.config, frame, (numbers, carried_out), order);
         unordered.or_else(|| held(&holds.held_of(numbers)))
     }
 }
@@ -84,14 +88,16 @@ impl LoggedEvent {
     fn of(Told { commitment, body }: Told) -> Self {
         let event = body.ok_or_else(|| "it is longer than any event".to_owned());
         let event = event.and_then(|body| Event::decode(&body).map_err(|error| error.to_string()));
-        let order = match &event {
-            Ok(Event::Erased { order, .. }) => {
-                SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok())
+        let note = |order: &str| SignedNote::parse(order.as_bytes()).ok().map(|note| note.text.to_owned());
+        let (order, hold_order) = match &event {
+            Ok(Event::Erased { order, .. }) => (note(order).and_then(|text| Order::parse(&text).ok()), None),
+            Ok(Event::Held { order, .. } | Event::Released { order, .. }) => {
+                (None, note(order).and_then(|text| HoldNote::parse(&text).ok()))
             }
-            _ => None,
+            _ => (None, None),
         };
         let (frame, time) = (commitment.frame, commitment.earliest);
-        LoggedEvent { frame, time, event, done: None, order, objection: None }
+        LoggedEvent { frame, time, event, done: None, order, hold_order, objection: None }
     }
 
     /// The digests of `[log]` before and after a change of it.

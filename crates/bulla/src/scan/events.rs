@@ -3,12 +3,12 @@
 //! Who was erased, who is held and which `[log]` is allowed rests on all events. So where one is none of this version, nothing that
 //! rests on them is answered.
 
-use crate::erase::holds::ToldHolds;
+use crate::erase::told_holds::ToldHolds;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::located::{event_in, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::Result;
+use bulla_store::{Error, Result};
 
 /// Gives `each` the events in the frames of a manifest from `from` on, with the commitments of their frames.
 ///
@@ -37,9 +37,24 @@ pub(crate) fn each_event(
 /// # Errors
 /// As [`each_event`].
 pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
-    let mut told = ToldHolds::default();
-    each_event(manifest, 0, |commitment, event| told.take(commitment.frame, commitment.earliest, &event))?;
+    let (mut told, config) = (ToldHolds::default(), &manifest.snapshot.config);
+    // What is wrong with one of them is for verification to say.
+    each_event(manifest, 0, |commitment, event| {
+        let _ = told.take(config, commitment.frame, commitment.earliest, &event);
+    })?;
     Ok(told)
+}
+
+/// The order in the event of a hold, which is in this frame.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn hold_order(manifest: &Manifest, frame: u64) -> Result<String> {
+    let body = event(manifest, frame)?.map(|(_, body)| Event::decode(&body)).transpose()?;
+    match body {
+        Some(Event::Held { order, .. }) => Ok(order),
+        _ => Err(Error::tampered(format!("frame {frame} told of a hold, and does not any more"))),
+    }
 }
 
 /// The commitment and the body of the event in a frame, if there is one.

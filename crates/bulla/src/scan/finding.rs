@@ -28,6 +28,7 @@ pub enum FindingKind {
     UnitsMismatch,
     KeyLost,
     ErasureUnordered,
+    HoldUnordered,
     ErasedWhileHeld,
     IndexMismatch,
     SurplusBytes,
@@ -44,7 +45,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 31] = [
+    pub const ALL: [FindingKind; 32] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -64,6 +65,7 @@ impl FindingKind {
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
         FindingKind::ErasureUnordered,
+        FindingKind::HoldUnordered,
         FindingKind::ErasedWhileHeld,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
@@ -100,6 +102,7 @@ impl FindingKind {
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
             Self::ErasureUnordered => "erasure-unordered",
+            Self::HoldUnordered => "hold-unordered",
             Self::ErasedWhileHeld => "erased-while-held",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
@@ -120,7 +123,12 @@ impl FindingKind {
     pub fn is_damage(self) -> bool {
         let besides_entries = matches!(
             self,
-            Self::KeyLost | Self::EventInvalid | Self::ErasureUnordered | Self::ErasedWhileHeld | Self::Stale
+            Self::KeyLost
+                | Self::EventInvalid
+                | Self::ErasureUnordered
+                | Self::HoldUnordered
+                | Self::ErasedWhileHeld
+                | Self::Stale
         );
         self.severity() == Severity::Violation && !besides_entries
     }

@@ -13,7 +13,7 @@ pub(crate) mod orders;
 mod position;
 mod tail;
 
-use crate::erase::holds::ToldHolds;
+use crate::erase::told_holds::ToldHolds;
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
@@ -345,8 +345,8 @@ impl<'a> Scan<'a> {
         self.forget(next - frame);
         self.next_entry = None;
         self.unsure_epoch = true;
-        self.lose_events();
         self.next = next;
+        self.lose_events();
         Ok(())
     }
 
@@ -481,7 +481,7 @@ impl<'a> Scan<'a> {
     /// An event may be lost: one that allowed another `[log]`, or that released a hold.
     fn lose_events(&mut self) {
         self.unsure_terms = true;
-        self.holds = ToldHolds::default();
+        self.holds.lose(self.next);
     }
 
     /// Keeps what events tell, and tells of gaps.
@@ -498,11 +498,18 @@ impl<'a> Scan<'a> {
                     _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(),
                     Ok(event) => {
                         self.take_event(&event);
-                        self.holds.take(commitment.frame, commitment.earliest, &event);
+                        let unordered =
+                            self.holds.take(self.config, commitment.frame, commitment.earliest, &event);
+                        if let Some(wrong) = unordered {
+                            let finding = Finding::new(FindingKind::HoldUnordered, wrong);
+                            self.add(finding.at(segment, *offset).frame(commitment.frame));
+                        }
                         match event {
                             Event::Erased { numbers, carried_out, order, .. } => {
                                 let erased = (&numbers[..], &carried_out[..]);
-                                if let Some(wrong) = self.orders.objection(self.config, erased, &order) {
+                                if let Some(wrong) =
+                                    self.orders.objection(self.config, commitment.frame, erased, &order)
+                                {
                                     let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
                                     self.add(finding.at(segment, *offset).frame(commitment.frame));
                                 }

@@ -1,9 +1,9 @@
 //! Whether erasures were ordered by whoever may.
 
+use crate::erase::key::erasure_key;
 use crate::format::config::LogConfig;
-use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::note::SignedNote;
-use bulla_proof::order::Order;
+use bulla_proof::hash::Hash;
+use bulla_proof::order::{Order, order_digest};
 use std::collections::HashMap;
 
 /// The orders that were met: by each, who was erased, and by which of its names.
@@ -18,23 +18,22 @@ impl Orders {
     pub(crate) fn objection(
         &mut self,
         config: &LogConfig,
+        frame: u64,
         (numbers, carried_out): (&[u64], &[u32]),
         note: &str,
     ) -> Option<String> {
-        let Some(key) = &config.erasure_key else {
+        let Some(key) = erasure_key(config, frame) else {
             return Some("the log has no key that could order an erasure".to_owned());
         };
         let order = match Order::open(note.as_bytes(), key) {
             Ok(order) => order,
             Err(error) => return Some(format!("its order does not hold: {error}")),
         };
-        // Not the whole note: anybody can put another signature beneath it.
-        let text = SignedNote::parse(note.as_bytes()).map_or(note, |note| note.text);
         if let Err(error) = order.check_erasure(config.id, numbers, carried_out) {
             return Some(error.to_string());
         }
         let told = (numbers.to_vec(), carried_out.to_vec());
-        let before = self.0.entry(sha256(&[text.as_bytes()])).or_insert_with(|| told.clone());
+        let before = self.0.entry(order_digest(note)).or_insert_with(|| told.clone());
         (*before != told).then(|| "its order was carried out before, for others".to_owned())
     }
 }
@@ -66,7 +65,7 @@ mod tests {
         let other = SigningKey::from_seed("example.com/erasure", &zeroize::Zeroizing::new([1; 32])).unwrap();
         let good = order(&key, created.id);
         let objection = |numbers: &[u64], carried_out: &[u32], note: &str| {
-            Orders::default().objection(&config, (numbers, carried_out), note).unwrap_or_default()
+            Orders::default().objection(&config, 9, (numbers, carried_out), note).unwrap_or_default()
         };
         assert_eq!(objection(&[7, 8], &[0, 1], &good), "");
         assert_eq!(objection(&[7], &[1], &good), "");
@@ -84,6 +83,6 @@ mod tests {
             assert!(told.contains(said), "{numbers:?} {carried_out:?}: {told}");
         }
         let unable = config::LogConfig { erasure_key: None, ..config.clone() };
-        assert!(Orders::default().objection(&unable, (&[7], &[0]), &good).is_some());
+        assert!(Orders::default().objection(&unable, 9, (&[7], &[0]), &good).is_some());
     }
 }

@@ -14,17 +14,20 @@
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
+use crate::erase::key::{NOT_TOLD, erasure_key};
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, WithdrawnErasure};
+use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, ReleaseOrder, WithdrawnErasure};
+use crate::format::config::LogConfig;
 use crate::format::event::{Event, Remains};
 use crate::keys::files;
 use crate::scan::erasures::Erased;
-use crate::scan::events::{each_event, told_holds};
+use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::checkpoint::VerifierKey;
-use bulla_proof::order::Order;
+use bulla_proof::hold_order::HoldNote;
+use bulla_proof::order::{Order, order_digest};
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
@@ -43,7 +46,7 @@ impl Engine {
         self.require_in_place()?;
         let vault = self.vault()?;
         let config = self.config();
-        let Some(key) = &config.erasure_key else {
+        let Some(key) = erasure_key(&config, NOT_TOLD) else {
             return Err(refused("the log has no `erasure_key` that could order an erasure"));
         };
         let ordered = order.check(key, config.id)?;
@@ -110,12 +113,9 @@ impl Engine {
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
         self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
         *known = None;
-        let (held, differences) = match self.unreadable_holds() {
-            Some(why) => (Err(why), Vec::new()),
-            None => {
-                let (holds, differences) = self.holds(known)?;
-                (holds.refuse(&pending.numbers), differences)
-            }
+        let (held, differences) = match self.try_holds(known)? {
+            Ok((holds, differences)) => (holds.refuse(&pending.numbers), differences),
+            Err(damaged) => (Err(damaged), Vec::new()),
         };
         let withdrawn = match held {
             Ok(()) => self.carry_out(vault, pending).map(|_| None),
@@ -173,20 +173,31 @@ impl Engine {
         Err(error)
     }
 
-    /// Has the log tell of an erasure that was not carried out, before the next block: for tests of what reads that.
+    /// Has the log tell of an erasure that was not carried out, or of a hold or a release that nobody asked for, before the next block:
+    /// for tests of what reads that.
     ///
     /// # Errors
-    /// `Refused` for any other event, and where verification would object to its order.
+    /// `Refused` for any other event, and where verification would object to its order by itself.
     pub(crate) fn tell(&self, event: Event) -> Result<()> {
         let config = self.config();
-        let (Event::Erased { numbers, carried_out, order, .. }, Some(key)) = (&event, &config.erasure_key)
-        else {
-            return Err(refused("nothing but an erasure that was ordered can be recorded so"));
-        };
-        let ordered = Order::open(order.as_bytes(), key);
-        let ordered = ordered.map_err(|error| refused(&format!("the order to erase: {error}")))?;
-        let checked = ordered.check_erasure(config.id, numbers, carried_out);
-        checked.map_err(|error| refused(&format!("the erasure: {error}")))?;
+        let key = erasure_key(&config, NOT_TOLD);
+        let key = key.ok_or_else(|| refused("the log has no `erasure_key` that could order that"))?;
+        match &event {
+            Event::Erased { numbers, carried_out, order, .. } => {
+                let ordered = Order::open(order.as_bytes(), key);
+                let ordered = ordered.map_err(|error| refused(&format!("the order to erase: {error}")))?;
+                let checked = ordered.check_erasure(config.id, numbers, carried_out);
+                checked.map_err(|error| refused(&format!("the erasure: {error}")))?;
+            }
+            Event::Held { order, .. } | Event::Released { order, .. } => {
+                let ordered = HoldNote::open(order.as_bytes(), key).and_then(|note| match event {
+                    Event::Held { .. } => note.check_hold(config.id),
+                    _ => note.check_release(config.id),
+                });
+                ordered.map_err(|error| refused(&format!("the order: {error}")))?;
+            }
+            _ => return Err(refused("nothing but what was ordered can be recorded so")),
+        }
         self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         Ok(())
     }
@@ -236,39 +247,62 @@ impl Engine {
         Ok(before)
     }
 
-    /// Holds a data subject: it is not erased until that is released. False where it is so already.
+    /// Carries out an order to hold a data subject: it is not erased until that is released. False where it is so already.
     ///
     /// # Errors
-    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
-    /// empty or too long, else where a file cannot be written.
-    pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+    /// `Refused` where the log has no erasure, the order is not signed with its key or was carried out before, the vault does not know the
+    /// data subject, or the same holds it for another reason; `Invalid` for a text that is empty or too long, else where a file
+    /// cannot be written.
+    pub(crate) fn hold(&self, order: &HoldOrder) -> Result<bool> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
-        let number = self.number_of(subject)?;
-        let (by, reason, since) = (by.to_owned(), reason.to_owned(), self.seconds());
+        let config = self.config();
+        order.check(self.key_for_holds(&config)?, config.id)?;
+        let number = self.number_of(order.subject())?;
+        // By what the log tells, whatever the file of holds says of how much of that it has.
+        *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
-        let added = holds.add(Hold { number, by, reason, since, frame: None, releasing: false })?;
+        let (by, reason, since) = (order.by().to_owned(), order.reason().to_owned(), self.seconds());
+        let (order, salts) = (order.note().to_owned(), Some(order.salts().clone()));
+        let digest = order_digest(&order);
+        let added =
+            holds.add(Hold { number, by, reason, since, frame: None, order, salts, release: None })?;
         if added {
+            let told = told_holds(&Manifest::load(Snapshot::of(self.log.clone())?)?)?;
+            if told.has_order(&digest) {
+                return Err(refused(
+                    "the order to hold was carried out before, and is good for one hold: have another one given",
+                ));
+            }
             holds.save(&*self.keys)?;
         }
         self.tell_of(&mut holds, &mut only)?;
         Ok(added)
     }
 
-    /// Releases a hold.
+    /// Carries out an order to release a hold.
     ///
     /// # Errors
-    /// `Refused` where there is none, else as [`Engine::hold`].
-    pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
+    /// `Refused` where the order is not signed with the log's key, or there is no hold that it is about; else as [`Engine::hold`].
+    pub(crate) fn release(&self, order: &ReleaseOrder) -> Result<()> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
-        let number = self.number_of(subject)?;
+        let config = self.config();
+        let hold = order.check(self.key_for_holds(&config)?, config.id)?;
+        *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
-        holds.release(number, by)?;
+        holds.release(&hold, order.note())?;
         holds.save(&*self.keys)?;
         self.tell_of(&mut holds, &mut only)
+    }
+
+    /// The key that orders to hold and to release have to be signed with.
+    fn key_for_holds<'a>(&self, config: &'a LogConfig) -> Result<&'a VerifierKey> {
+        self.vault()?;
+        erasure_key(config, NOT_TOLD)
+            .ok_or_else(|| refused("the log has no `erasure_key` that could order a hold"))
     }
 
     /// Brings the file of holds in line with what the log tells, and has the log tell of what it does not tell yet. Returns how
@@ -278,15 +312,10 @@ impl Engine {
     /// Where a file cannot be written, or the log's events cannot be read.
     pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
         let mut only = self.erasing.lock();
-        match self.unreadable_holds() {
-            Some(error) => Ok(vec![HoldDifference::Unreadable(error.to_string())]),
-            None => Ok(self.settled_holds(&mut only)?.1),
+        match self.try_holds(&mut only)? {
+            Ok((mut holds, differences)) => self.tell_of(&mut holds, &mut only).map(|()| differences),
+            Err(damaged) => Ok(vec![HoldDifference::Unreadable(damaged.to_string())]),
         }
-    }
-
-    /// Why the file of holds says nothing, where it is damaged.
-    fn unreadable_holds(&self) -> Option<Error> {
-        Holds::load(&*self.keys).err().filter(|error| error.io_error().is_none())
     }
 
     /// The holds, of which the log tells all, and how they differed from what it tells. What was cut short, or failed, before
@@ -299,15 +328,33 @@ impl Engine {
 
     /// The holds, in line with what the log tells: `known` is up to where it tells of any. Also, how they differed.
     fn holds(&self, known: &mut Option<u64>) -> Result<(Holds, Vec<HoldDifference>)> {
-        let mut holds = Holds::load(&*self.keys)?;
-        if Some(holds.told()) == *known {
-            return Ok((holds, Vec::new()));
+        self.try_holds(known)?
+    }
+
+    /// The same; where the file is damaged, so that it says nothing, that is the inner error.
+    fn try_holds(&self, known: &mut Option<u64>) -> Result<Result<(Holds, Vec<HoldDifference>)>> {
+        let (keys, config) = (&*self.keys, self.config());
+        let mut holds = match Holds::load(keys) {
+            Ok(holds) => holds,
+            Err(error) if error.io_error().is_some() => return Err(error),
+            Err(damaged) => return Ok(Err(damaged)),
+        };
+        if Some(holds.told()) == *known && holds.untold().is_none() {
+            return Ok(holds.check(keys, &config, None).map(|()| (holds, Vec::new())));
         }
-        let told = told_holds(&Manifest::load(Snapshot::of(self.log.clone())?)?)?;
-        let differences = holds.follow(&told);
-        holds.save(&*self.keys)?;
+        let manifest = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let told = told_holds(&manifest)?;
+        if let Err(damaged) = holds.check(keys, &config, None) {
+            return Ok(Err(damaged));
+        }
+        let differences = holds.follow(&told, |frame| hold_order(&manifest, frame))?;
+        // What the log does not tell of after all, it is to be told.
+        if let Err(damaged) = holds.check(keys, &config, Some(&told)) {
+            return Ok(Err(damaged));
+        }
+        holds.save(keys)?;
         *known = Some(told.frames());
-        Ok((holds, differences))
+        Ok(Ok((holds, differences)))
     }
 
     /// Has the log tell of what it does not tell yet.

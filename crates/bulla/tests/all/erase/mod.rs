@@ -2,6 +2,7 @@
 
 mod copies;
 mod held_meanwhile;
+mod hold_orders;
 mod holds;
 mod malformed;
 mod older_pages;
