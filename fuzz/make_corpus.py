@@ -6,6 +6,7 @@
 """
 
 import base64
+import hashlib
 import json
 import pathlib
 import sys
@@ -64,6 +65,10 @@ def hex_strings(value):
     elif isinstance(value, str) and len(value) >= 8 and len(value) % 2 == 0:
         if all(digit in "0123456789abcdef" for digit in value):
             yield bytes.fromhex(value)
+
+
+def checked(line):
+    return line + b" " + hashlib.sha256(line).hexdigest()[:8].encode() + b"\n"
 
 
 def write_events(events):
@@ -224,7 +229,7 @@ def main():
         write("combined", f"line-{index}", line.encode() + b"\n")
     write("config", "example", CONFIG.encode())
     write("config", "log", (log / "bulla.toml").read_bytes())
-    write("small_files", "seal.key", b"bulla-seal-key-v1 " + b"07" * 16 + b" " + b"A" * 43 + b"=\n")
+    write("small_files", "seal.key", checked(b"bulla-seal-key-v1 " + b"07" * 16 + b" " + b"A" * 43 + b"="))
     write("small_files", "segment", b"00000000000000000012-3.seg")
     event = {"event": "abandoned", "segment": "00000000000000000012.seg", "next_frame": 12, "offset": 0, "reason": "x"}
     write("small_files", "event", json.dumps(event).encode())

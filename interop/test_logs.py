@@ -88,6 +88,72 @@ class Logs(unittest.TestCase):
                 self.assertEqual(without_details(report.as_json()), without_details(told))
                 self.assertIsNone(report.erased)
 
+    def test_a_change_of_the_erasure_key_that_nobody_ordered_is_found_alike(self) -> None:
+        made = self.zoo.rekeyed()
+        place = self.zoo.place / "rekeyed-lost"
+        sample = Sample(made.log.rename(place), made.keys.rename(self.zoo.place / "rekeyed-lost.keys"))
+        self.samples["rekeyed"] = self.zoo.rekeyed()
+        known = [log.opened(place).config.erasure_key]
+        for name in ("lost", "after"):
+            key = self.zoo.place / f"{name}.key"
+            public = self.zoo.run("keys", place, "new-erasure-key", "-o", key).decode().strip()
+            given = ["--lost"] if name == "lost" else ["--authority", str(self.zoo.place / "lost.key")]
+            self.zoo.run("config", place, "set", "log.erasure_key", public, *given)
+            known.append(log.opened(place).config.erasure_key)
+        strange = log.opened(self.samples["erased"].log).config.erasure_key
+        outcomes = []
+        for key in (None, *known, strange):
+            report = verify.verified(place, verify.Hand(erasure_key=key))
+            options = ["--public", "--json", *(["--erasure-key", key.text] if key else [])]
+            told = json.loads(self.theirs("verify", sample, *options).stdout)
+            self.assertEqual(without_details(report.as_json()), without_details(told))
+            outcomes.append([(it["kind"], it["severity"]) for it in told["findings"]])
+        unordered = [("erasure-key-unordered", "violation")]
+        vouched = [("erasure-key-unordered", "notice")]
+        foreign = [*unordered, ("key-mismatch", "violation")]
+        self.assertEqual(outcomes, [unordered, unordered, vouched, vouched, foreign])
+
+    def test_changes_of_the_erasure_key_that_are_lied_about_are_found_alike(self) -> None:
+        sample = self.samples["rekeyed"]
+        whole = Forge(sample.log, sample.keys)
+        told = [at for at, frame in enumerate(whole.frames) if b'"rekeyed"' in frame.text]
+        self.assertEqual(len(told), 2)
+        epochs_after = [at for at, frame in enumerate(whole.frames) if frame.kind == commitments.EPOCH and at > told[0]]
+        first, second = (json.loads(whole.frames[at].text) for at in told)
+        third = log.opened(self.samples["erased"].log).config.erasure_key
+        lies: list[tuple[int, dict[str, str]]] = [
+            (told[0], {"order": ""}),
+            (told[0], {"order": second["order"]}),
+            (told[0], {"from": second["to"]}),
+            (told[0], {"to": third.text}),
+            (told[0], {"to": "no key"}),
+            (told[0], {"after": first["before"][:-1] + ("0" if first["before"][-1] != "0" else "1")}),
+            (told[1], {"to": first["from"]}),
+            (told[1], {"from": first["from"]}),
+            (told[1], {"from": third.text, "order": first["order"]}),
+            (told[1], {"to": third.text}),
+        ]
+        for number, (at, members) in enumerate(lies):
+            with self.subTest(members):
+                forge = whole.copy()
+                forge.frames[at].text = json.dumps({**json.loads(forge.frames[at].text), **members}).encode()
+                kinds = self.alike(forge, sample, f"lie-{number}")
+                self.assertLessEqual({"erasure-key-unordered"} if "after" not in members else {"config-mismatch"}, kinds)
+        for number, at in enumerate([*told, *epochs_after]):
+            with self.subTest(f"frame {at} has no body"):
+                forge = whole.copy()
+                forge.frames[at].text = b"{}"
+                self.alike(forge, sample, f"lost-{number}")
+
+    def alike(self, forge: Forge, sample: Sample, name: str) -> set[str]:
+        """What both find, of public data, in a log that was forged."""
+        place = self.zoo.place / name
+        forge.write(place)
+        report = verify.verified(place, verify.Hand())
+        told = json.loads(self.theirs("verify", Sample(place, sample.keys), "--public", "--json").stdout)
+        self.assertEqual(without_details(sorted_(report.as_json())), without_details(sorted_(told)))
+        return {it["kind"] for it in told["findings"]}
+
     def test_a_log_with_a_gap_is_read_alike(self) -> None:
         sample = self.samples["plain"]
         forge = Forge(sample.log, sample.keys)
@@ -135,6 +201,11 @@ class Logs(unittest.TestCase):
         self.assertEqual((self.zoo.place / "anew/checkpoint").read_bytes(), (sample.log / "checkpoint").read_bytes())
         frames = [log.opened(place).commitments for place in (sample.log, self.zoo.place / "anew")]
         self.assertEqual(*frames)
+
+
+def sorted_(report: dict[str, Any]) -> dict[str, Any]:
+    """A report whose findings are in the order of frames and kinds."""
+    return {**report, "findings": sorted(report["findings"], key=lambda it: (it.get("frame", 1 << 64), it["kind"]))}
 
 
 def without_details(report: dict[str, Any]) -> dict[str, Optional[object]]:

@@ -50,7 +50,7 @@ class Zoo:
 
     def all(self) -> dict[str, Sample]:
         """Every kind of log."""
-        made = (self.plain, self.groups, self.erased, self.changed, self.crashed, self.granted, self.workloads)
+        made = (self.plain, self.groups, self.erased, self.rekeyed, self.changed, self.crashed, self.granted, self.workloads)
         return {make.__name__: make() for make in made}
 
     def plain(self) -> Sample:
@@ -79,6 +79,25 @@ class Zoo:
         self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal", "--reason", "it is closed")
         self.append(sample, entries(random.Random(4), 20))
         self.run("erase", sample.log, "--subject", "user_2", "--subject", "user_3", "-o", self.place / "second.cert")
+        return sample
+
+    def rekeyed(self) -> Sample:
+        """Erasures by the first key, by the second, and by one of which the order was made elsewhere."""
+        sample = self.init("rekeyed")
+        self.append(sample, entries(random.Random(11), 30))
+        self.run("erase", sample.log, "--subject", "user_1")
+        log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
+        former = sample.keys / "erasure.key"
+        for place in range(2):
+            key, order = self.place / f"erasure-{place}.key", self.place / f"rekey-{place}.order"
+            for made in (key, order):
+                made.unlink(missing_ok=True)
+            public = self.run("keys", sample.log, "new-erasure-key", "-o", key).decode().strip()
+            self.run("order", "--log", log_id, "--new-erasure-key", public, "--authority", former, "-o", order)
+            self.run("config", sample.log, "set", "log.erasure_key", public, "--authority", order)
+            self.append(sample, entries(random.Random(12 + place), 10))
+            self.run("erase", sample.log, "--subject", f"user_{2 + place}", "--authority", key)
+            former = key
         return sample
 
     def changed(self) -> Sample:

@@ -59,7 +59,7 @@ expect 1 "$bulla" verify altered --key "$vkey" --keys audit.keys | tee verified
 grep -Eq 'frame [0-9]+, entries [0-9]+ to [0-9]+' verified || { echo "demo: no frame and entries are named" >&2; exit 1; }
 
 say "That person asks to be forgotten: the log tells of it, and a certificate says what remains"
-run "$bulla" erase audit --subject "$subject" --reason "a request" -o erased.cert
+run "$bulla" erase audit --subject "$subject" --reason "a request" --yes -o erased.cert
 run "$bulla" check erased.cert --key "$vkey"
 run "$bulla" export audit --subject "$subject"
 

@@ -21,6 +21,7 @@ SHAPES = {
     },
     "abandoned": {"segment": "segment", "next_frame": "number", "offset": "number", "reason": "text"},
     "configured": {"before": "digest", "after": "digest", "changed": "keys"},
+    "rekeyed": {"before": "digest", "after": "digest", "from": "text", "to": "text", "order": "text"},
     "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
     "held": {"number": "number", "order": "text"},
     "released": {"number": "number", "held": "number", "order": "text"},
@@ -60,8 +61,10 @@ def decoded(body: bytes) -> dict[str, Any]:
     for name, wanted in shape.items():
         if not fits(event[name], wanted):
             raise Refused("event", f"`{name}` is not what it must be")
-    if event["event"] == "configured" and event["before"] == event["after"]:
+    if event["event"] in ("configured", "rekeyed") and event["before"] == event["after"]:
         raise Refused("event", "the two digests must differ")
+    if event["event"] == "rekeyed" and event["from"] == event["to"]:
+        raise Refused("event", "the two keys must differ")
     return event
 
 
@@ -253,6 +256,28 @@ def held_subject(salt: bytes, name: str) -> bytes:
 
 def hold_reason(salt: bytes, by: str, reason: str) -> bytes:
     return sha256(b"bulla hold reason v1\0" + salt + by.encode() + b"\0" + reason.encode())
+
+
+def check_key_order(event: dict[str, Any], log_id: bytes) -> None:
+    """Refuses an event `rekeyed` whose order is none, does not hold, or is for something else."""
+    structure = "order of a key"
+    note = notes.note(event["order"])
+    lines = note.text[:-1].split("\n")
+    if len(lines) != 5 or lines[0] != "bulla-erasure-key-order-v1":
+        raise Refused(structure, "must have the five lines of version 1")
+    values = []
+    for name, line in zip(("log", "time", "from", "to"), lines[1:]):
+        if not line.startswith(name + " "):
+            raise Refused(structure, f"must have a line `{name}` there")
+        values.append(line[len(name) + 1 :])
+    if values[0] != log_id.hex():
+        raise Refused(structure, "must be for this log")
+    notes.decimal(values[1], structure, "the time must be a decimal number")
+    if values[2:] != [event["from"], event["to"]]:
+        raise Refused(structure, "must be for the keys of the event")
+    notes.verifier(values[3])
+    if not notes.verifier(values[2]).signed(note):
+        raise Refused(structure, "must be signed with the key before")
 
 
 def is_control(character: str) -> bool:

@@ -19,10 +19,12 @@ class Finding:
     # Of neighbouring frames of which the same is found: the last one, and how many there are.
     last_frame: Optional[int] = None
     count: int = 1
+    # Whether a key from elsewhere vouches for what is found, which is a notice then.
+    is_vouched_for: bool = False
 
     @property
     def is_violation(self) -> bool:
-        return self.kind not in NOTICES
+        return self.kind not in NOTICES and not self.is_vouched_for
 
     def as_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"kind": self.kind, "severity": "violation" if self.is_violation else "notice"}
@@ -41,7 +43,8 @@ class Finding:
         """Whether the other one says the same of the frame that follows."""
         if self.frame is None or other.frame != (self.last_frame or self.frame) + 1:
             return False
-        return (self.kind, self.detail, self.segment) == (other.kind, other.detail, other.segment)
+        mine, its = ((it.kind, it.detail, it.segment, it.is_vouched_for) for it in (self, other))
+        return mine == its
 
 
 def joined(findings: list[Finding]) -> list[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from . import commitments, epochs, events
+from . import commitments, epochs, events, notes
 from .commitments import Commitment
 from .hashes import sha256
 from .log import Log
@@ -25,8 +25,41 @@ class Epoch:
 
 
 @dataclass
+class Span:
+    """Frames in which one erasure key counts, and that key as the change says with which they begin, and as what comes after says."""
+
+    first: int
+    starts: Optional[str] = None
+    ends: Optional[str] = None
+
+
+@dataclass
+class Change:
+    """A change of the erasure key that was done: the frame of its event, and the span that begins with it."""
+
+    number: int
+    event: dict[str, Any]
+    span: int
+
+
+@dataclass
+class Ordered:
+    """An event `erased`, `held` or `released`, whose order is judged once it is known which key counted."""
+
+    number: int
+    frame: Optional[Frame]
+    event: dict[str, Any]
+
+
+@dataclass
 class History:
     log: Log
+    spans: list[Span] = field(default_factory=lambda: [Span(0)])
+    changes: list[Change] = field(default_factory=list)
+    ordered: list[Ordered] = field(default_factory=list)
+    # The digest of [log] in the last epoch, where that is known, and the event since then that allows another.
+    digest: Optional[bytes] = None
+    announced: Optional[tuple[int, dict[str, Any]]] = None
     epochs: dict[int, Epoch] = field(default_factory=dict)
     erased: dict[int, int] = field(default_factory=dict)
     explained: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
@@ -38,14 +71,14 @@ class History:
     doubtful: bool = False
     damaged: list[int] = field(default_factory=list)
     held: dict[int, list[int]] = field(default_factory=dict)
-    orders: dict[str, list[int]] = field(default_factory=dict)
+    orders: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
     # Of every event `held` its number and the digest of its order, by its frame; those of them that were released; all digests.
     holds: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     released: set[int] = field(default_factory=set)
     hold_orders: set[bytes] = field(default_factory=set)
 
 
-def followed(log: Log) -> History:
+def followed(log: Log, known: Optional[notes.Verifier] = None) -> History:
     """Goes through the frames that the checkpoint covers, and notes what does not follow."""
     history = History(log)
     epoch: Optional[int] = None
@@ -61,6 +94,7 @@ def followed(log: Log) -> History:
             epoch = entry = None
             history.doubtful = True
             history.damaged.append(number)
+            lose_epoch(history, number)
             continue
         check_numbers(log, frame, commitment, number, epoch, entry)
         entry = commitment.next_entry
@@ -78,7 +112,110 @@ def followed(log: Log) -> History:
         history.doubtful = True
     if not history.doubtful and history.current is not None and log.config.digest not in (history.current, history.allowed):
         log.find("config-mismatch", "[log] is not the one that the last epoch was begun with", number=max(history.epochs))
+    judge_orders(history, known)
     return history
+
+
+def lose_epoch(history: History, number: int) -> None:
+    """A frame that is or may be an epoch's, and whose [log] nothing tells: no key reaches across it."""
+    history.digest = history.announced = None
+    begin_span(history, Span(number))
+
+
+def begin_span(history: History, span: Span) -> None:
+    if history.spans[-1].first != span.first:
+        history.spans.append(span)
+
+
+def follow_key(history: History, number: int, digest: bytes) -> None:
+    """An epoch has the key of the one before, that of the change that allows it, or one that nothing tells."""
+    before, announced = history.digest, history.announced
+    history.digest, history.announced = digest, None
+    if before == digest:
+        return
+    if announced is None or bytes.fromhex(announced[1]["after"]) != digest:
+        begin_span(history, Span(number))
+    elif announced[1]["event"] == "rekeyed":
+        history.spans[-1].ends = announced[1]["from"]
+        history.spans.append(Span(number, announced[1]["to"]))
+        history.changes.append(Change(announced[0], announced[1], len(history.spans) - 1))
+
+
+def judge_orders(history: History, known: Optional[notes.Verifier]) -> None:
+    """Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs."""
+    log, last = history.log, history.spans[-1]
+    present = log.config.erasure_key.text if log.config.erasure_key is not None else None
+    settled = history.digest == log.config.digest
+    announced = history.announced[1] if history.announced is not None else None
+    if announced is not None and bytes.fromhex(announced["after"]) == log.config.digest:
+        last.ends = announced["from"] if announced["event"] == "rekeyed" else present
+    else:
+        last.ends = present if settled else None
+    for ordered in history.ordered:
+        judge = judge_erasure if ordered.event["event"] == "erased" else judge_hold
+        judge(history, ordered, counting(history, ordered.number, present))
+    vouched = [at for at, it in enumerate(history.changes) if known is not None and it.event["to"] == known.text]
+    for at, change in enumerate(history.changes):
+        wrong = lie(history, at, change, present if settled else change.event["to"])
+        if wrong is not None:
+            log.find("erasure-key-unordered", wrong, number=change.number)
+            continue
+        try:
+            events.check_key_order(change.event, log.config.log_id)
+        except Refused as refused:
+            log.find("erasure-key-unordered", str(refused), number=change.number)
+            log.findings[-1].is_vouched_for = bool(vouched) and vouched[-1] >= at
+    keys = {present, *(it.event[name] for it in history.changes for name in ("from", "to"))}
+    if known is not None and known.text not in keys:
+        log.find("key-mismatch", "the erasure key that was given is none that the log has or had")
+
+
+def counting(history: History, number: int, present: Optional[str]) -> list[notes.Verifier]:
+    """The keys with one of which an order in a frame must be signed: one, but where no change reaches it."""
+    at = max(place for place, span in enumerate(history.spans) if span.first <= number)
+    span = history.spans[at]
+    if span.starts or span.ends:
+        texts = [span.starts or span.ends]
+    else:
+        before = [span.ends or span.starts for span in history.spans[:at]]
+        after = [span.starts or span.ends for span in history.spans[at + 1 :]]
+        texts = [next(filter(None, reversed(before)), None), next(filter(None, after), present)]
+    keys = []
+    for text in filter(None, texts):
+        try:
+            keys.append(notes.verifier(text))
+        except Refused:
+            pass
+    return keys
+
+
+def lie(history: History, at: int, change: Change, present: Optional[str]) -> Optional[str]:
+    """What a change says of the keys before and after it that is not so."""
+    before = history.spans[change.span - 1].starts
+    if before is not None and before != change.event["from"]:
+        return "the key that is changed did not count"
+    if any(it.event["from"] == change.event["to"] for it in history.changes[:at]):
+        return "the new key was replaced before"
+    if change.span + 1 == len(history.spans) and change.event["to"] != present:
+        return "[log] has another key"
+    return None
+
+
+def judge_erasure(history: History, erasure: Ordered, keys: list[notes.Verifier]) -> None:
+    log, event = history.log, erasure.event
+    try:
+        order = events.check_accord(event, log.config.log_id)
+        if not any(key.signed(order.note) for key in keys):
+            raise Refused("erasure", "the order must be signed with the erasure key that counts")
+        told = (event["numbers"], event["carried_out"])
+        if history.orders.setdefault(order.note.text, told) != told:
+            raise Refused("erasure", "the order was carried out before, for others")
+    except Refused as refused:
+        log.find("erasure-unordered", str(refused), erasure.frame)
+    for subject in event["numbers"]:
+        holds = [hold for hold in history.held.get(subject, []) if not any(hold < it < erasure.number for it in history.damaged)]
+        if holds:
+            log.find("erased-while-held", f"data subject {subject} was held in frames {holds}", erasure.frame)
 
 
 def sound_body(log: Log, frame: Optional[Frame], number: int) -> Optional[bytes]:
@@ -115,16 +252,19 @@ def begin_epoch(history: History, number: int, frame: Optional[Frame], body: Opt
     history.epochs[number] = epoch = Epoch(number, None)
     if body is None:
         history.doubtful = True
+        lose_epoch(history, number)
         return
     try:
         epoch.body = epochs.decoded(body)
     except Refused as refused:
         log.find("epoch-invalid", str(refused), frame)
         history.doubtful = True
+        lose_epoch(history, number)
         return
     digest = epoch.body.config_digest
     if history.current is not None and not history.doubtful and digest not in (history.current, history.allowed):
         log.find("config-mismatch", "no event allows this epoch's [log]", frame)
+    follow_key(history, number, digest)
     history.current = history.allowed = digest
     history.doubtful = False
     check_seal_before(log, number, frame, epoch.body.seal_before)
@@ -154,36 +294,39 @@ def take_event(history: History, number: int, frame: Optional[Frame], body: Opti
     kind = event["event"]
     if kind in ("recovered", "abandoned"):
         history.explained[(event["segment"], event["offset"])] = event
-    elif kind == "configured":
+    elif kind in ("configured", "rekeyed"):
         if bytes.fromhex(event["before"]) == history.current:
             history.allowed = bytes.fromhex(event["after"])
-    elif kind in ("held", "released"):
-        take_hold(history, number, frame, event)
-    elif kind == "erased":
-        take_erasure(history, number, frame, event)
+        if bytes.fromhex(event["before"]) == history.digest:
+            history.announced = (number, event)
+    elif kind in ("held", "released", "erased"):
+        history.ordered.append(Ordered(number, frame, event))
+        for subject in event.get("numbers", []):
+            history.erased.setdefault(subject, number)
 
 
-def take_hold(history: History, number: int, frame: Optional[Frame], event: dict[str, Any]) -> None:
+def judge_hold(history: History, ordered: Ordered, keys: list[notes.Verifier]) -> None:
     """A hold counts whatever its order is worth, a release only where that holds."""
+    number, event = ordered.number, ordered.event
     digest = events.order_digest(event["order"])
     try:
-        if check_hold(history, number, event, digest):
+        if check_hold(history, ordered, keys, digest):
             history.held[event["number"]].remove(event["held"])
             history.released.add(event["held"])
     except Refused as refused:
-        history.log.find("hold-unordered", str(refused), frame)
+        history.log.find("hold-unordered", str(refused), ordered.frame)
     history.hold_orders.add(digest)
     if event["event"] == "held":
         history.held.setdefault(event["number"], []).append(number)
         history.holds[number] = event["number"], digest
 
 
-def check_hold(history: History, number: int, event: dict[str, Any], digest: bytes) -> bool:
+def check_hold(history: History, ordered: Ordered, keys: list[notes.Verifier], digest: bytes) -> bool:
     """Whether it releases a hold that is known; refuses what was not ordered so."""
-    config = history.log.config
-    order = events.check_hold_order(event, config.log_id)
-    if config.erasure_key is None or not config.erasure_key.signed(order.note):
-        raise Refused("hold", "the order must be signed with the log's erasure key")
+    number, event = ordered.number, ordered.event
+    order = events.check_hold_order(event, history.log.config.log_id)
+    if not any(key.signed(order.note) for key in keys):
+        raise Refused("hold", "the order must be signed with the erasure key that counts")
     if digest in history.hold_orders:
         raise Refused("hold", "the order was carried out before")
     if not order.releases or any(event["held"] <= it < number for it in history.damaged):
@@ -193,21 +336,3 @@ def check_hold(history: History, number: int, event: dict[str, Any], digest: byt
     if history.holds[event["held"]] != (event["number"], order.about):
         raise Refused("hold", "the order must be about the hold that is released")
     return True
-
-
-def take_erasure(history: History, number: int, frame: Optional[Frame], event: dict[str, Any]) -> None:
-    log = history.log
-    try:
-        order = events.check_accord(event, log.config.log_id)
-        if log.config.erasure_key is None or not log.config.erasure_key.signed(order.note):
-            raise Refused("erasure", "the order must be signed with the log's erasure key")
-        before = history.orders.setdefault(order.note.text, event["numbers"])
-        if before != event["numbers"]:
-            raise Refused("erasure", "the order was carried out before, for others")
-    except Refused as refused:
-        log.find("erasure-unordered", str(refused), frame)
-    for subject in event["numbers"]:
-        holds = [hold for hold in history.held.get(subject, []) if not any(hold < it < number for it in history.damaged)]
-        if holds:
-            log.find("erased-while-held", f"data subject {subject} was held in frames {holds}", frame)
-        history.erased.setdefault(subject, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Optional
 
 from . import notes, segments
@@ -18,7 +19,10 @@ def seal_key(text: str, log_id: bytes) -> bytes:
     begin = f"bulla-seal-key-v1 {log_id.hex()} "
     if not text.startswith(begin) or not text.endswith("\n"):
         raise Refused("seal key", "must be this log's")
-    state = notes.base64_bytes(text[len(begin) : -1], "seal key")
+    line, _, check = text[:-1].rpartition(" ")
+    if hashlib.sha256(line.encode()).hexdigest()[:8] != check:
+        raise Refused("seal key", "must have the check of what stands before it")
+    state = notes.base64_bytes(line[len(begin) :], "seal key")
     if len(state) != 32:
         raise Refused("seal key", "must have 32 bytes")
     return state

@@ -10,18 +10,20 @@ KINDS = [
     dict(event="recovered", **PLACE, length=7, sha256=ONE, adopted=1),
     dict(event="abandoned", **PLACE, reason="no space is left"),
     dict(event="configured", before=ONE, after=OTHER, changed=["recipients", "heartbeat", "fields.client"]),
+    dict(event="rekeyed", before=ONE, after=OTHER, **{"from": "a+…", "to": "b+…"}, order="…"),
     dict(event="erased", numbers=[3, 8], carried_out=[0, 2], order="…", remains=["shared-fields", "copies"]),
     dict(event="held", number=3, order="…"),
     dict(event="released", number=3, held=12, order="…"),
     dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
     dict(event="heartbeat"),
 ]
-RECOVERED, ABANDONED, CONFIGURED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
+RECOVERED, ABANDONED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
 
 # What a member may be, besides what is above.
 ALLOWED = [
     (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
     (ABANDONED, dict(reason="")),
+    (REKEYED, dict(order="")),
     (ERASED, dict(numbers=list(range(4096)), carried_out=list(range(4096)))),
     (ERASED, dict(remains=[])),
     (EXPORTED, dict(filters=[], format="a-0")),
@@ -44,6 +46,12 @@ WRONG = [
     (CONFIGURED, dict(changed=["origin"])),
     (CONFIGURED, dict(changed=["fields."])),
     (CONFIGURED, dict(changed=["fields.Client"])),
+    (REKEYED, dict(after="0B" * 32)),
+    (REKEYED, dict(before=OTHER)),
+    (REKEYED, dict(to="a+…")),
+    (REKEYED, dict(order=None)),
+    (REKEYED, dict(changed=["erasure_key"])),
+    (CONFIGURED, dict(changed=["erasure_key"])),
     (ERASED, dict(numbers=[])),
     (ERASED, dict(numbers=[8, 3])),
     (ERASED, dict(numbers=[3, 3])),

@@ -286,6 +286,7 @@ def make_log(name, blocks):
     public, sign = ed25519(seed)
     origin = f"example.com/{name}"
     key_id = hashlib.sha256(origin.encode() + b"\n\1" + public).digest()[:4]
+    checked = lambda line: f"{line} {hashlib.sha256(line.encode()).hexdigest()[:8]}\n"
     text64 = lambda data: base64.b64encode(data).decode()
     vkey = f"{origin}+{key_id.hex()}+{text64(b'%c' % 1 + public)}"
     config = (f'# What this log is. Bulla refuses the log if anything above the line [settings] is edited.\n[log]\n'
@@ -336,7 +337,7 @@ def make_log(name, blocks):
         "epoch_secret": epoch_secret.hex(), "epoch_random": random.hex(), "seconds": START,
         "body_key": body_key.hex(), "salt_key": salt_key.hex(), "key_commitment": key_commitment.hex(),
         "vkey": vkey, "signing_key": f"PRIVATE+KEY+{origin}+{key_id.hex()}+{text64(b'%c' % 1 + seed)}\n",
-        "seal_key": f"bulla-seal-key-v1 {log.hex()} {text64(state)}\n", "config": config + settings,
+        "seal_key": checked(f"bulla-seal-key-v1 {log.hex()} {text64(state)}"), "config": config + settings,
         "checkpoint": checkpoint, "frames": frames,
         "files": {
             "bulla.toml": (config + settings).encode().hex(), "checkpoint": checkpoint.encode().hex(),

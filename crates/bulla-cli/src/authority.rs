@@ -1,4 +1,5 @@
-//! By whose word somebody is erased, held or released: with the log's erasure key, or by an order that was made with it.
+//! By whose word somebody is erased, held or released, or another key orders that: with the log's erasure key, or by an order that was
+//! made with it.
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;

@@ -1,33 +1,36 @@
 //! `bulla config`.
 
-use crate::append::{tell_differences, tell_recovery, tell_withdrawn};
+use crate::append::{tell_differences, tell_recovery, tell_resumed};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json};
 use crate::terminal;
+use crate::verify::parse_key;
 use bulla::config::LogConfig;
 use bulla::control::through_writer;
+use bulla::environment::Environment;
 use bulla::keys::files;
+use bulla::keys::signing::SigningKey;
 use bulla::store::FileSystem;
-use bulla::{Configure, Configured, ErrorKind, Options, Setting, SettingPlace, SettingSource};
+use bulla::{
+    Configure, Configured, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace, SettingSource,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Show how a log is configured, and change it.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "bulla config DIR [--json]\n       bulla config DIR get KEY\n       \
-                      bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...",
+                      bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...\n       \
+                      bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost]",
     after_help = "\
-Settings count from the next time that the log is opened, and may be changed
-beside a writer; those that a promise rests on are kept in settings.toml of the
-keys, all else in bulla.toml, and one command changes one of the two. Of the keys
-of [log] these can be changed: log.recipients, age recipients with commas between
-them, for whom all entries from then on are, log.heartbeat, and log.fields.FIELD,
-what becomes of a field of them (`bulla init --help`). That needs the log's keys, and is recorded in the log. A writer
-that runs changes recipients and heartbeat; for a field's rule, stop it first.
+Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
+commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
+and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
 
 Example:
   bulla config audit set linger '20 ms'
@@ -45,6 +48,14 @@ pub(crate) struct Config {
     #[arg(value_name = "KEY")]
     words: Vec<String>,
 
+    /// Of log.erasure_key: the key before, or its order [default: erasure.key of the keys]
+    #[arg(long, value_name = "FILE", conflicts_with = "lost")]
+    authority: Option<PathBuf>,
+
+    /// Of log.erasure_key: nobody has the key before any more
+    #[arg(long)]
+    lost: bool,
+
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -59,6 +70,16 @@ enum Action {
 
 impl Config {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        if let (Some(Action::Set), [key, value]) = (self.action, &self.words[..])
+            && key == ERASURE_KEY
+        {
+            return self.apply(&Configure::default().erasure_key(self.new_erasure_key(value)?)?);
+        }
+        if self.authority.is_some() || self.lost {
+            return Err(Failure::usage(format!(
+                "--authority and --lost are for `set {ERASURE_KEY} VKEY` alone"
+            )));
+        }
         match (self.action, &self.words[..]) {
             (None, _) => self.show(),
             (Some(Action::Get), [key]) => self.get(key),
@@ -76,6 +97,45 @@ impl Config {
             (Some(Action::Unset), keys) => {
                 self.apply(&keys.iter().try_fold(Configure::default(), |all, key| all.unset(key))?)
             }
+        }
+    }
+
+    /// What changes the erasure key to this one, or to the one in the file of this name.
+    fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
+        let to = parse_key(key)?;
+        if self.lost {
+            return Ok(ErasureKeyChange::unordered(&to));
+        }
+        let Some(authority) = self.place.authority(self.authority.as_deref())? else {
+            let message = format!(
+                "{} is not there: name the erasure key before, or an order made with it, with --authority; where nobody has that key \
+                 any more, --lost changes it without one",
+                self.place.keys().join(files::ERASURE_KEY).display()
+            );
+            return Err(Failure::new(Exit::Refused, message));
+        };
+        if !authority.text.starts_with(SECRET_KEY) {
+            let change = ErasureKeyChange::parse(&authority.text).map_err(|error| {
+                let why = format!("it is neither an erasure key nor an order to change it ({error})");
+                authority.error(bulla::Error::invalid(why))
+            })?;
+            return match change.to() == to.to_string() {
+                true => Ok(change),
+                false => {
+                    let path = authority.path.display();
+                    Err(Failure::usage(format!(
+                        "{path} orders that the erasure key be {}, not {to}",
+                        change.to()
+                    )))
+                }
+            };
+        }
+        let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
+        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        match log.erasure_key.as_ref() == Some(&to) {
+            // It is so already: nothing is ordered.
+            true => Ok(ErasureKeyChange::unordered(&to)),
+            false => Ok(ErasureKeyChange::give(&key, log.id, &to, &Environment::default())?),
         }
     }
 
@@ -187,9 +247,15 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configure
     let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
     tell_recovery(done.recovery);
     tell_differences(&done.hold_differences);
-    tell_withdrawn(done.withdrawn.as_ref());
+    tell_resumed(done.resumed.as_ref());
     Ok(done)
 }
+
+/// The key that is changed by an order.
+const ERASURE_KEY: &str = "log.erasure_key";
+
+/// What the file of a secret key begins with.
+const SECRET_KEY: &str = "PRIVATE+KEY+";
 
 /// The setting that is a list.
 const PLACES: &str = "vault_replicas";
@@ -204,6 +270,7 @@ struct Key {
 impl Key {
     fn to_json(&self) -> Value {
         let value = match &self.values[..] {
+            [] if self.name == ERASURE_KEY => Value::Null,
             [value] if self.name != "log.recipients" && self.name != PLACES => json!(value),
             values => json!(values),
         };
@@ -233,6 +300,7 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
         one("log.hash", log.hash.name().to_owned()),
         ("log.recipients".to_owned(), log.recipients),
         one("log.erasure", if log.erasure { "on" } else { "off" }.to_owned()),
+        (ERASURE_KEY.to_owned(), log.erasure_key.iter().map(ToString::to_string).collect()),
         one("log.heartbeat", log.heartbeat.map_or_else(|| "off".to_owned(), bulla::format_age)),
     ];
     keys.extend(log.extra.into_iter().map(|(name, value)| one(&format!("log.{name}"), value)));
@@ -249,16 +317,17 @@ struct Outcome {
     recorded: bool,
     /// Whether a writer has the log open.
     live: bool,
-    /// Whether it is about recipients, about the heartbeat, and about rules for fields.
+    /// Whether it is about recipients, about the heartbeat, about rules for fields, and about the erasure key.
     #[serde(skip)]
-    about: [bool; 3],
+    about: [bool; 4],
 }
 
 impl From<&Configured> for Outcome {
     fn from(done: &Configured) -> Self {
         let recipients = done.keys.iter().any(|key| key == "recipients");
         let fields = done.keys.iter().any(|key| key.starts_with("fields."));
-        let about = [recipients, done.keys.iter().any(|key| key == "heartbeat"), fields];
+        let has = |name: &str| done.keys.iter().any(|key| key == name);
+        let about = [recipients, has("heartbeat"), fields, has("erasure_key")];
         Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live, about }
     }
 }
@@ -266,7 +335,7 @@ impl From<&Configured> for Outcome {
 impl Outcome {
     fn to_text(&self) -> String {
         match self {
-            Outcome { recorded: true, about: [recipients, heartbeat, fields], .. } => {
+            Outcome { recorded: true, about: [recipients, heartbeat, fields, erasure_key], .. } => {
                 let recipients = recipients.then_some(
                     "entries from now on are for these recipients, and for no others;\n\
                      what was written before stays theirs who could read it\n",
@@ -277,7 +346,12 @@ impl Outcome {
                 );
                 let heartbeat =
                     heartbeat.then_some("the log promises another heartbeat, or none, from now on\n");
-                let told = [recipients, heartbeat, fields].into_iter().flatten().collect::<String>();
+                let erasure_key = erasure_key.then_some(
+                    "orders to erase are signed with this key from now on, and with no other;\n\
+                     those that were carried out before stay good\n",
+                );
+                let told =
+                    [recipients, heartbeat, fields, erasure_key].into_iter().flatten().collect::<String>();
                 format!("changed, and recorded in the log:\n{told}")
             }
             Outcome { changed: true, .. } => {

@@ -5,7 +5,7 @@ use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json, time};
 use crate::times::Times;
 use crate::verify::parse_key;
-use bulla::event::Event;
+use bulla::event::{Event, Rekeyed};
 use bulla::{LoggedEvent, Reader};
 use serde::Serialize;
 
@@ -32,10 +32,14 @@ pub(crate) struct Events {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// Only erased, held, released, exported, configured, recovered, abandoned, heartbeat, or invalid,
+    /// Only erased, rekeyed, held, released, exported, configured, recovered, abandoned, heartbeat, or invalid,
     /// which is no event of this version; repeatable
     #[arg(long = "kind", value_enum, hide_possible_values = true, value_name = "KIND")]
     kinds: Vec<Kind>,
+
+    /// An erasure key that the log has or had, or a file with it: it vouches for the changes before it
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
 
     #[command(flatten)]
     times: Times,
@@ -48,6 +52,7 @@ pub(crate) struct Events {
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Erased,
+    Rekeyed,
     Held,
     Released,
     Exported,
@@ -62,6 +67,7 @@ impl Kind {
     fn of(logged: &LoggedEvent) -> Self {
         match &logged.event {
             Ok(Event::Erased { .. }) => Kind::Erased,
+            Ok(Event::Rekeyed(_)) => Kind::Rekeyed,
             Ok(Event::Held { .. }) => Kind::Held,
             Ok(Event::Released { .. }) => Kind::Released,
             Ok(Event::Exported(_)) => Kind::Exported,
@@ -80,6 +86,9 @@ impl Events {
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
+        }
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+            reader = reader.erasure_key(key);
         }
         let (mut exit, mut told, mut failed) = (Exit::Done, 0_u64, None);
         reader.events(|logged| {
@@ -140,14 +149,11 @@ fn to_text(logged: &LoggedEvent) -> String {
         Event::Abandoned { segment, offset, reason, .. } => {
             format!("{segment} counts up to {offset}: {reason}")
         }
-        Event::Configured { changed, .. } => {
-            let done = match logged.done {
-                Some(true) => "changed",
-                Some(false) => "was to be changed, and was not",
-                None => "is to be changed with the next epoch",
-            };
-            format!("{} {done}", changed.join(", "))
-        }
+        Event::Configured { changed, .. } => format!("{} {}", changed.join(", "), done(logged)),
+        Event::Rekeyed(Rekeyed { from, to, .. }) => match &logged.objection {
+            None => format!("the erasure key {}, from {from} to {to}", done(logged)),
+            Some(why) => format!("the erasure key {}, from {from}; but {why}", done(logged)),
+        },
         Event::Erased { numbers, .. } => {
             format!("data subject {}; {}", list(numbers), order_to_text(logged))
         }
@@ -167,6 +173,15 @@ fn to_text(logged: &LoggedEvent) -> String {
     }
 }
 
+/// What became of a change.
+fn done(logged: &LoggedEvent) -> &'static str {
+    match logged.done {
+        Some(true) => "changed",
+        Some(false) => "was to be changed, and was not",
+        None => "is to be changed with the next epoch",
+    }
+}
+
 fn order_to_text(logged: &LoggedEvent) -> String {
     let said = ordered(logged).map_or_else(
         || "without an order".to_owned(),
@@ -182,17 +197,13 @@ fn order_to_text(logged: &LoggedEvent) -> String {
 }
 
 /// When it was ordered, and why, where that is public.
-fn ordered(logged: &LoggedEvent) -> Option<(i64, Option<&str>)> {
-    let erasure = logged.order.as_ref().map(|order| (seconds(order.seconds), order.reason.as_deref()));
-    erasure.or(logged.hold_order.as_ref().map(|order| (seconds(order.seconds), None)))
+fn ordered(logged: &LoggedEvent) -> Option<(u64, Option<&str>)> {
+    let erasure = logged.order.as_ref().map(|order| (order.seconds, order.reason.as_deref()));
+    erasure.or(logged.hold_order.as_ref().map(|order| (order.seconds, None)))
 }
 
 fn list(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn seconds(seconds: u64) -> i64 {
-    i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
 #[derive(Serialize)]
@@ -202,6 +213,9 @@ struct EventJson<'a> {
     /// As the log has it, by the names of the format.
     #[serde(flatten)]
     event: Told<'a>,
+    /// Of a change of the erasure key: what is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
     /// Of a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<Option<bool>>,
@@ -221,7 +235,7 @@ enum Told<'a> {
 struct OrderJson<'a> {
     time: Option<String>,
     reason: Option<&'a str>,
-    /// Whether verification objects to nothing: the log's erasure key signed it, the event is as it says, and nobody who was erased was
+    /// Whether verification objects to nothing: the erasure key of that time signed it, the event is as it says, and nobody who was erased was
     /// held.
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,7 +257,10 @@ impl<'a> From<&'a LoggedEvent> for EventJson<'a> {
             ok: logged.objection.is_none(),
             detail: logged.objection.as_deref(),
         });
-        let done = matches!(logged.event, Ok(Event::Configured { .. })).then_some(logged.done);
-        EventJson { frame: logged.frame, time: time(logged.time), event, done, ordered }
+        let is_change = matches!(logged.event, Ok(Event::Configured { .. } | Event::Rekeyed(_)));
+        let done = is_change.then_some(logged.done);
+        let rekeyed = matches!(logged.event, Ok(Event::Rekeyed(_)));
+        let detail = logged.objection.as_deref().filter(|_| rekeyed);
+        EventJson { frame: logged.frame, time: time(logged.time), event, detail, done, ordered }
     }
 }

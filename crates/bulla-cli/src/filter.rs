@@ -183,7 +183,7 @@ fn parse_entries(text: &str) -> Result<Numbers, String> {
 /// A number, a range of them, or `4xx`, as the classes of statuses are called.
 fn parse_field_numbers(text: &str) -> Result<RangeInclusive<u64>, String> {
     if let Some(class) =
-        text.strip_suffix("xx").and_then(|class| class.parse::<u64>().ok()).filter(|class| *class < 10)
+        text.strip_suffix("xx").filter(|class| class.len() == 1).and_then(|class| class.parse::<u64>().ok())
     {
         return Ok(class * 100..=class * 100 + 99);
     }
@@ -193,8 +193,8 @@ fn parse_field_numbers(text: &str) -> Result<RangeInclusive<u64>, String> {
 
 fn parse_numbers(text: &str, what: &str) -> Result<Numbers, String> {
     let number = |text: &str| match text.parse::<u64>() {
-        Ok(number) => Ok(Some(number)),
-        Err(_) => Err(format!("`{text}` is not {what}")),
+        Ok(number) if !text.starts_with('+') => Ok(Some(number)),
+        _ => Err(format!("`{text}` is not {what}")),
     };
     let end = |text: &str| if text.is_empty() { Ok(None) } else { number(text) };
     let (first, last) = match text.split_once("..") {

@@ -2,11 +2,12 @@
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::output::print;
+use crate::output::{print, print_json};
 use bulla::text::jsonl;
 use bulla_workload::{Workload, text};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// What is written at once.
@@ -17,10 +18,9 @@ const BUFFER: usize = 256 * 1024;
 #[command(
     override_usage = "\
 bulla generate <WORKLOAD> --entries <N> [--seed <S>]
-       bulla generate --describe",
+       bulla generate --describe [--json]",
     after_help = "\
-The same workload and seed give the same entries, in every version; their times
-begin with 2026.
+The same workload and seed give the same entries, in every version; times begin with 2026.
 
 Example:
   bulla generate web-subjects --entries 100000 | bulla append audit"
@@ -34,14 +34,18 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "N", required_unless_present = "describe")]
     entries: Option<u64>,
 
-    /// What they are drawn from; another number gives other entries
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    /// What they are drawn from; another number gives other entries [default: 1]
+    #[arg(long, value_name = "S", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
     /// Print a table of the workloads instead: the entropy of an entry, which is what
     /// no encoding can go below, and its length as a line of plain text
     #[arg(long, conflicts_with_all = ["workload", "entries"])]
     describe: bool,
+
+    /// Print the table as one JSON object; entries are one a line in any case
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +74,7 @@ const fn choices() -> [Choice; Workload::ALL.len()] {
 impl Generate {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let (Some(Choice(workload)), Some(entries)) = (self.workload, self.entries) else {
-            print(&table())?;
+            if self.json { print_json(&table_json()) } else { print(&table()) }?;
             return Ok(Exit::Done);
         };
         interrupt::exit_at_once()?;
@@ -109,6 +113,18 @@ fn table() -> String {
         );
     }
     table + "Bytes an entry, on average; text with sequence numbers of nine digits.\n"
+}
+
+fn table_json() -> Value {
+    let workloads = Workload::ALL.map(|workload| {
+        json!({
+            "workload": workload.name(),
+            "entropy": workload.entropy_per_entry(),
+            "text": mean_text_length(workload),
+            "about": workload.about(),
+        })
+    });
+    json!({ "workloads": workloads })
 }
 
 /// Of ten thousand entries.

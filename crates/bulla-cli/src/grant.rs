@@ -1,19 +1,22 @@
 //! `bulla grant`.
 
 use crate::exit::{Exit, Failure};
-use crate::export::destination::Destination;
+use crate::export::destination::{Destination, refuse_json_among};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::keys::recipients_in;
 use crate::log_paths::LogPaths;
 use crate::missing_keys;
+use crate::output::print_json;
 use crate::terminal::Terminal;
 use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::Age;
 use bulla::{Granted, Reader};
-use std::path::PathBuf;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Hand somebody without the vault the keys to what is personal of some entries.
@@ -50,12 +53,17 @@ pub(crate) struct Grant {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
 
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     filter: Filter,
 }
 
 impl Grant {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        refuse_json_among("grant", self.json, Some(&self.output))?;
         let mut recipients = self.recipients;
         recipients
             .extend(self.recipients_file.as_deref().map(recipients_in).transpose()?.into_iter().flatten());
@@ -84,7 +92,46 @@ impl Grant {
         let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
-        Ok(missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided))
+        let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided);
+        if self.json {
+            let told = print_json(&GrantedJson::new(&granted, &self.output));
+            told.map_err(|failure| failure.but_done("the grant is written"))?;
+        }
+        Ok(exit)
+    }
+}
+
+/// What is granted, for a program.
+#[derive(Serialize)]
+struct GrantedJson<'a> {
+    output: &'a Path,
+    groups: u64,
+    entries: u64,
+    /// Of these, the ones that were asked for.
+    asked: u64,
+    /// By why: entries that were asked for and are not granted.
+    withheld: BTreeMap<&'static str, u64>,
+    undecided: u64,
+    blocks_read: u64,
+    blocks: u64,
+    tree_size: u64,
+    root: String,
+}
+
+impl<'a> GrantedJson<'a> {
+    fn new(Granted { groups, entries, asked, read, .. }: &Granted, output: &'a Path) -> Self {
+        GrantedJson {
+            output,
+            groups: *groups,
+            entries: *entries,
+            asked: *asked,
+            withheld: missing_keys::by_why(read.withheld),
+            undecided: read.undecided,
+            blocks_read: read.blocks_read,
+            blocks: read.blocks,
+            tree_size: read.tree_size,
+            root: read.root.to_base64(),
+        }
     }
 }
 

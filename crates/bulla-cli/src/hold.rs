@@ -230,22 +230,22 @@ impl Hold {
 
 /// A hold, for a program.
 #[derive(Serialize)]
-struct HoldJson<'a> {
+pub(crate) struct HoldJson {
     number: u64,
-    by: &'a str,
-    reason: &'a str,
+    by: String,
+    reason: String,
     since: i64,
     frame: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     releasing: bool,
-    order: &'a str,
+    order: String,
 }
 
-impl<'a> From<&'a Held> for HoldJson<'a> {
-    fn from(hold: &'a Held) -> Self {
-        let Held { number, by, reason, since, frame, order, .. } = hold;
-        let (number, since, frame) = (*number, *since, *frame);
-        HoldJson { number, by, reason, since, frame, releasing: hold.is_releasing(), order }
+impl From<&Held> for HoldJson {
+    fn from(hold: &Held) -> Self {
+        let releasing = hold.is_releasing();
+        let Held { number, by, reason, since, frame, order, .. } = hold.clone();
+        HoldJson { number, by, reason, since, frame, releasing, order }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
-use crate::verify::signed_time;
+use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
 use bulla::vault::ReplicaState;
 use serde::Serialize;
@@ -42,9 +41,8 @@ impl Info {
 impl Info {
     /// Where replicas of the vault lie, for whoever may look into the key directory.
     fn replicas(&self) -> Option<Vec<Replica>> {
-        let settings = self.place.host_settings().ok()??.settings();
-        let places = settings.into_iter().find(|setting| setting.name == "vault_replicas")?.value;
-        Some(places.split_terminator(',').map(Replica::at).collect())
+        let places = self.place.vault_replicas().ok()??;
+        Some(places.iter().map(|place| Replica::at(&place.to_string_lossy())).collect())
     }
 
     /// What the process that has the log open says, to whoever may ask it.
@@ -138,7 +136,7 @@ impl From<bulla::Info> for Facts {
             bytes: info.bytes,
             unsigned_bytes: info.unsigned_bytes,
             segments: info.segments,
-            signed_time: signed_time(info.signed_time),
+            signed_time: info.signed_time.map(time),
             heartbeat: info.heartbeat.map(bulla::format_age),
             extra: info.extra,
             vault_replicas: None,

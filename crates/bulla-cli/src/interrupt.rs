@@ -3,7 +3,8 @@
 //! `append` drains before it ends: it asks [`Interrupt`] between lines, and waits on it beside its input; what further signals
 //! do, it says itself ([`Interrupt::on_each`]). What only reads has nothing to drain: a second signal ends it at once, or the
 //! first ([`exit_at_once`], and [`exit_after`] where there is a file to remove, which takes a thread). What changes something
-//! holds the first signal back until the change is made and told ([`finish_first`]).
+//! holds the first signal back until the change is made and told ([`finish_first`]); until it begins with that, a signal ends it, too
+//! ([`exit_for_now`]).
 
 use crate::exit::{Exit, Failure};
 use crate::output::tell_failure;
@@ -113,12 +114,32 @@ impl Interrupt {
 
 /// From now on a signal ends the process.
 pub(crate) fn exit_at_once() -> Result<(), Failure> {
-    let ends = Arc::new(AtomicBool::new(true));
+    register_exit(&Arc::new(AtomicBool::new(true)))
+}
+
+/// From now on a signal ends the process where `ends` is set.
+fn register_exit(ends: &Arc<AtomicBool>) -> Result<(), Failure> {
     signals().try_for_each(|signal| {
         let exit = Exit::Interrupted as i32;
         let registered = signal_hook::flag::register_conditional_shutdown(signal, exit, ends.clone());
         registered.map(drop).map_err(|error| failed(&error))
     })
+}
+
+/// Until the guard that is given is dropped, a signal ends the process.
+pub(crate) fn exit_for_now() -> Result<ForNow, Failure> {
+    let ends = Arc::new(AtomicBool::new(true));
+    register_exit(&ends)?;
+    Ok(ForNow(ends))
+}
+
+/// While it lives, a signal ends the process.
+pub(crate) struct ForNow(Arc<AtomicBool>);
+
+impl Drop for ForNow {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Whether a signal came before the work was done.

@@ -11,14 +11,18 @@ use crate::log_paths::{LogPaths, error_in};
 use crate::output::{print, print_json};
 use crate::terminal;
 use bulla::control::through_writer;
+use bulla::environment::Environment;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
 use bulla::keys::recipients::{MAX_RECIPIENTS_FILE, parse_recipients_file};
+use bulla::keys::signing::SigningKey;
+use bulla::store::FileSystem;
 use bulla::{Configure, ErrorKind};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Show and change who can read a log.
 #[derive(clap::Args, Debug)]
@@ -26,11 +30,13 @@ use std::path::{Path, PathBuf};
     override_usage = "bulla keys DIR list [--identity FILE]... [--json]\n       \
                       bulla keys DIR add-recipient AGE... [--recipients-file FILE]\n       \
                       bulla keys DIR remove-recipient AGE...\n       bulla keys DIR rotate\n       \
-                      bulla keys DIR new-identity -o FILE [--passphrase]",
+                      bulla keys DIR new-identity -o FILE [--passphrase]\n       \
+                      bulla keys DIR new-erasure-key -o FILE",
     after_help = "\
 A change counts for what is written from then on: it begins an epoch, and is
 recorded. Where a writer runs, it is the writer that does it. A new identity is printed nowhere; its
-recipient (age1...) is, for add-recipient.
+recipient (age1...) is, for add-recipient. A new erasure key is made so, too: what is printed is for
+`bulla order --new-erasure-key`. It needs of the log its name alone: DIR may be a copy.
 
 Example:
   bulla keys audit new-identity -o officer.age --passphrase
@@ -52,7 +58,7 @@ pub(crate) struct Keys {
     #[arg(long, value_name = "FILE")]
     recipients_file: Option<PathBuf>,
 
-    /// The identity file to make; one that exists is left alone
+    /// The file to make of a new identity or erasure key; one that exists is left alone
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -75,6 +81,7 @@ enum Action {
     RemoveRecipient,
     Rotate,
     NewIdentity,
+    NewErasureKey,
 }
 
 const ADDED: &str = "\
@@ -104,22 +111,26 @@ impl Keys {
             }
             Action::Rotate => self.rotate(),
             Action::NewIdentity => self.new_identity(),
+            Action::NewErasureKey => self.new_erasure_key(),
         }
     }
 
     /// Refuses what an action makes nothing of: it was meant for something.
     fn check_arguments(&self) -> Result<(), Failure> {
         let changes = matches!(self.action, Action::AddRecipient | Action::RemoveRecipient);
-        let makes = self.action == Action::NewIdentity;
+        let makes = matches!(self.action, Action::NewIdentity | Action::NewErasureKey);
         let named = !self.recipients.is_empty() || self.recipients_file.is_some();
         if named && !changes {
             return Err(Failure::usage("only `add-recipient` and `remove-recipient` take recipients"));
         }
-        if !makes && (self.output.is_some() || self.passphrase) {
-            return Err(Failure::usage("only `new-identity` takes -o and --passphrase"));
+        if self.passphrase && self.action != Action::NewIdentity {
+            return Err(Failure::usage("only `new-identity` takes --passphrase"));
+        }
+        if !makes && self.output.is_some() {
+            return Err(Failure::usage("only `new-identity` and `new-erasure-key` take -o"));
         }
         match makes && self.output.is_none() {
-            true => Err(Failure::usage("`new-identity` takes -o FILE: the identity is printed nowhere")),
+            true => Err(Failure::usage("it takes -o FILE: the secret is printed nowhere")),
             false => Ok(()),
         }
     }
@@ -163,7 +174,7 @@ impl Keys {
     }
 
     fn new_identity(&self) -> Result<Exit, Failure> {
-        let Some(path) = &self.output else { return Err(Failure::usage("`new-identity` takes -o FILE")) };
+        let Some(path) = &self.output else { return Ok(Exit::Done) };
         self.place.refuse_inside(path)?;
         let passphrase = match self.passphrase || self.identities.passphrase().is_named() {
             true => Some(self.identities.passphrase().new_one()?),
@@ -177,6 +188,22 @@ impl Keys {
         match self.json {
             true => print_json(&json!({ "recipient": recipient, "identity": path })),
             false => print(&format!("{recipient}\n")),
+        }?;
+        Ok(Exit::Done)
+    }
+
+    fn new_erasure_key(&self) -> Result<Exit, Failure> {
+        let Some(path) = &self.output else { return Ok(Exit::Done) };
+        self.place.refuse_inside(path)?;
+        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let mut seed = Zeroizing::new([0; 32]);
+        Environment::default().random.fill(&mut *seed)?;
+        let key = SigningKey::from_seed(&format!("{}/erasure", log.origin), &seed)?;
+        write_new(path, key.render().as_bytes())?;
+        let public = key.verifier().to_string();
+        match self.json {
+            true => print_json(&json!({ "erasure_key": public, "output": path })),
+            false => print(&format!("{public}\n")),
         }?;
         Ok(Exit::Done)
     }

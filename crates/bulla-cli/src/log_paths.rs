@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// The bytes of a file that has a secret in it.
-type Bytes = Zeroizing<Vec<u8>>;
+pub(crate) type Bytes = Zeroizing<Vec<u8>>;
 
 /// A file with a secret, which the user named or the key directory has.
 pub(crate) struct Secret {
@@ -82,6 +82,14 @@ impl LogPaths {
                 Err(Failure::usage(format!("{file} is inside {directory}, which {why}: write elsewhere")))
             }
         }
+    }
+
+    /// Where replicas of the vault lie, as the settings that are kept with the keys say; `None` where those cannot be read.
+    pub(crate) fn vault_replicas(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
+        let Some(settings) = self.host_settings()? else { return Ok(None) };
+        let places = settings.settings().into_iter().find(|setting| setting.name == "vault_replicas");
+        let places = places.map(|setting| setting.value.split_terminator(',').map(PathBuf::from).collect());
+        Ok(Some(places.unwrap_or_default()))
     }
 
     /// The text of the seal key in `given`, or else of the one in the key directory, if there is one.

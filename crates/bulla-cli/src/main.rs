@@ -23,6 +23,7 @@ mod keys;
 mod log_paths;
 mod manual;
 mod missing_keys;
+mod new_file;
 mod nothing_found;
 mod order;
 mod prove;
@@ -32,8 +33,9 @@ mod tail;
 mod terminal;
 mod times;
 mod verify;
+mod word_order;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
 use std::process::ExitCode;
 
@@ -78,16 +80,36 @@ Example:
   bulla append audit --format combined --subject-from client access.log
   bulla verify audit";
 
+/// The option of every command that says something which a program may read.
+const JSON: &str = "json";
+
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let command = Arguments::command();
+    let parsed = command.clone().try_get_matches().and_then(|matches| {
+        let arguments = Arguments::from_arg_matches(&matches);
+        let arguments = arguments.map_err(|error| error.format(&mut Arguments::command()))?;
+        Ok((arguments, asks_for_json(&matches)))
+    });
+    if let Err(help) = parsed.as_ref()
+        && !help.use_stderr()
+    {
+        // It goes to standard output and is no error; whoever closed that does not want it.
+        let _ = help.print();
+        return Exit::Done.into();
+    }
+    if let Some(line) = word_order::put_right(&command, std::env::args_os().collect()) {
+        output::tell_failure(&Failure::usage(line), is_json_written());
+        return Exit::Usage.into();
+    }
+    let (arguments, json) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
-            // Help goes to standard output and is no error; whoever closed it does not want it.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Done }.into();
+            let text = error.render().to_string();
+            output::tell_in_json(text.trim_start_matches("error: ").trim_end(), is_json_written());
+            return Exit::Usage.into();
         }
     };
-    let json = arguments.command.json();
     match interrupt::outlive_file_size_limit().and_then(|()| arguments.command.run()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -97,33 +119,19 @@ fn main() -> ExitCode {
     }
 }
 
-impl Command {
-    /// Whether one JSON object is asked for.
-    fn json(&self) -> bool {
-        match self {
-            Command::Init(init) => init.json,
-            Command::Append(append) => append.json,
-            Command::Verify(verify) => verify.json,
-            Command::Export(export) => export.json,
-            Command::Info(info) => info.json,
-            Command::Events(events) => events.json,
-            Command::Config(config) => config.json,
-            Command::Keys(keys) => keys.json,
-            Command::Check(check) => check.json,
-            Command::Pseudonym(pseudonym) => pseudonym.json,
-            Command::Erase(erase) => erase.json,
-            Command::Hold(hold) => hold.json,
-            Command::Restore(restore) => restore.json,
-            Command::Prove(_)
-            | Command::Grant(_)
-            | Command::Tail(_)
-            | Command::Order(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Generate(_) => false,
-        }
-    }
+/// Whether what the command has to say is asked for in JSON.
+fn asks_for_json(matches: &ArgMatches) -> bool {
+    let told =
+        |(_, of_command): (&str, &ArgMatches)| of_command.try_get_one::<bool>(JSON).ok().flatten().copied();
+    matches.subcommand().and_then(told).unwrap_or_default()
+}
 
+/// The same of a command line that is none.
+fn is_json_written() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
+}
+
+impl Command {
     fn run(self) -> Result<Exit, Failure> {
         match self {
             Command::Init(init) => init.run(),
@@ -146,6 +154,24 @@ impl Command {
             Command::Completions(completions) => completions.run(Arguments::command()),
             Command::Man(man) => man.run(Arguments::command()),
             Command::Generate(generate) => generate.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands that have nothing to say in JSON, and why.
+    const WITHOUT_JSON: [(&str, &str); 2] =
+        [("completions", "it prints a script, for a shell"), ("man", "it writes manual pages, for people")];
+
+    #[test]
+    fn every_command_takes_json_or_has_a_reason_not_to() {
+        for command in Arguments::command().get_subcommands() {
+            let takes = command.get_arguments().any(|argument| argument.get_long() == Some(JSON));
+            let excused = WITHOUT_JSON.iter().any(|(name, _)| *name == command.get_name());
+            assert_ne!(takes, excused, "{}", command.get_name());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use bulla::{RedactedEntries, Redaction};
+use std::collections::BTreeMap;
 
 /// What became of entries that were given out all the same.
 pub(crate) const WITHOUT: &str = "came without personal fields";
@@ -26,6 +27,11 @@ pub(crate) fn tell(withheld: RedactedEntries, what: &str, undecided: u64) -> Exi
         0 => Exit::Done,
         _ => Exit::Violation,
     }
+}
+
+/// How many entries came without their personal fields, by why.
+pub(crate) fn by_why(withheld: RedactedEntries) -> BTreeMap<&'static str, u64> {
+    Redaction::ALL.map(|why| (why.name(), withheld.of(why))).into()
 }
 
 fn note(count: u64, what: &str, because: &str) {

@@ -3,16 +3,17 @@
 use crate::erase::give;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{error_in, read_order, read_small};
+use crate::new_file;
+use crate::output::print_json;
+use crate::verify::parse_key;
 use bulla::environment::Environment;
 use bulla::hold_order::{HOLD_ORDER_HEADER, HoldNote, HoldNoteError};
 use bulla::keys::signing::SigningKey;
-use bulla::{HoldOrder, LogId, ReleaseOrder, SignedNote};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use bulla::{ErasureKeyChange, HoldOrder, LogId, ReleaseOrder, SignedNote};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Order an erasure, a hold or a release, away from the host that writes the log.
+/// Order an erasure, a hold, a release, or that another key does, away from the host that writes the log
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The order names the data subjects, or who holds and why: it is confidential. `bulla erase DIR
@@ -20,12 +21,16 @@ The order names the data subjects, or who holds and why: it is confidential. `bu
 with --release `bulla hold DIR release --authority ORDER`. Keep it with the certificate: together
 they show whom that is about (`bulla check CERTIFICATE --order ORDER`).
 
+An order for another key has nothing confidential: `bulla config DIR set log.erasure_key VKEY
+--authority ORDER` carries it out.
+
 Examples:
   bulla order --log 5be0...e1 --subject user_42 --authority erasure.key -o order.json
   bulla order --log 5be0...e1 --hold --subject user_42 --by legal --reason 'case 4711' \\
     --authority erasure.key -o hold.json
   bulla order --log 5be0...e1 --release hold.json --by legal --reason 'case closed' \\
-    --authority erasure.key -o release.json")]
+    --authority erasure.key -o release.json
+  bulla order --log 5be0...e1 --new-erasure-key example.com/audit/erasure+... --authority erasure.key -o rekey.order")]
 pub(crate) struct Order {
     /// The log's id, as `bulla info` tells it
     #[arg(long, value_name = "ID", value_parser = parse_id)]
@@ -35,14 +40,18 @@ pub(crate) struct Order {
     #[arg(
         long = "subject",
         value_name = "S",
-        required_unless_present = "release",
-        conflicts_with = "release"
+        required_unless_present_any = ["release", "new_erasure_key"],
+        conflicts_with_all = ["release", "new_erasure_key"]
     )]
     subjects: Vec<String>,
 
     /// Why, in one line; of an erasure it becomes public
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// In place of an erasure: have this key, or the one in this file, order everything from then on
+    #[arg(long, value_name = "VKEY", conflicts_with_all = ["reason", "hold", "release", "by"])]
+    new_erasure_key: Option<String>,
 
     /// Order the data subject to be held
     #[arg(long, requires = "by", requires = "reason", conflicts_with = "release")]
@@ -63,6 +72,10 @@ pub(crate) struct Order {
     /// The file to make; one that exists is left alone
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
+
+    /// Print one JSON object: the file, its kind, and how many data subjects it names
+    #[arg(long)]
+    json: bool,
 }
 
 impl Order {
@@ -71,10 +84,12 @@ impl Order {
         let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
         let order = self.order(&key)?;
-        let failed = |error| Failure::io(self.output.display(), &error);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.output);
-        let mut file = file.map_err(failed)?;
-        file.write_all(order.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        let made = new_file::make(&self.output, order.as_bytes());
+        made.map_err(|error| Failure::io(self.output.display(), &error))?;
+        if self.json {
+            let told = print_json(&self.to_json());
+            told.map_err(|failure| failure.but_done("the order is written"))?;
+        }
         Ok(Exit::Done)
     }
 
@@ -82,6 +97,9 @@ impl Order {
     fn order(&self, key: &SigningKey) -> Result<String, Failure> {
         let environment = Environment::default();
         let because = self.by.as_deref().zip(self.reason.as_deref());
+        if let Some(to) = self.new_erasure_key.as_deref().map(parse_key).transpose()? {
+            return Ok(ErasureKeyChange::give(key, self.log, &to, &environment)?.note().to_owned());
+        }
         match (self.hold, &self.release, because) {
             (true, _, Some(because)) => {
                 let [subject] = &self.subjects[..] else {
@@ -113,6 +131,19 @@ impl Order {
         let read = read.and_then(|note| HoldNote::parse(note.text)?.check_hold(self.log));
         let refused = |error| error_in(path, bulla::Error::invalid(format!("the order to hold: {error}")));
         read.map_err(refused).map(|_| note)
+    }
+
+    fn to_json(&self) -> Value {
+        match (&self.new_erasure_key, self.hold, &self.release) {
+            (Some(key), ..) => {
+                json!({ "kind": "new-erasure-key", "output": self.output, "new_erasure_key": key })
+            }
+            (None, true, _) => json!({ "kind": "hold", "output": self.output, "subjects": 1 }),
+            (None, false, Some(_)) => json!({ "kind": "release", "output": self.output, "subjects": 0 }),
+            (None, false, None) => {
+                json!({ "kind": "erasure", "output": self.output, "subjects": self.subjects.len() })
+            }
+        }
     }
 }
 

@@ -42,10 +42,14 @@ pub(crate) fn on_line(name: &str) -> String {
     name.replace('\n', "\\n")
 }
 
-/// Seconds since the epoch in RFC 3339.
-pub(crate) fn time(seconds: i64) -> String {
+/// Seconds since the epoch in RFC 3339, and as a number beyond what nanoseconds can say, in 1677 and 2262.
+pub(crate) fn time(seconds: impl Into<i128>) -> String {
+    let seconds = seconds.into();
+    let Some(nanoseconds) = i64::try_from(seconds).ok().and_then(|it| it.checked_mul(1_000_000_000)) else {
+        return format!("{seconds} s from 1970 on");
+    };
     let mut text = Vec::new();
-    format_time(seconds.saturating_mul(1_000_000_000), &mut text);
+    format_time(nanoseconds, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -67,6 +71,11 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 /// Tells why a command failed: on standard error, and with `json`, where it failed before it printed its object, in one.
 pub(crate) fn tell_failure(failure: &Failure, json: bool) {
     note!("bulla: {}", failure.message);
+    tell_in_json(&failure.message, json);
+}
+
+/// The same to a program, if `json`.
+pub(crate) fn tell_in_json(message: &str, json: bool) {
     if !json {
         return;
     }
@@ -74,7 +83,7 @@ pub(crate) fn tell_failure(failure: &Failure, json: bool) {
     let _only = io::stdout().lock();
     if !PRINTED.load(Ordering::Relaxed) {
         // It has failed already, and standard error says with what.
-        let _ = print_json(&serde_json::json!({ "error": failure.message }));
+        let _ = print_json(&serde_json::json!({ "error": message }));
     }
 }
 
@@ -116,4 +125,17 @@ pub(crate) fn progress_bar(total: u64) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.with_style(style.progress_chars("=> "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_beyond_what_nanoseconds_can_say_is_told_as_the_number_that_it_is() {
+        assert_eq!(time(9_223_372_036_i64), "2262-04-11T23:47:16Z");
+        assert_eq!(time(9_223_372_037_i64), "9223372037 s from 1970 on");
+        assert_eq!(time(u64::MAX), "18446744073709551615 s from 1970 on");
+        assert_eq!(time(i64::MIN), "-9223372036854775808 s from 1970 on");
+    }
 }

@@ -1,23 +1,25 @@
 //! `bulla prove`.
 
 use crate::exit::{Exit, Failure};
-use crate::export::destination::Destination;
+use crate::export::destination::{Destination, refuse_json_among};
 use crate::filter::{self, Filter};
 use crate::group_keys::{Personal, group_keys};
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
 use crate::missing_keys;
+use crate::output::print_json;
 use crate::verify::parse_key;
-use bulla::{Proven, ReadReport, Reader};
+use bulla::{Proven, Reader};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The file is for `bulla check`; it does not show that these entries are all there are. With erasure
-all entries of the same data subjects in one block are proven together: where some of those were not
-asked for, nothing is written without --with-others. Exit code 1 where keys are lost.
+The file is for `bulla check`, and does not show that these entries are all there are. Others of the
+same data subjects and block are proven with them: it takes --with-others. Exit code 1: lost keys.
 
 Examples:
   bulla prove audit --entry 1042 --with-others -o entry.proof
@@ -53,26 +55,29 @@ pub(crate) struct Prove {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Print one JSON object
+    #[arg(long, requires = "output")]
+    json: bool,
+
     #[command(flatten)]
     filter: Filter,
 }
 
 impl Prove {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        refuse_json_among("proof", self.json, self.output.as_deref())?;
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        let (text, told, read) = match (&self.consistency, self.event) {
-            (_, Some(frame)) => {
-                (reader.prove_event(frame)?.render(), format!("the event in frame {frame}"), None)
-            }
+        let (text, proves) = match (&self.consistency, self.event) {
+            (_, Some(frame)) => (reader.prove_event(frame)?.render(), Proves::Event { frame }),
             (Some(path), _) => {
                 let old = read_note(path)?;
                 let proof = reader.prove_consistency(&old).map_err(|error| error_in(path, error))?;
-                (proof, "that the tree begins with the one that the old checkpoint signs; whether its data is there, `bulla verify` tells".to_owned(), None)
+                (proof, Proves::Consistency)
             }
             (None, None) => {
                 if !query.is_narrow() {
@@ -83,12 +88,11 @@ impl Prove {
                 if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
                     reader = reader.group_keys(keys);
                 }
-                let proven = reader.identity(identity).prove(&query)?;
+                let mut proven = reader.identity(identity).prove(&query)?;
                 if !proven.others.is_empty() && !self.with_others {
                     return Err(Failure::usage(would_disclose(&proven.others)));
                 }
-                let told = told(&proven);
-                (proven.text, told, Some(proven.read))
+                (std::mem::take(&mut proven.text), Proves::Entries(proven))
             }
         };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
@@ -97,16 +101,90 @@ impl Prove {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
             written => written.map_err(|error| Failure::io("writing the proof", &error))?,
         }
-        note!("proves {told}");
-        let tell = |read: ReadReport| {
-            missing_keys::tell(read.withheld, "proven without personal fields", read.undecided)
+        note!("proves {}", proves.to_text());
+        let exit = match &proves {
+            Proves::Entries(Proven { read, .. }) => {
+                missing_keys::tell(read.withheld, "proven without personal fields", read.undecided)
+            }
+            Proves::Event { .. } | Proves::Consistency => Exit::Done,
         };
-        Ok(read.map_or(Exit::Done, tell))
+        if self.json {
+            let told = print_json(&proves.to_json(self.output.as_deref()));
+            told.map_err(|failure| failure.but_done("the proof is written"))?;
+        }
+        Ok(exit)
     }
 }
 
 /// What is proven, and what that discloses besides.
-fn told(proven: &Proven) -> String {
+enum Proves {
+    Entries(Proven),
+    Event { frame: u64 },
+    Consistency,
+}
+
+impl Proves {
+    fn to_text(&self) -> String {
+        match self {
+            Proves::Entries(proven) => entries_to_text(proven),
+            Proves::Event { frame } => format!("the event in frame {frame}"),
+            Proves::Consistency => {
+                "that the tree begins with the one that the old checkpoint signs; whether its data is \
+                 there, `bulla verify` tells"
+                    .to_owned()
+            }
+        }
+    }
+
+    fn to_json<'a>(&'a self, output: Option<&'a Path>) -> ProvesJson<'a> {
+        match self {
+            Proves::Entries(proven) => ProvesJson::Entries(EntriesJson {
+                output,
+                units: proven.units,
+                entries: proven.entries,
+                others: &proven.others,
+                without_personal: proven.withheld,
+                withheld: missing_keys::by_why(proven.read.withheld),
+                undecided: proven.read.undecided,
+                blocks_read: proven.read.blocks_read,
+                blocks: proven.read.blocks,
+                tree_size: proven.read.tree_size,
+                root: proven.read.root.to_base64(),
+            }),
+            Proves::Event { frame } => ProvesJson::Event { output, frame: *frame },
+            Proves::Consistency => ProvesJson::Consistency { output },
+        }
+    }
+}
+
+/// The same for a program.
+#[derive(Serialize)]
+#[serde(tag = "proves", rename_all = "lowercase")]
+enum ProvesJson<'a> {
+    Entries(EntriesJson<'a>),
+    Event { output: Option<&'a Path>, frame: u64 },
+    Consistency { output: Option<&'a Path> },
+}
+
+#[derive(Serialize)]
+struct EntriesJson<'a> {
+    output: Option<&'a Path>,
+    units: u64,
+    entries: u64,
+    /// Entries that were not asked for, and are disclosed.
+    others: &'a [u64],
+    /// Disclosed entries, asked for or not, whose personal fields the file does not open.
+    without_personal: u64,
+    /// By why: entries that were asked for whose personal fields it does not open.
+    withheld: BTreeMap<&'static str, u64>,
+    undecided: u64,
+    blocks_read: u64,
+    blocks: u64,
+    tree_size: u64,
+    root: String,
+}
+
+fn entries_to_text(proven: &Proven) -> String {
     let Proven { units, entries, others, withheld, read, .. } = proven;
     let besides = match others.len() {
         0 => String::new(),

@@ -1,28 +1,50 @@
 //! `bulla restore`.
 
-use crate::append::{tell_differences, tell_withdrawn};
+use crate::append::{tell_differences, tell_resumed};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
+use crate::output::{self, print, print_json};
 use crate::terminal;
+use bulla::{Extent, Outlook};
+use serde::Serialize;
+use std::path::PathBuf;
 
-/// Take up a key directory that was restored from a backup and is older than the log.
+/// Go on with keys that are older than the log, or a part of which is lost.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Erases again whom the log says that it erased, and goes on with numbers of data subjects that
-nobody had: the blocks say which, to an identity that opens them. The keys of people who were
-new since the backup are lost.
+Keeps all that the log has. Erases again whom the log says that it erased, and goes on with
+numbers of data subjects that nobody had: the blocks say which, to an identity that opens
+them. The keys of people who were new since the backup are lost. What it comes to is told
+before anything is changed.
+
+Where both directories are from backups of the same time, neither knows of what came after:
+whoever was erased since then is back until their orders are given again, with
+`bulla erase DIR --again ORDER...`.
 
 Example:
-  bulla restore audit --identity officer.age")]
+  bulla restore audit --identity officer.age --dry-run
+  bulla restore audit --identity officer.age
+  bulla restore audit --identity officer.age --seal-key seal.key    # seal.state is lost")]
 pub(crate) struct Restore {
     #[command(flatten)]
     place: LogPaths,
 
     #[command(flatten)]
     identities: Identities,
+
+    /// The seal key, from which `seal.state` is made anew where it is missing
+    #[arg(long, value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+
+    /// Make a new vault in the place of one that is lost for good, and with it the keys of everybody logged
+    #[arg(long)]
+    new_vault: bool,
+
+    /// Tell what it comes to, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -32,19 +54,117 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no identity.
-        bulla::info(self.place.directory())?;
-        let identity = self.identities.reader(&self.place)?;
+        let info = bulla::info(self.place.directory())?;
+        let mut restore = match info.erasure {
+            true => bulla::Restore::new(self.place.directory(), self.identities.reader(&self.place)?),
+            false => bulla::Restore::without_identity(self.place.directory()),
+        };
+        // Nobody makes it anew without having said so: an older one says more of the log.
+        if let Some(key) = &self.seal_key
+            && let Some(secret) = self.place.seal_key(Some(key))?
+        {
+            restore = restore.seal_key(secret.text);
+        }
+        if self.new_vault {
+            restore = restore.new_vault();
+        }
+        restore = restore.keys(self.place.keys()).environment(terminal::environment());
+        if self.dry_run {
+            let outlook = restore.look()?;
+            let told = match self.json {
+                true => print_json(&Told::new(&outlook, None)),
+                false => print(&describe(&outlook)),
+            };
+            return told.map(|()| Exit::Done);
+        }
         interrupt::finish_first(self.json, "`bulla restore DIR`, given again,", || ())?;
-        let restore = bulla::Restore::new(self.place.directory(), identity).keys(self.place.keys());
-        let restored = restore.environment(terminal::environment()).run()?;
+        let json = self.json;
+        let restored = restore
+            .when_looked(move |outlook| {
+                if !json {
+                    // Nobody reads it where this fails, and the end is told all the same.
+                    let _ = print(&describe(outlook));
+                }
+            })
+            .run()?;
         tell_differences(&restored.hold_differences);
-        tell_withdrawn(restored.withdrawn.as_ref());
+        tell_resumed(restored.resumed.as_ref());
         let lost = restored.lost;
         let what = format!("taken up; the keys of {lost} data subjects are lost");
         let told = match self.json {
-            true => print_json(&serde_json::json!({ "lost": lost })),
+            true => print_json(&Told::new(&restored.outlook, Some(lost))),
             false => print(&format!("{what}\n")),
         };
         told.map(|()| Exit::Done).map_err(|failure| failure.but_done(what))
+    }
+}
+
+/// What is found before anything is changed, as lines.
+fn describe(outlook: &Outlook) -> String {
+    let Outlook { known, log, erased, lost, makes_seal_state, .. } = outlook;
+    let mut lines = vec![
+        match makes_seal_state {
+            true => {
+                "seal.state is missing, and is made anew from the seal key: compare the log with the newest \
+                     checkpoint that is kept elsewhere"
+                    .to_owned()
+            }
+            false => format!("the key directory knows of {}", extent(known)),
+        },
+        format!("the log has {}; all of that is kept", extent(log)),
+    ];
+    if !erased.is_empty() {
+        let numbers = erased.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        lines.push(format!(
+            "erased data subjects whose keys are back, to be destroyed again, by number: {numbers}"
+        ));
+    }
+    if *lost > 0 {
+        lines.push(format!("missing keys of the log's data subjects: {lost}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
+    let time = time.map_or_else(String::new, |time| format!(", signed up to {}", output::time(time)));
+    format!("{frames} frames with {entries} entries{time}")
+}
+
+/// What is told in JSON.
+#[derive(Serialize)]
+struct Told {
+    known: ToldExtent,
+    log: ToldExtent,
+    /// Data subjects who were erased, and whose keys were back.
+    erased: Vec<u64>,
+    lost: u64,
+    makes_seal_state: bool,
+    /// Whether it was done.
+    done: bool,
+}
+
+#[derive(Serialize)]
+struct ToldExtent {
+    frames: u64,
+    entries: u64,
+    time: Option<String>,
+}
+
+impl Told {
+    /// `lost` as it was found in the end.
+    fn new(outlook: &Outlook, lost: Option<u64>) -> Self {
+        let extent = |Extent { frames, entries, time, .. }: Extent| ToldExtent {
+            frames,
+            entries,
+            time: time.map(output::time),
+        };
+        Told {
+            known: extent(outlook.known),
+            log: extent(outlook.log),
+            erased: outlook.erased.clone(),
+            lost: lost.unwrap_or(outlook.lost),
+            makes_seal_state: outlook.makes_seal_state,
+            done: lost.is_some(),
+        }
     }
 }

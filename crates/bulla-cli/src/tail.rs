@@ -22,12 +22,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[command(after_help = "\
 Begins with what comes next; --entries N.. or --from begin earlier. A line with \"pending\":true is
 of an entry that no signed checkpoint covers yet, which a crash of the writing host can still take.
-
 Ends by itself with --entries A..B, once a checkpoint covers entry B; and with --to T, from two
-seconds after T on, as soon as a checkpoint covers every committed entry from before T. One that is
-committed later with such a time is not waited for.
-Ends with exit 5 where it would have to read an epoch that the identity does not open, after
-everything before that; with exit 1, at its end, where keys of entries that match, or may, are lost.
+seconds after T on, as soon as one covers every committed entry from before T.
+Ends with exit 5 where it would have to read an epoch that the identity does not open, or where the
+vault is taken away; with 1, at its end or interrupted, where keys of entries that may match are lost.
 
 Example:
   bulla tail audit --operation delete --from 2026-01-01")]
@@ -38,6 +36,11 @@ pub(crate) struct Tail {
     /// Print entries only once a signed checkpoint covers them
     #[arg(long)]
     signed: bool,
+
+    /// Where it fails, print why as a last JSON object, too
+    #[arg(long)]
+    #[allow(dead_code, reason = "`main` looks at it where the command fails")]
+    json: bool,
 
     #[command(flatten)]
     identities: Identities,
@@ -97,7 +100,7 @@ impl Tail {
                 Err(error)
                     if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
                 {
-                    return Ok(Exit::Done);
+                    return Ok(done);
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -126,7 +129,8 @@ impl Tail {
             }
             interrupt.wait(PAUSE);
         }
-        Ok(Exit::Interrupted)
+        // An end that was not asked for tells of lost keys no less.
+        Ok(if done == Exit::Done { Exit::Interrupted } else { done })
     }
 }
 

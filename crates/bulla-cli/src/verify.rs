@@ -4,14 +4,16 @@ use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::identity::Identities;
 use crate::interrupt;
-use crate::log_paths::{LogPaths, error_in, read_small};
-use crate::output::{print, print_json, progress_bar};
+use crate::log_paths::{Bytes, LogPaths, Secret, error_in, read_small};
+use crate::output::{print, print_json, progress_bar, time};
+use bulla::keys::group::GroupKeys;
+use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::text::time::format_time;
-use bulla::{ErrorKind, Finding, Progress, Report, Severity, VerifierKey};
+use bulla::{Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Check a whole log, with all the keys that are at hand.
@@ -39,6 +41,11 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
+    /// An erasure key that the log has or had, as is known from elsewhere, or a file with it: it vouches
+    /// for the changes of that key before it
+    #[arg(long, value_name = "VKEY")]
+    erasure_key: Option<String>,
+
     /// The seal key, to check every seal [default: seal.key of the key directory]
     #[arg(long, value_name = "FILE")]
     seal_key: Option<PathBuf>,
@@ -63,51 +70,76 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
+        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let at_hand = match self.public {
+            true => AtHand::default(),
+            false => self.at_hand().map_err(hint)?,
+        };
+        let groups = self.groups(&at_hand).map_err(Failure::from);
+        let verified = groups.and_then(|groups| self.verify(key.as_ref(), &at_hand, groups));
+        let (report, level) = verified.or_else(|failure| {
+            // What is wrong with the vault says nothing of the log, of which the violations come first.
+            let groups = Groups::NotOpened(failure.message.clone());
+            let (report, level) = self.verify(key.as_ref(), &at_hand, groups)?;
+            if report.ok { Err(hint(failure)) } else { Ok((report, level)) }
+        })?;
+        match self.json {
+            true => print_json(&ReportJson::new(&report, &level)),
+            false => print(&to_text(&report, level, key.as_ref())),
+        }?;
+        Ok(if report.ok { Exit::Done } else { Exit::Violation })
+    }
+
+    fn at_hand(&self) -> Result<AtHand, Failure> {
+        Ok(AtHand {
+            seal_key: self.place.seal_key(self.seal_key.as_deref())?,
+            seal_state: self.place.seal_state()?,
+            identity: self.identities.load(&self.place)?,
+        })
+    }
+
+    /// Where the keys of data subjects come from.
+    fn groups(&self, at_hand: &AtHand) -> bulla::Result<Groups> {
+        // A configuration that is not one is a finding.
+        let log = bulla::config::load(&FileSystem::new(self.place.directory()));
+        let (Ok((log, _)), Some(_)) = (log, &at_hand.identity) else { return Ok(Groups::None) };
+        Ok(match group_keys::vault(&self.place, &log)? {
+            Some(vault) => Groups::Opened(vault),
+            None if log.erasure => Groups::NotOpened("no vault is at hand".to_owned()),
+            None => Groups::None,
+        })
+    }
+
+    /// Verifies with what is at hand.
+    fn verify(
+        &self,
+        key: Option<&VerifierKey>,
+        at_hand: &AtHand,
+        groups: Groups,
+    ) -> Result<(Report, Level), Failure> {
+        let AtHand { seal_key, seal_state, identity } = at_hand;
         let mut verify = bulla::Verify::open(self.place.directory())?.strict(self.strict);
         if let Some(age) = self.newer_than {
             verify = verify.newer_than(age);
         }
-        let key = self.key.as_deref().map(parse_key).transpose()?;
-        if let Some(key) = key.clone() {
-            verify = verify.key(key);
+        if let Some(key) = key {
+            verify = verify.key(key.clone());
         }
-        let mut level = Level { seals: false, bodies: false, groups: Groups::None };
-        let mut refused = None;
-        let hint = |failure: Failure| Failure {
-            message: format!("{}; --public needs no keys", failure.message),
-            ..failure
-        };
-        if !self.public {
-            if let Some(key) = self.place.seal_key(self.seal_key.as_deref()).map_err(hint)? {
-                verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
-                level.seals = verify.checks_seals();
-            }
-            if let Some((path, bytes)) = self.place.seal_state().map_err(hint)? {
-                verify = verify.seal_state(&bytes).map_err(|error| hint(error_in(&path, error)))?;
-            }
-            if let Some(identity) = self.identities.load(&self.place).map_err(hint)? {
-                verify = verify.identity(identity);
-                level.bodies = true;
-                // A configuration that is not one is a finding.
-                if let Ok((log, _)) = bulla::config::load(&FileSystem::new(self.place.directory())) {
-                    match group_keys::vault(&self.place, &log) {
-                        Ok(Some(vault)) => {
-                            verify = verify.group_keys(vault);
-                            level.groups = Groups::Opened;
-                        }
-                        Ok(None) if log.erasure => {
-                            level.groups = Groups::NotOpened("no vault is at hand".to_owned());
-                        }
-                        Ok(None) => {}
-                        // Of another log: it may be this one that is in the wrong place, which is to be told before that.
-                        Err(error) if error.kind() == ErrorKind::Refused => {
-                            level.groups = Groups::NotOpened(error.to_string());
-                            refused = Some(error);
-                        }
-                        Err(error) => return Err(hint(error.into())),
-                    }
-                }
-            }
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+            verify = verify.erasure_key(key);
+        }
+        if let Some(key) = seal_key {
+            verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
+        }
+        let seals = verify.checks_seals();
+        if let Some((path, bytes)) = seal_state {
+            verify = verify.seal_state(bytes).map_err(|error| hint(error_in(path, error)))?;
+        }
+        if let Some(identity) = identity {
+            verify = verify.identity(identity.clone());
+        }
+        if let Groups::Opened(vault) = &groups {
+            verify = verify.group_keys(vault.clone());
         }
         let bar = progress_bar(1);
         let shown = bar.clone();
@@ -118,16 +150,21 @@ impl Verify {
         };
         let report = verify.progress(progress).run();
         bar.finish_and_clear();
-        let report = report?;
-        if let Some(error) = refused.filter(|_| report.ok) {
-            return Err(hint(error.into()));
-        }
-        match self.json {
-            true => print_json(&ReportJson::new(&report, &level)),
-            false => print(&to_text(&report, level, key.as_ref())),
-        }?;
-        Ok(if report.ok { Exit::Done } else { Exit::Violation })
+        Ok((report?, Level { seals, bodies: identity.is_some(), groups }))
     }
+}
+
+/// What a person can do whose keys do not fit.
+fn hint(failure: Failure) -> Failure {
+    Failure { message: format!("{}; --public needs no keys", failure.message), ..failure }
+}
+
+/// What is at hand beyond public data and the vault.
+#[derive(Default)]
+struct AtHand {
+    seal_key: Option<Secret>,
+    seal_state: Option<(PathBuf, Bytes)>,
+    identity: Option<Arc<IdentityFile>>,
 }
 
 /// The key in the argument itself, or in the file that it names.
@@ -147,13 +184,6 @@ pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
         .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
-/// A time in seconds as RFC 3339 has it.
-pub(crate) fn signed_time(seconds: Option<i64>) -> Option<String> {
-    let mut text = Vec::new();
-    format_time(seconds?.saturating_mul(1_000_000_000), &mut text);
-    String::from_utf8(text).ok()
-}
-
 /// What was at hand beyond public data.
 struct Level {
     seals: bool,
@@ -165,7 +195,7 @@ struct Level {
 enum Groups {
     /// The log has none.
     None,
-    Opened,
+    Opened(Arc<dyn GroupKeys>),
     /// And why not.
     NotOpened(String),
 }
@@ -173,7 +203,7 @@ enum Groups {
 impl Level {
     /// What was checked, as in JSON.
     fn names(&self) -> Vec<&'static str> {
-        let groups = matches!(self.groups, Groups::Opened);
+        let groups = matches!(self.groups, Groups::Opened(_));
         let names = [("public", true), ("seals", self.seals), ("blocks", self.bodies), ("groups", groups)];
         names.into_iter().filter_map(|(name, checked)| checked.then_some(name)).collect()
     }
@@ -207,7 +237,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("tree size", report.tree_size.to_string()),
         ("root", report.root.to_base64()),
         ("pending", report.pending.to_string()),
-        ("signed", signed_time(report.signed_time).unwrap_or_else(|| "never".to_owned())),
+        ("signed", report.signed_time.map(time).unwrap_or_else(|| "never".to_owned())),
     ] {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
@@ -267,7 +297,7 @@ impl<'a> ReportJson<'a> {
             tree_size: report.tree_size,
             root: report.root.to_base64(),
             pending: report.pending,
-            signed_time: signed_time(report.signed_time),
+            signed_time: report.signed_time.map(time),
             findings: report.findings.iter().map(FindingJson::from).collect(),
         }
     }

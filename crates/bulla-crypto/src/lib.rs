@@ -20,6 +20,7 @@ mod random;
 pub mod recipients;
 pub mod scrub;
 pub mod seal_chain;
+pub mod secret_line;
 pub mod signing;
 mod stanza;
 pub mod subject;

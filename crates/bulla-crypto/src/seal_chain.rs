@@ -4,9 +4,9 @@
 //! HMAC(S_i, "bulla evolve v1"); seal_i is HMAC(MAC key of i, seal_{i-1} ‖ the group's first frame ‖
 //! commitment_i), where the seal before frame 0 is zero. All HMAC-SHA-256. Who takes S_i cannot go back to S_{i-1}.
 
+use crate::secret_line;
 use bulla_proof::commitment::LogId;
-use bulla_proof::hash::Hash;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::Result;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -90,28 +90,17 @@ fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+const HEADER: &str = "bulla-seal-key-v1";
+
 /// The text of a seal key file, which holds S_0.
 pub fn render_seal_key(log: LogId, state: &[u8; 32]) -> Zeroizing<String> {
-    let state = Zeroizing::new(Hash(*state).to_base64());
-    Zeroizing::new(format!("bulla-seal-key-v1 {log} {}\n", state.as_str()))
+    secret_line::render(HEADER, log, state)
 }
 
 /// Reads a seal key file of `log`.
 ///
 /// # Errors
-/// `Invalid` where it is not one, `Refused` where it is another log's.
+/// `Invalid` where it is not one or is damaged, `Refused` where it is another log's.
 pub fn parse_seal_key(text: &str, log: LogId) -> Result<SealChain> {
-    let mut words = text.split_ascii_whitespace();
-    let (Some("bulla-seal-key-v1"), Some(id), Some(state), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(Error::invalid("it is not a seal key (`bulla-seal-key-v1 LOG KEY`)"));
-    };
-    if LogId::parse(id) != Some(log) {
-        let message = format!("it is the seal key of another log, {id}");
-        return Err(Error::new(ErrorKind::Refused, message));
-    }
-    let state =
-        Hash::from_base64(state).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;
-    Ok(SealChain::start(state.0))
+    secret_line::parse("seal key", HEADER, text, log).map(|state| SealChain::start(*state))
 }

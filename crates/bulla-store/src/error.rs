@@ -62,6 +62,13 @@ impl Error {
         Error { kind: ErrorKind::Unavailable, message: what.to_string(), source: Some(source) }
     }
 
+    /// The same error, after what it means for whoever asked for something larger.
+    #[must_use]
+    pub fn after(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -87,6 +87,14 @@ impl FileSystem {
         Ok(rustix::fs::fstatvfs(self.shared.held()?.directory())?.f_bsize)
     }
 
+    /// The number of the user whom the directory belongs to.
+    ///
+    /// # Errors
+    /// Where there is no such directory, or it cannot be asked.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(rustix::fs::fstat(self.shared.held()?.directory())?.st_uid)
+    }
+
     /// Refuses a directory that is a link, or that has anything in it but files and directories: for what libraries open by
     /// themselves, by path, following links and waiting for pipes. No error where there is no such directory.
     ///

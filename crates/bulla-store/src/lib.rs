@@ -9,6 +9,7 @@ mod beneath;
 mod error;
 mod filesystem;
 mod lock;
+mod owner;
 pub mod path;
 pub mod process;
 mod root;
@@ -16,6 +17,7 @@ mod root;
 pub use atomic::{read_secret, read_small, replace, write_new};
 pub use error::{Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
+pub use owner::require_own;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};

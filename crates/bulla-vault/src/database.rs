@@ -185,15 +185,26 @@ impl Database {
     /// # Errors
     /// `Unavailable` where it is not, or where that cannot be told.
     pub(super) fn require_in_place(&self) -> Result<()> {
+        match self.is_in_place()? {
+            true => Ok(()),
+            false => Err(self.not_in_place("")),
+        }
+    }
+
+    /// Whether the file is still the one that was opened.
+    ///
+    /// # Errors
+    /// Where that cannot be told.
+    pub(super) fn is_in_place(&self) -> Result<bool> {
         match (self.opened.get(), FileId::of(&self.file())) {
-            (Some(opened), Ok(found)) if *opened == found => Ok(()),
-            (None, _) => Ok(()),
+            (Some(opened), Ok(found)) => Ok(*opened == found),
+            (None, _) => Ok(true),
             (_, Err(error))
                 if error.io_error().is_none_or(|error| error.kind() != io::ErrorKind::NotFound) =>
             {
                 Err(error)
             }
-            _ => Err(self.not_in_place("")),
+            _ => Ok(false),
         }
     }
 

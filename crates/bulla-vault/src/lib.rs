@@ -188,7 +188,7 @@ impl Vault {
             ErrorKind::Refused,
             format!(
                 "{name} is older than the log: it has given {found} numbers, the log knows {next}; restore the newest \
-                 `vault` and `roots`, from one and the same backup"
+                 `vault` and `roots`, from one and the same backup, or, where there are none, take these up with `bulla restore`"
             ),
         ))
     }
@@ -201,6 +201,25 @@ impl Vault {
     pub fn skip_to(&self, next: u64) -> Result<()> {
         self.check_writable()?;
         self.shared.skip_to(next)
+    }
+
+    /// That what is read is still the vault in the key directory: not one that was taken away since, to which nobody adds whoever is
+    /// new, and from which no erasure takes anybody.
+    ///
+    /// # Errors
+    /// `NoKey` where it is not; otherwise where that cannot be told.
+    pub fn require_in_place(&self) -> Result<()> {
+        match self.shared.database.is_in_place()? {
+            true => Ok(()),
+            false => {
+                let message = format!(
+                    "the vault {} was replaced, moved or removed while it was read: see that the newest is in its place, and \
+                     begin again",
+                    self.shared.database.name()
+                );
+                Err(Error::new(ErrorKind::NoKey, message))
+            }
+        }
     }
 
     /// Waits no longer for other processes that have the database, or a replica's: whoever closes the log has given up. What they

@@ -207,7 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: restore it from a backup, or, where the log has none yet, make one"
+        "{name} holds no vault: restore it from a backup or a replica, with `roots`, also where its `vault.db` is damaged; where there \
+         is none, `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
 

@@ -71,6 +71,9 @@ pub(super) fn explained(error: &Sqlite) -> String {
     };
     let doing = doing.map_or_else(String::new, |doing| format!(" while {doing}"));
     let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::ReadOnly) if is_of_a_journal(error) => {
+            ": a file vault.db-journal lies beside it, which is none of its own: remove that".to_owned()
+        }
         Some(ErrorCode::DiskFull) => ": make room on its disk".to_owned(),
         Some(ErrorCode::CannotOpen) if directory::lacks_descriptors() => {
             ": this process may have no more files open at once: raise the limit (`ulimit -n`)".to_owned()
@@ -90,6 +93,11 @@ pub(super) fn explained(error: &Sqlite) -> String {
         _ => String::new(),
     };
     format!("{error}{doing}{advice}")
+}
+
+/// Whether SQLite would first undo what a file says that was begun: of a vault there is no such file.
+fn is_of_a_journal(error: &Sqlite) -> bool {
+    matches!(error, Sqlite::SqliteFailure(failure, _) if failure.extended_code == ffi::SQLITE_READONLY_ROLLBACK)
 }
 
 /// What SQLite was at, by its extended code.
@@ -157,6 +165,7 @@ mod tests {
             (ffi::SQLITE_IOERR_SHMMAP, ["vault.db-shm", "look at the medium"]),
             (ffi::SQLITE_IOERR_UNLOCK, ["while locking or unlocking", "look at the medium"]),
             (ffi::SQLITE_FULL, ["full", "make room"]),
+            (ffi::SQLITE_READONLY_ROLLBACK, ["vault.db-journal", "remove that"]),
             (ffi::SQLITE_PROTOCOL, ["tried for up to 10 s", "see who has it open"]),
             (ffi::SQLITE_BUSY, ["tried for up to 10 s", "see who has it open"]),
         ] {

@@ -24,12 +24,13 @@ mod write;
 
 pub use admin::configure::{Configure, Configured};
 pub use admin::init::{Created, Init};
-pub use admin::restore::{Restore, Restored};
+pub use admin::restore::{Extent, Outlook, Restore, Restored};
 pub use bulla_crypto::environment;
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;
 pub use bulla_proof::hash::{Hash, HashId};
 pub use bulla_proof::hold_order;
+pub use bulla_proof::key_order;
 pub use bulla_proof::note::SignedNote;
 pub use bulla_proof::order;
 pub use bulla_proof::proof;
@@ -38,7 +39,8 @@ pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{
-    Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, ReleaseOrder, WithdrawnErasure,
+    Erasure, ErasureKeyChange, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, KnownAgain,
+    ReleaseOrder, ResumedErasure,
 };
 pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
@@ -52,6 +54,9 @@ pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
 pub use log::{BatchError, Closing, Log, Producer, Receipt, Step};
 pub use read::epochs::{Epoch, epochs};
+pub use read::erasure_preview::{
+    Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,
+};
 pub use read::events::LoggedEvent;
 pub use read::export::{Export, Exported, Unopened};
 pub use read::follow::{Follow, Followed, Polled};

@@ -18,7 +18,7 @@ use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{
-    Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, Telemetry, WithdrawnErasure,
+    Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, ResumedErasure, Telemetry,
 };
 use input::Input;
 use lines::{Lines, Place, UpTo};
@@ -235,21 +235,21 @@ pub(crate) fn tell_differences(differences: &[HoldDifference]) {
 }
 
 /// Tells that opening the log withdrew an erasure.
-pub(crate) fn tell_withdrawn(withdrawn: Option<&WithdrawnErasure>) {
-    if let Some(withdrawn) = withdrawn {
-        note!("{withdrawn}");
+pub(crate) fn tell_resumed(resumed: Option<&ResumedErasure>) {
+    if let Some(resumed) = resumed {
+        note!("{resumed}");
     }
 }
 
-/// Opens a log for writing, and tells what that recovered, how holds differed from what the log tells of them, and which erasure
-/// was withdrawn.
+/// Opens a log for writing, and tells what that recovered, how holds differed from what the log tells of them, and what came of an
+/// erasure that was cut short.
 pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let log = Log::open_stores(log, keys, Options::default(), environment)?;
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
-    tell_withdrawn(log.withdrawn_erasure());
+    tell_resumed(log.resumed_erasure());
     Ok(log)
 }
 

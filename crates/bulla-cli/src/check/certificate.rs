@@ -150,8 +150,7 @@ impl<'a> Certificate<'a> {
                     format!("of the {all} names that were ordered {done}; of the others nothing was erased");
                 lines.push(("carried out", text));
             }
-            let seconds = i64::try_from(order.seconds).unwrap_or(i64::MAX);
-            lines.push(("ordered", time(seconds)));
+            lines.push(("ordered", time(order.seconds)));
             lines.extend(order.reason.iter().map(|reason| ("reason", reason.clone())));
             lines.push(("order", by_whom(self.key.as_ref())));
         }

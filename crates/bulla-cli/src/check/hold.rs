@@ -79,7 +79,7 @@ impl Ordered {
             all.extend(subject.iter().map(|subject| ("who", on_line(subject))));
             all.extend([("by", by.clone()), ("reason", reason.clone())]);
         }
-        all.push(("ordered", time(i64::try_from(self.seconds).unwrap_or(i64::MAX))));
+        all.push(("ordered", time(self.seconds)));
         all.push(("order", by_whom(key)));
         all
     }

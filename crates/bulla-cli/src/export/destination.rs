@@ -16,6 +16,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Refuses to print a JSON object between what else would go to standard output: `what`, where no file is named for it.
+pub(crate) fn refuse_json_among(what: &str, json: bool, output: Option<&Path>) -> Result<(), Failure> {
+    match json && file_in(output).is_none() {
+        true => Err(Failure::usage(format!(
+            "--json prints where the {what} would go: name a file for that with -o FILE"
+        ))),
+        false => Ok(()),
+    }
+}
+
 pub(crate) struct Destination {
     writer: BufWriter<Box<dyn Write + Send>>,
     unfinished: Option<Unfinished>,

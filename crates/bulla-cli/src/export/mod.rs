@@ -8,7 +8,7 @@ mod lines;
 mod outcome;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod progress;
+pub(crate) mod progress;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
@@ -21,7 +21,7 @@ use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
 use bulla::{Delivery, ExportRecord, Exported};
-use destination::Destination;
+use destination::{Destination, refuse_json_among};
 use progress::Passes;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub(crate) struct Export {
 
     /// Print one JSON object: how many entries, what is missing of them
     #[arg(long, requires = "output")]
-    pub(crate) json: bool,
+    json: bool,
 
     // Last: what follows it would stand under its heading.
     #[command(flatten)]
@@ -91,11 +91,7 @@ enum Format {
 impl Export {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let named = self.output.as_deref().is_some_and(|path| path.as_os_str() != "-");
-        if self.json && !named {
-            return Err(Failure::usage(
-                "--json prints where the entries would go: write those to a file with -o FILE",
-            ));
-        }
+        refuse_json_among("entries", self.json, self.output.as_deref())?;
         let on_screen = !named && io::stdout().is_terminal();
         self.format.check(on_screen)?;
         let query = self.filter.query()?;

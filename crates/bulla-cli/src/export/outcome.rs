@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::missing_keys::{self, WITHOUT};
 use crate::nothing_found::SubjectJson;
-use bulla::{Exported, Query, Redaction, Severity, Unopened};
+use bulla::{Exported, Query, Severity, Unopened};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl<'a> From<&'a Exported> for ExportedJson<'a> {
         let read = exported.read.as_ref();
         ExportedJson {
             entries: exported.entries,
-            withheld: Redaction::ALL.map(|why| (why.name(), exported.withheld.of(why))).into(),
+            withheld: missing_keys::by_why(exported.withheld),
             undecided: exported.undecided,
             left_out: exported.left_out,
             no_key: unopened(exported),

@@ -3,12 +3,11 @@
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::log_paths::LogPaths;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, time};
 use bulla::Epoch;
 use bulla::keys::files;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
-use bulla::text::time::format_time;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -75,7 +74,7 @@ fn ranges(epochs: &[Epoch], identities: &[(PathBuf, IdentityFile)]) -> Result<Ve
                 first: epoch.number,
                 last: epoch.number,
                 count: 1,
-                since: since(epoch.began),
+                since: time(epoch.began),
                 first_entry: epoch.first_entry,
                 stanzas: epoch.stanzas,
                 opened_by,
@@ -83,12 +82,6 @@ fn ranges(epochs: &[Epoch], identities: &[(PathBuf, IdentityFile)]) -> Result<Ve
         }
     }
     Ok(ranges)
-}
-
-fn since(seconds: i64) -> String {
-    let mut text = Vec::new();
-    format_time(seconds.saturating_mul(1_000_000_000), &mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl Listed {

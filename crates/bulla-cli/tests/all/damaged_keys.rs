@@ -237,3 +237,34 @@ fn a_secret_that_is_missing_is_a_key_that_is_missing() {
     fs::rename(place.path("audit.keys"), place.path("away")).unwrap();
     place.append(&[], b"").exits(exit::ENVIRONMENT);
 }
+
+/// A letter that is another letter is still a secret, and seals nothing: that must not accuse the log.
+#[test]
+fn a_seal_key_with_another_letter_accuses_nobody() {
+    let place = filled();
+    let file = place.path("audit.keys/seal.key");
+    let key = fs::read(&file).unwrap();
+    for at in [20, 60] {
+        let mut changed = key.clone();
+        changed[at] = if changed[at] == b'a' { b'b' } else { b'a' };
+        fs::write(&file, changed).unwrap();
+        let ran = place.run("verify", &[]).exits(exit::ENVIRONMENT);
+        assert!(ran.err.contains("seal.key is damaged"), "{ran:?}");
+        place.run("verify", &["--public"]).exits(exit::DONE);
+    }
+}
+
+/// The vault is no reason to say nothing of a log that is not what was written.
+#[test]
+fn violations_of_the_log_are_told_whatever_is_wrong_with_the_vault() {
+    let place = filled();
+    let vault = place.path("audit.keys/vault/vault.db");
+    let sound = fs::read(&vault).unwrap();
+    place.damage(0.9);
+    for content in [&b""[..], &sound[..sound.len() / 2], &sound] {
+        fs::write(&vault, content).unwrap();
+        let ran = place.run("verify", &[]).exits(exit::VIOLATION);
+        assert!(ran.out.contains("body-damaged"), "{}: {ran:?}", content.len());
+        assert_eq!(ran.out.contains("personal groups were not opened"), content != sound, "{ran:?}");
+    }
+}

@@ -152,6 +152,8 @@ fn a_filter_that_is_none_is_refused_with_what_would_be_one() {
         ("--prefix", "payload=x", "`payload` is no field of text; those are subject, stream"),
         ("--prefix", "status=4", "is no field of text"),
         ("--status", "4xxx", "`4xxx` is not a number"),
+        ("--status", "+4xx", "`+4xx` is not a number"),
+        ("--size", "+4", "`+4` is not a number"),
         ("--status", "40xx", "`40xx` is not a number"),
         ("--status", "500..400", "the first comes after the last"),
         ("--size", "..", "it names no number"),

@@ -22,6 +22,7 @@ impl World {
         let (owner, recipient) = (identity("owner"), identity("auditor"));
         bulla(arguments!["init", place.audit(), "--recipient", owner, "--recipient", recipient])
             .exits(exit::DONE);
+        let place = place.keep_together();
         place.append(&[], &lines(0..60)).exits(exit::DONE);
         place.append(&[], &lines(60..100)).exits(exit::DONE);
         World { place, recipient }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 fn filled() -> Place {
-    let place = Place::new();
+    let place = Place::new().keep_together();
     place.append(&[], &lines(0..100)).exits(exit::DONE);
     place
 }

@@ -35,7 +35,7 @@ fn check(file: &str, more: &[&str]) -> Ran {
 
 #[test]
 fn entries_that_were_not_asked_for_go_out_only_where_that_is_said() {
-    let place = Place::new();
+    let place = Place::new().keep_together();
     place.append(&[], &lines(0..40)).exits(exit::DONE);
     let file = place.path("entry.proof");
     let options = |more: &[&'static str]| [&["--entry", "17", "-o", "entry.proof"][..], more].concat();

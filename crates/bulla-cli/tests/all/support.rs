@@ -141,6 +141,12 @@ impl Place {
         bulla(self.arguments(subcommand, more))
     }
 
+    /// Has entries wait for company for as long as the input goes on: what one `append` takes is in one block, however slowly it comes.
+    pub(crate) fn keep_together(self) -> Self {
+        self.run("config", &["set", "linger", "1 h"]).exits(exit::DONE);
+        self
+    }
+
     pub(crate) fn append(&self, more: &[&str], input: &[u8]) -> Ran {
         bulla_with(self.arguments("append", more), input)
     }

@@ -6,8 +6,10 @@ use super::{EVENT_HEADER, read_checkpoint};
 use crate::checkpoint::{Checkpoint, open_checkpoint};
 use crate::commitment::{Commitment, FrameKind};
 use crate::hash::{Hash, sha256};
+use crate::multiproof::NodePosition;
 use crate::note::VerifierKey;
 use crate::{multiproof, tree};
+use std::ops::Range;
 
 /// The longest event of a file, in bytes.
 const MAX_EVENT: usize = 1 << 20;
@@ -119,6 +121,18 @@ impl<'a> CheckedEvent<'a> {
     /// The event, in JSON.
     pub fn event(&self) -> &'a [u8] {
         &self.proof.event
+    }
+
+    /// The nodes of that tree which cover the frames before its own, from the first on: what was in the log by then.
+    pub fn before(&self) -> impl Iterator<Item = (Range<u64>, Hash)> + use<'a> {
+        let EventProof { commitment, tree_nodes, checkpoint, .. } = self.proof;
+        // It was verified, so that there is a node for each place.
+        let places = multiproof::places(checkpoint.size, &[commitment.frame]).unwrap_or_default();
+        let covered = |place: NodePosition| place.index << place.level..(place.index + 1) << place.level;
+        let nodes = places.into_iter().map(covered).zip(tree_nodes.iter().copied());
+        // Bottom-up: the larger ones, which come first in the tree, last.
+        let before = nodes.filter(|(frames, _)| frames.end <= commitment.frame).collect::<Vec<_>>();
+        before.into_iter().rev()
     }
 
     /// The head of the tree that it is in.

@@ -15,12 +15,16 @@
 
 mod names;
 
-use crate::erase::{HoldDifference, WithdrawnErasure};
+use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules, LogConfig, edit};
+use crate::format::event::{Event, Rekeyed};
 use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::{default_keys, files, settings as host_settings};
 use crate::scan::checkpoint::is_live;
+use crate::scan::events::each_event;
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
 use crate::write::engine::change::Unreplaced;
 use crate::write::engine::{Directories, Engine, check_replicas};
 use crate::write::recover::Recovery;
@@ -29,7 +33,7 @@ use bulla_crypto::recipients::check_recipient;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Lock, Store};
-use names::{FIELDS, HEARTBEAT, RECIPIENTS, REPLICAS, check_key, unknown_key};
+use names::{ERASURE_KEY, FIELDS, HEARTBEAT, RECIPIENTS, REPLICAS, check_key, unknown_key};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +57,7 @@ pub struct Configure {
     recipients: Option<Recipients>,
     /// Zero for none.
     heartbeat: Option<Duration>,
+    erasure_key: Option<ErasureKeyChange>,
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
 }
@@ -73,7 +78,7 @@ pub struct Configured {
     pub changed: bool,
     /// The digests of `[log]` before and after, where that was changed.
     pub log: Option<(Hash, Hash)>,
-    /// The keys of `[log]` that were changed: `recipients`, `heartbeat`, or `fields.` and the name of a field.
+    /// The keys of `[log]` that were changed: `recipients`, `heartbeat`, `erasure_key`, or `fields.` and the name of a field.
     pub keys: Vec<String>,
     /// Whether `[settings]` changed.
     pub settings: bool,
@@ -83,8 +88,8 @@ pub struct Configured {
     pub recovery: Recovery,
     /// How the file of holds differed then from what the log tells; it was brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
-    /// The erasure that opening the log withdrew, since somebody of it is held.
-    pub withdrawn: Option<WithdrawnErasure>,
+    /// The erasure that was cut short before, and what opening the log made of it.
+    pub resumed: Option<ResumedErasure>,
 }
 
 impl Configure {
@@ -106,6 +111,9 @@ impl Configure {
         if key == HEARTBEAT {
             return self.heartbeat(Some(config::parse_heartbeat(value)?));
         }
+        if key == ERASURE_KEY {
+            return Err(unordered());
+        }
         settings::to_toml(key, value)?;
         self.change(key, Some(value.to_owned()))
     }
@@ -125,6 +133,9 @@ impl Configure {
         if key == HEARTBEAT {
             return self.heartbeat(None);
         }
+        if key == ERASURE_KEY {
+            return Err(Error::invalid(format!("`{ERASURE_KEY}` cannot be unset: nobody could be erased")));
+        }
         self.change(key, None)
     }
 
@@ -138,6 +149,18 @@ impl Configure {
             return Err(given_twice(HEARTBEAT));
         }
         self.heartbeat = Some(heartbeat.unwrap_or_default());
+        Ok(self)
+    }
+
+    /// Has orders to erase be signed with another key from now on. It is changed by itself.
+    ///
+    /// # Errors
+    /// `Invalid` where it was given before.
+    pub fn erasure_key(mut self, change: ErasureKeyChange) -> Result<Self> {
+        if self.erasure_key.is_some() {
+            return Err(given_twice(ERASURE_KEY));
+        }
+        self.erasure_key = Some(change);
         Ok(self)
     }
 
@@ -241,14 +264,17 @@ impl Configure {
         environment: &Environment,
     ) -> Result<Configured> {
         config::load_of_log(&*log)?;
+        bulla_store::require_own(&*log)?;
+        bulla_store::require_own(&*keys)?;
         let _lock = lock(&*log)?;
         let mut plan = self.plan(&*log, &*keys)?;
         self.check_replicas(&plan, (&*log, &*keys), environment)?;
+        self.check_former_keys(&plan, &log)?;
         match plan.configured.log {
             Some(_) => {
                 let opened = change_log(log, keys, environment, &plan)?;
                 let configured = &mut plan.configured;
-                (configured.recovery, configured.hold_differences, configured.withdrawn) = opened;
+                (configured.recovery, configured.hold_differences, configured.resumed) = opened;
             }
             None => {
                 plan.change_settings(&*log, &*keys)?;
@@ -268,6 +294,7 @@ impl Configure {
         plan.configured.live = true;
         self.check_replicas(&plan, (log, &*engine.keys), &engine.environment)?;
         plan.check_live(engine)?;
+        self.check_former_keys(&plan, &engine.log)?;
         match plan.configured.log {
             Some(_) => plan.change_live(engine)?,
             None => plan.change_settings(log, &*engine.keys)?,
@@ -294,8 +321,8 @@ impl Configure {
         let old = config::read(log)?;
         let old_host = host_settings::read(keys)?;
         let (new, new_host) = self.edit((log, &old), (keys, &old_host))?;
-        let new = self.edit_fields(new)?;
         let (before, _) = config::parse(&old)?;
+        let new = self.edit_erasure_key(self.edit_fields(new)?, &before)?;
         let (after, options) = config::parse(new.as_bytes())?;
         let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))
             .or_else(|error| self.check_others((log, &old), (keys, &old_host)).and(Err(error)))?;
@@ -316,9 +343,10 @@ impl Configure {
             live: false,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
-            withdrawn: None,
+            resumed: None,
         };
-        Ok(Plan { place, old, new, host, before, after, tuning, configured })
+        let order = self.erasure_key.as_ref().map(|change| change.note().to_owned());
+        Ok(Plan { place, old, new, host, before, after, order, tuning, configured })
     }
 
     /// Refuses files that have a setting out of its bounds already, of which nothing is changed here: it is not what was asked
@@ -353,6 +381,7 @@ impl Configure {
         let mut names = self.settings.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         names.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
         names.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
+        names.extend(self.erasure_key.iter().map(|_| ERASURE_KEY.to_owned()));
         names.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
         names
     }
@@ -398,6 +427,41 @@ impl Configure {
                 Err(Error::invalid(format!("`[log.fields]` of {} is not a table of lines", config::FILE)))
             }
         }
+    }
+
+    /// A key that is the log's already leaves the text as it is.
+    fn edit_erasure_key(&self, text: String, before: &LogConfig) -> Result<String> {
+        let Some(change) = &self.erasure_key else { return Ok(text) };
+        if let [other, ..] =
+            &self.names().into_iter().filter(|name| name != ERASURE_KEY).collect::<Vec<_>>()[..]
+        {
+            let message =
+                format!("`{ERASURE_KEY}` is changed by itself: change `{other}` before or after it");
+            return Err(Error::invalid(message));
+        }
+        let refused = |message: &str| Err(Error::new(ErrorKind::Refused, message));
+        let Some(from) = &before.erasure_key else {
+            return refused("the log has no `erasure_key` that could be changed");
+        };
+        if from.to_string() == change.to() {
+            return Ok(text);
+        }
+        change.check(before.id, from)?;
+        edit::set_erasure_key(&text, change.to())
+    }
+
+    /// Refuses an erasure key that was replaced before: nothing that was signed with it is to count again.
+    fn check_former_keys(&self, plan: &Plan, log: &Arc<dyn Store>) -> Result<()> {
+        let Some(change) = self.erasure_key.as_ref().filter(|_| plan.configured.log.is_some()) else {
+            return Ok(());
+        };
+        // Of a change that was not done, too: its `from` counts or did.
+        let mut counted = false;
+        each_event(&Manifest::load(Snapshot::of(log.clone())?)?, 0, |_, event| {
+            counted |= matches!(event, Event::Rekeyed(Rekeyed { from, .. }) if from == change.to());
+        })?;
+        let message = "the erasure key was this one before, and was replaced: it never comes back";
+        if counted { Err(Error::new(ErrorKind::Refused, message)) } else { Ok(()) }
     }
 
     /// The error that says that there is no such key, and which one may have been meant.
@@ -487,6 +551,8 @@ struct Plan {
     host: Option<String>,
     before: LogConfig,
     after: LogConfig,
+    /// Of a change of the erasure key.
+    order: Option<String>,
     tuning: Tuning,
     configured: Configured,
 }
@@ -537,7 +603,7 @@ impl Plan {
     }
 
     fn change_live(&self, engine: &Engine) -> Result<()> {
-        engine.change(self.after.clone(), || self.replace(&*engine.log))
+        engine.change(self.after.clone(), self.order.as_deref(), || self.replace(&*engine.log))
     }
 
     /// That a key can be wrapped to all of them is known before anything says so.
@@ -566,7 +632,7 @@ fn change_log(
     keys: Arc<dyn Store>,
     environment: &Environment,
     plan: &Plan,
-) -> Result<(Recovery, Vec<HoldDifference>, Option<WithdrawnErasure>)> {
+) -> Result<(Recovery, Vec<HoldDifference>, Option<ResumedErasure>)> {
     plan.check_recipients(environment)?;
     let directories = Directories::lock(&*log, &*keys)?;
     let (before, after) = (&plan.before, &plan.after);
@@ -582,8 +648,8 @@ fn change_log(
     let key_wrap =
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
-    engine.allow_change(after)?;
-    let found = (engine.recovery, engine.hold_differences.clone(), engine.withdrawn.clone());
+    engine.allow_change(after, plan.order.as_deref())?;
+    let found = (engine.recovery, engine.hold_differences.clone(), engine.resumed.clone());
     drop(engine);
     plan.replace(&*log).map_err(Unreplaced::into_error)?;
     open(environment.clone())?.drain_and_finish()?;
@@ -640,6 +706,13 @@ fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),
     }
+}
+
+fn unordered() -> Error {
+    Error::invalid(format!(
+        "`{ERASURE_KEY}` is changed by an order that is signed with the key before it (--authority), or without one where that is \
+         lost (--lost)"
+    ))
 }
 
 fn no_recipients() -> Error {

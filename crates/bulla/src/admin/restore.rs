@@ -1,56 +1,101 @@
-//! Taking up a key directory that was restored from a backup.
+//! Taking up a key directory that was restored from a backup, or that lost its seal state.
 //!
 //! A backup lacks the keys of data subjects that were new since it was made; those are lost. It also lacks erasures since then, which
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
+//!
+//! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
+//! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
 
-use crate::erase::{HoldDifference, WithdrawnErasure};
-use crate::format::config;
+mod outlook;
+
+use crate::erase::{HoldDifference, ResumedErasure};
+use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::settings::{check_bounds, load, refuse_misplaced};
+use crate::keys::vault;
 use crate::read::reader::Reader;
 use crate::write::engine::{Directories, Engine, Vaults};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
+use bulla_crypto::seal_chain::parse_seal_key;
+use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_vault::Access;
+pub use outlook::{Extent, Outlook};
+use outlook::{Looked, look, lost_between};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// A key directory to be taken up again.
 pub struct Restore {
     directory: PathBuf,
     keys: PathBuf,
-    identity: Arc<dyn Identity>,
+    identity: Option<Arc<dyn Identity>>,
+    seal_key: Option<Zeroizing<String>>,
+    new_vault: bool,
     environment: Environment,
+    tell: Box<dyn Fn(&Outlook)>,
 }
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// How many numbers of data subjects the backup knew nothing of. Their keys are lost.
+    /// What was found before anything was changed.
+    pub outlook: Outlook,
+    /// How many data subjects' keys are lost: they got numbers of which the backup knew nothing, and the log does not say that they
+    /// were erased. Done again after it was cut short, it does not count those that it went past before.
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
-    /// The erasure that the backup had begun and that was withdrawn, since somebody of it is held.
-    pub withdrawn: Option<WithdrawnErasure>,
+    /// The erasure that the backup had begun, and what came of it.
+    pub resumed: Option<ResumedErasure>,
 }
 
 impl Restore {
     /// The log in `directory`, with its keys in `DIR.keys`, and an identity that opens its blocks.
     pub fn new(directory: impl AsRef<Path>, identity: Arc<dyn Identity>) -> Self {
+        Restore { identity: Some(identity), ..Self::without_identity(directory) }
+    }
+
+    /// The same without an identity: a log without erasure needs none.
+    pub fn without_identity(directory: impl AsRef<Path>) -> Self {
         let directory = directory.as_ref().to_owned();
-        Restore { keys: default_keys(&directory), directory, identity, environment: Environment::default() }
+        Restore {
+            keys: default_keys(&directory),
+            directory,
+            identity: None,
+            seal_key: None,
+            new_vault: false,
+            environment: Environment::default(),
+            tell: Box::new(|_| ()),
+        }
     }
 
     /// With its keys in another place.
     pub fn keys(mut self, keys: impl AsRef<Path>) -> Self {
         self.keys = keys.as_ref().to_owned();
+        self
+    }
+
+    /// With the text of the log's seal key, from which the seal state is made anew where it is missing.
+    pub fn seal_key(mut self, text: Zeroizing<String>) -> Self {
+        self.seal_key = Some(text);
+        self
+    }
+
+    /// With a new vault in the place of one that is lost for good: the keys of everybody who was logged are lost with it, and
+    /// pseudonyms of fields are others from then on.
+    pub fn new_vault(mut self) -> Self {
+        self.new_vault = true;
         self
     }
 
@@ -60,12 +105,28 @@ impl Restore {
         self
     }
 
+    /// Tells what was found, before anything is changed.
+    pub fn when_looked(mut self, tell: impl Fn(&Outlook) + 'static) -> Self {
+        self.tell = Box::new(tell);
+        self
+    }
+
+    /// Looks what taking it up comes to, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Restore::run`].
+    pub fn look(&self) -> Result<Outlook> {
+        let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
+        Ok(self.begin(&(Arc::new(log), Arc::new(keys)))?.looked.outlook)
+    }
+
     /// Takes it up: erases whom the log says that it erased, and goes on with numbers that nobody had. Cut short, it can
     /// be done again; until it is done the log does not open.
     ///
     /// # Errors
-    /// `NoKey` where the identity does not open a block that the backup knows nothing of, `Refused` where the log has no
-    /// erasure, and so needs none of this; else as [`crate::Log::open`].
+    /// `NoKey` where the identity does not open a block that the backup knows nothing of, and where the seal state is missing
+    /// and no seal key was given; `Refused` where the log has no erasure and its seal state is there, and so needs none of this,
+    /// and where the seal key is another log's; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
         let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
         self.run_in(Arc::new(log), Arc::new(keys))
@@ -76,50 +137,142 @@ impl Restore {
     /// # Errors
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
-        let (config, settings) = config::load_of_log(&*log)?;
-        if !config.erasure {
-            let message = "a log without erasure has no vault that could be older than it: open it as it is";
-            return Err(Error::new(ErrorKind::Refused, message));
+        let stores = (log.clone(), keys.clone());
+        let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
+        let Looked { outlook, next_subject, erased } = looked;
+        (self.tell)(&outlook);
+        // In this order: with the seal state alone the log would open.
+        if let Some(unknown) = unknown {
+            unknown.save(&*keys)?;
         }
-        // Before anything is written down: a log whose settings are refused is not being restored.
-        refuse_misplaced(&settings, &*log, &*keys)?;
-        let host = load(&*keys)?;
-        config::check_bounds(&*log, settings)?;
-        check_bounds(&*keys, host)?;
-        let directories = Directories::lock(&*log, &*keys)?;
-        let state = SealState::load(&*keys)?;
-        let unknown = first_unknown(&*keys, &state)?;
-        let engine = Engine::open_as(
-            (log.clone(), keys.clone()),
-            &directories,
-            Options::default(),
-            self.environment,
-            Vaults::Restored,
-        )?;
+        if outlook.makes_seal_state {
+            state.save(&*keys)?;
+        }
+        if self.new_vault {
+            vault::create_lost_vault(&config, &*keys, &self.environment)?;
+        }
+        let engine =
+            Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
         engine.step_checkpoint(true)?;
-        let reader = Reader::open_store(log)?.identity(self.identity);
-        let next = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
-        let before = engine.skip_subjects(next)?;
+        let mut lost = 0;
+        if let Some(reader) = reader {
+            // What followed the checkpoint was adopted.
+            let next = reader.reading()?.next_subject(outlook.log.frames)?.max(next_subject);
+            lost = lost_between(engine.skip_subjects(next)?, next, &erased);
+        }
         // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
         // skipped.
         engine.rotate()?;
         engine.drain_and_finish()?;
-        let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
-        removed.map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
-        let (hold_differences, withdrawn) = (engine.hold_differences.clone(), engine.withdrawn.clone());
-        Ok(Restored { lost: next.saturating_sub(before), hold_differences, withdrawn })
+        if unknown.is_some() {
+            let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
+            removed
+                .map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
+        }
+        let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
+        Ok(Restored { outlook, lost, hold_differences, resumed })
     }
+
+    /// Takes the locks and looks. Nothing is written.
+    fn begin(&self, (log, keys): &(Arc<dyn Store>, Arc<dyn Store>)) -> Result<Begun> {
+        let (config, settings) = config::load_of_log(&**log)?;
+        // A log whose settings are refused is not being restored.
+        refuse_misplaced(&settings, &**log, &**keys)?;
+        let host = load(&**keys)?;
+        config::check_bounds(&**log, settings)?;
+        check_bounds(&**keys, host)?;
+        let directories = Directories::lock(&**log, &**keys)?;
+        let (state, made) = match SealState::load(&**keys) {
+            Err(error) if error.kind() == ErrorKind::NoKey => (self.first_state(&config, error)?, true),
+            state => (state?, false),
+        };
+        if !config.erasure && !made {
+            let message = "a log without erasure has no vault that could be older than it: open it as it is";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        if self.new_vault {
+            refuse_vault(&config, &**keys)?;
+        }
+        let unknown = match config.erasure {
+            true => Some(first_unknown(&**keys, &state, self.new_vault)?),
+            false => None,
+        };
+        let reader = match (config.erasure, &self.identity) {
+            (false, _) => None,
+            (true, Some(identity)) => Some(Reader::open_store(log.clone())?.identity(identity.clone())),
+            (true, None) => {
+                let message = "the blocks say which numbers were given: name an identity that opens them";
+                return Err(Error::new(ErrorKind::NoKey, message));
+            }
+        };
+        let found = reader.as_ref().zip(unknown);
+        let vault = match self.new_vault {
+            true => None,
+            false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
+        };
+        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), found)?;
+        Ok(Begun { config, directories, state, unknown, reader, looked })
+    }
+
+    /// The state that the log began with, as the seal key has it. `missing` says that there is none.
+    fn first_state(&self, config: &LogConfig, missing: Error) -> Result<SealState> {
+        let Some(text) = &self.seal_key else { return Err(missing) };
+        let chain = parse_seal_key(text, config.id).map_err(|error| {
+            Error::new(error.kind(), format!("the seal key that the seal state is made from: {error}"))
+        })?;
+        // The first epoch says which `[log]` that was.
+        let terms = AllowedConfig::of(config.digest);
+        Ok(SealState { log: config.id, terms, chain, root: tree::empty_root(), subjects: 0, holds: 0 })
+    }
+}
+
+/// What is known once the locks are held, and before anything is changed.
+struct Begun {
+    config: LogConfig,
+    directories: Arc<Directories>,
+    state: SealState,
+    /// Of a log with erasure.
+    unknown: Option<Unknown>,
+    /// Of a log with erasure.
+    reader: Option<Reader>,
+    looked: Looked,
 }
 
 /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
 /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
 /// that neither backup is taken to know what it does not.
-fn first_unknown(keys: &dyn Store, state: &SealState) -> Result<Unknown> {
-    let mut unknown = Unknown { frame: state.chain.next_frame(), subject: state.subjects };
+fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result<Unknown> {
+    let frame = if new_vault { 0 } else { state.chain.next_frame() };
+    let mut unknown = Unknown { frame, subject: state.subjects };
     if let Some(before) = Unknown::load(keys)? {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
     }
-    unknown.save(keys)?;
     Ok(unknown)
+}
+
+/// Refuses to make a vault where there is anything of one, unless an earlier attempt was cut short, which may have made it.
+fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
+    if !config.erasure {
+        return Err(Error::invalid("a log without erasure has no vault: none is made"));
+    }
+    if Unknown::load(keys)?.is_some() {
+        return Ok(());
+    }
+    for name in [files::VAULT, files::ROOTS] {
+        let has_something = match keys.list(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            items => !items
+                .map_err(|error| Error::io(format!("listing {}", keys.describe(name)), error))?
+                .is_empty(),
+        };
+        if has_something {
+            let name = keys.describe(name);
+            let message = format!(
+                "{name} is there, and a new vault is made only where nothing of one is left: where it cannot be used, move it away"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+    }
+    Ok(())
 }

@@ -25,7 +25,28 @@ const MAX_IDENTITY: u64 = 1 << 20;
 pub struct SubjectKeys {
     keys: PathBuf,
     log: LogId,
-    source: Mutex<Option<Arc<dyn GroupKeys>>>,
+    source: Mutex<Option<Source>>,
+}
+
+/// Where keys come from.
+#[derive(Clone)]
+enum Source {
+    Writer(Arc<Client>),
+    Vault(Arc<Vault>),
+}
+
+impl Source {
+    /// Asks for something. Of a vault that was taken away meanwhile no answer counts: it knows of nobody who came since, and their
+    /// keys would look lost.
+    fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
+        match self {
+            Source::Writer(writer) => ask(&**writer),
+            Source::Vault(vault) => {
+                let answered = ask(&**vault);
+                vault.require_in_place().and(answered)
+            }
+        }
+    }
 }
 
 impl SubjectKeys {
@@ -43,25 +64,25 @@ impl SubjectKeys {
         self.source().map(|_| ())
     }
 
-    fn source(&self) -> Result<Arc<dyn GroupKeys>> {
+    fn source(&self) -> Result<Source> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = &*source {
             return Ok(source.clone());
         }
         let writer = Client::connect(&self.keys)?.filter(|writer| writer.status().log == self.log);
-        let found: Arc<dyn GroupKeys> = match writer {
-            Some(writer) => Arc::new(writer),
-            None => Arc::new(open_to_read(&FileSystem::new(&self.keys), self.log)?),
+        let found = match writer {
+            Some(writer) => Source::Writer(Arc::new(writer)),
+            None => Source::Vault(Arc::new(open_to_read(&FileSystem::new(&self.keys), self.log)?)),
         };
         Ok(source.insert(found).clone())
     }
 
     /// Asks once more, whoever is there then, where the writer let go of the log.
     fn ask<T>(&self, ask: impl Fn(&dyn GroupKeys) -> Result<T>) -> Result<T> {
-        match ask(&*self.source()?) {
+        match self.source()?.ask(&ask) {
             Err(error) if error.kind() == ErrorKind::Closed => {
                 *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                ask(&*self.source()?)
+                self.source()?.ask(&ask)
             }
             answered => answered,
         }

@@ -120,7 +120,19 @@ impl Client {
     /// # Errors
     /// As there; `Closed` where the writer let go of the log before it answered: opening the log goes on then.
     pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
-        match self.ask(&Request::Erase(order.clone()), Answered::Done)? {
+        self.erased(&Request::Erase(order.clone()))
+    }
+
+    /// As [`crate::Log::erase_only`].
+    ///
+    /// # Errors
+    /// As there; `Closed` where the writer let go of the log before it answered: opening the log goes on then.
+    pub fn erase_only(&self, order: &ErasureOrder, numbers: &[u64]) -> Result<Erasure> {
+        self.erased(&Request::EraseOnly { order: order.clone(), numbers: numbers.to_vec() })
+    }
+
+    fn erased(&self, request: &Request) -> Result<Erasure> {
+        match self.ask(request, Answered::Done)? {
             Answer::Erased(erasure) => Ok(erasure),
             _ => Err(strange()),
         }

@@ -26,7 +26,8 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
         Request::Rotate => Ok(Answer::Epoch(engine.rotate()?)),
         Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),
-        Request::Erase(order) => engine.erase(&order).map(Answer::Erased),
+        Request::Erase(order) => engine.erase(&order, None).map(Answer::Erased),
+        Request::EraseOnly { order, numbers } => engine.erase(&order, Some(&numbers)).map(Answer::Erased),
         Request::Hold(order) => engine.hold(&order).map(Answer::Held),
         Request::Release(order) => engine.release(&order).map(|()| Answer::Released),
     }

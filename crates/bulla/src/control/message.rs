@@ -52,6 +52,8 @@ pub(super) enum Request {
     RecordExport(ExportRecord),
     /// [`crate::Log::erase`].
     Erase(ErasureOrder),
+    /// [`crate::Log::erase_only`].
+    EraseOnly { order: ErasureOrder, numbers: Vec<u64> },
     /// [`crate::Log::hold`].
     Hold(HoldOrder),
     /// [`crate::Log::release`].
@@ -186,7 +188,7 @@ impl From<Changed> for Configured {
             live: true,
             recovery: Recovery::default(),
             hold_differences: Vec::new(),
-            withdrawn: None,
+            resumed: None,
         }
     }
 }

@@ -8,7 +8,7 @@
 //!   line with them, and what differed is told.
 
 use super::hold_order::{HoldSalts, open};
-use super::key::{NOT_TOLD, erasure_key};
+use super::refusals::{erasure_key, held};
 use super::told_holds::{ToldHold, ToldHolds};
 use crate::format::config::LogConfig;
 use crate::format::event::Event;
@@ -201,8 +201,7 @@ impl Holds {
     ) -> std::result::Result<(), String> {
         let Hold { number, by, reason, frame, order, salts, release, .. } = hold;
         let of = |what: &str, why: String| format!("the order to {what} data subject {number}: {why}");
-        let key =
-            || erasure_key(config, NOT_TOLD).ok_or_else(|| "nobody can order a hold of this log".to_owned());
+        let key = || erasure_key(config).map_err(|error| error.to_string());
         let note = match frame {
             None => {
                 let note = open(order, key()?).map_err(|why| of("hold", why))?;
@@ -360,15 +359,17 @@ impl Holds {
         }
     }
 
-    /// Has the hold that was ordered by the note with this digest released by another, of which the log has to be told then.
+    /// Has the hold that was ordered by the note with this digest released by another, of which the log has to be told then. Returns
+    /// the number of who is held.
     ///
     /// # Errors
     /// `Refused` where there is none.
-    pub(crate) fn release(&mut self, order: &Hash, release: &str) -> Result<()> {
+    pub(crate) fn release(&mut self, order: &Hash, release: &str) -> Result<u64> {
         let found = self.holds.iter_mut().find(|hold| order_digest(&hold.order) == *order);
         let none = "there is no such hold: nobody was held by the order that this one is about, or was released before";
-        found.ok_or_else(|| Error::new(ErrorKind::Refused, none))?.release = Some(release.to_owned());
-        Ok(())
+        let hold = found.ok_or_else(|| Error::new(ErrorKind::Refused, none))?;
+        hold.release = Some(release.to_owned());
+        Ok(hold.number)
     }
 
     /// What the log has to be told of next: the place in the list, and the event.
@@ -399,11 +400,7 @@ impl Holds {
     /// `Refused`, saying by whom and why.
     pub(crate) fn refuse(&self, numbers: &[u64]) -> Result<()> {
         let Some(hold) = self.holds.iter().find(|hold| numbers.contains(&hold.number)) else { return Ok(()) };
-        let Hold { number, by, reason, .. } = hold;
-        Err(Error::new(
-            ErrorKind::Refused,
-            format!("data subject {number} is held by {by}: {reason}; release the hold first"),
-        ))
+        Err(held(hold.number, &hold.by, &hold.reason))
     }
 }
 

@@ -5,10 +5,12 @@
 
 pub(crate) mod hold_order;
 pub(crate) mod holds;
-pub(crate) mod key;
+mod key_change;
 mod order;
 pub(crate) mod pending;
+pub(crate) mod refusals;
 pub(crate) mod salt;
+pub(crate) mod signed_with;
 pub(crate) mod told_holds;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ use std::fmt;
 
 pub use hold_order::{HoldOrder, ReleaseOrder};
 pub use holds::{Hold, HoldDifference, HoldUnderWay};
+pub use key_change::ErasureKeyChange;
 pub use order::ErasureOrder;
 
 /// An erasure that was carried out.
@@ -33,25 +36,62 @@ pub struct Erasure {
     pub keys_lost: bool,
     /// Whether this order had been carried out before, so that nothing was done now.
     pub before: bool,
+    /// Where it had been: who of the order is known again by the same name, or was not known then. They are new persons, whom
+    /// this order does not erase.
+    #[serde(default)]
+    pub known_again: Vec<KnownAgain>,
 }
 
-/// An erasure that was begun and withdrawn again, since somebody of it is held: nothing was destroyed, and the log tells of none.
+/// Somebody who has a name of an order that was carried out, and was not erased by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KnownAgain {
+    /// The name.
+    pub subject: String,
+    /// The number that it has now.
+    pub number: u64,
+}
+
+impl KnownAgain {
+    /// Those of `names` who have a number now.
+    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>, numbers: &[Option<u64>]) -> Vec<Self> {
+        let known = names.zip(numbers);
+        let known = known.filter_map(|(name, number)| Some((name.to_owned(), (*number)?)));
+        known.map(|(subject, number)| KnownAgain { subject, number }).collect()
+    }
+}
+
+/// What came of an erasure that was cut short: whoever opens the log goes on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WithdrawnErasure {
-    /// The numbers of the data subjects, ascending.
-    pub numbers: Vec<u64>,
-    /// Who is held by whom, or why that cannot be told.
-    pub reason: String,
+pub enum ResumedErasure {
+    /// It is finished, and a checkpoint covers the event that tells of it.
+    Finished {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+    },
+    /// Somebody of it is held by now: nothing was destroyed, and the log tells of none.
+    Withdrawn {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+        /// Who is held by whom, or why that cannot be told.
+        reason: String,
+    },
 }
 
-impl fmt::Display for WithdrawnErasure {
+impl fmt::Display for ResumedErasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { numbers, reason } = self;
-        write!(
-            f,
-            "an erasure of data subjects {numbers:?}, which was cut short before anything was destroyed, is withdrawn: {reason}; \
-             after that its order can be given again"
-        )
+        match self {
+            Self::Finished { numbers } => write!(
+                f,
+                "an erasure of data subjects {numbers:?}, which was cut short, is finished: `bulla events DIR --kind erased` \
+                 tells in which frame"
+            ),
+            Self::Withdrawn { numbers, reason } => write!(
+                f,
+                "an erasure of data subjects {numbers:?}, which was cut short before anything was destroyed, is withdrawn: \
+                 {reason}; the order can be given again then"
+            ),
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! An erasure that is under way: what the log will record of it is kept in the key directory until the log has it.
 
+use crate::format::event::{Event, Remains};
 use crate::keys::files;
+use bulla_proof::checkpoint::VerifierKey;
+use bulla_proof::commitment::LogId;
+use bulla_proof::order::Order;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -30,6 +34,25 @@ impl Pending {
         let bytes = files::read_if_there(keys, files::ERASURE, LIMIT)?;
         let pending = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
         pending.map_err(|error| files::damaged(keys, files::ERASURE, error))
+    }
+
+    /// What the log is to tell of it.
+    ///
+    /// # Errors
+    /// Says what is wrong where no reader would take that: the file lies beside the vault, and nothing vouches for what is in it
+    /// but the order's signature.
+    pub(crate) fn event(&self, key: &VerifierKey, log: LogId) -> std::result::Result<Event, String> {
+        let Pending { numbers, carried_out, order } = self.clone();
+        let ordered =
+            Order::open(order.as_bytes(), key).map_err(|error| format!("the order in it: {error}"))?;
+        ordered
+            .check_erasure(log, &numbers, &carried_out)
+            .map_err(|error| format!("what is in it: {error}"))?;
+        let event = Event::Erased { numbers, carried_out, order, remains: Remains::ALL.to_vec() };
+        match Event::decode(&event.encode()) {
+            Ok(_) => Ok(event),
+            Err(error) => Err(format!("what is in it: {error}")),
+        }
     }
 
     /// Makes it durable.

@@ -5,11 +5,12 @@
 //!   mistake;
 //! - an order is good for one event.
 
-use super::key::erasure_key;
-use crate::format::config::LogConfig;
+use super::signed_with::opened_with_one_of;
 use crate::format::event::Event;
+use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::{HoldNote, HoldNoteError};
+use bulla_proof::note::VerifierKey;
 use bulla_proof::order::order_digest;
 use std::collections::{BTreeMap, HashSet};
 
@@ -38,13 +39,13 @@ pub(crate) struct ToldHold {
 }
 
 impl ToldHolds {
-    /// Takes in an event in a frame of this time. Returns what is wrong with it where it tells of a hold, or of a release, that was not
-    /// ordered so.
+    /// Takes in an event of `log` in a frame of this time, where one of `keys` counts. Returns what is wrong with it where it tells
+    /// of a hold, or of a release, that was not ordered so.
     pub(crate) fn take(
         &mut self,
-        config: &LogConfig,
-        frame: u64,
-        seconds: i64,
+        log: LogId,
+        keys: &[VerifierKey],
+        (frame, seconds): (u64, i64),
         event: &Event,
     ) -> Option<String> {
         let taken = match event {
@@ -53,10 +54,10 @@ impl ToldHolds {
                 let told = ToldHold { number: *number, since: seconds, order: digest };
                 self.held.insert(frame, told);
                 let used = self.use_order(digest);
-                ordered(config, frame, order, HoldNote::check_hold).and(used)
+                ordered(log, keys, order, HoldNote::check_hold).and(used)
             }
             Event::Released { number, held, order } => {
-                let ordered = ordered(config, frame, order, HoldNote::check_release);
+                let ordered = ordered(log, keys, order, HoldNote::check_release);
                 let used = self.use_order(order_digest(order));
                 ordered.and_then(|hold| used.and_then(|()| self.release(*held, *number, hold)))
             }
@@ -110,16 +111,13 @@ impl ToldHolds {
     }
 }
 
-/// What the order of an event in a frame says, by `check`, where it holds.
+/// What the order of an event says, by `check`, where it holds.
 fn ordered(
-    config: &LogConfig,
-    frame: u64,
+    log: LogId,
+    keys: &[VerifierKey],
     note: &str,
-    check: impl Fn(&HoldNote, bulla_proof::LogId) -> Result<Hash, HoldNoteError>,
+    check: impl Fn(&HoldNote, LogId) -> Result<Hash, HoldNoteError>,
 ) -> Result<Hash, String> {
-    let key = erasure_key(config, frame);
-    let key = key.ok_or_else(|| "the log has no key that could order it".to_owned())?;
-    let note = HoldNote::open(note.as_bytes(), key);
-    let ordered = note.and_then(|note| check(&note, config.id));
-    ordered.map_err(|error| format!("its order does not hold: {error}"))
+    let note = opened_with_one_of(keys, |key| HoldNote::open(note.as_bytes(), key))?;
+    check(&note, log).map_err(|error| format!("its order does not hold: {error}"))
 }

@@ -107,8 +107,9 @@ impl LogConfig {
     pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
         let recipients = (self.recipients != other.recipients).then(|| "recipients".to_owned());
         let heartbeat = (self.heartbeat != other.heartbeat).then(|| "heartbeat".to_owned());
+        let erasure_key = (self.erasure_key != other.erasure_key).then(|| "erasure_key".to_owned());
         let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
-        recipients.into_iter().chain(heartbeat).chain(fields).collect()
+        recipients.into_iter().chain(heartbeat).chain(erasure_key).chain(fields).collect()
     }
 }
 

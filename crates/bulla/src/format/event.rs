@@ -2,6 +2,7 @@
 
 use super::segment::SegmentName;
 use bulla_proof::hash::Hash;
+use bulla_proof::note::VerifierKey;
 use bulla_proof::order::{MAX_ORDERED, is_ascending};
 use bulla_store::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub enum Event {
         /// The names of the keys that differ: one at least, each once.
         changed: Vec<String>,
     },
+    /// The next epoch may be begun with a `[log]` that has another erasure key.
+    Rekeyed(Rekeyed),
     /// The keys of data subjects were destroyed: what is personal in their groups is erased.
     Erased {
         /// The numbers of the data subjects: one at least, strictly ascending.
@@ -87,6 +90,22 @@ pub enum Event {
     Exported(ExportRecord),
     /// The writer is at work: a log that promises a heartbeat has one wherever no epoch and no other event came for so long.
     Heartbeat {},
+}
+
+/// A change of the erasure key, which is one of `[log]`: done with the first epoch that is begun with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rekeyed {
+    /// The digest of the `[log]` of the epoch before, in hexadecimal.
+    pub before: String,
+    /// The digest of the new one, which is another.
+    pub after: String,
+    /// The erasure key before.
+    pub from: String,
+    /// The new one, which is another.
+    pub to: String,
+    /// The order to change it, by the former key, as a signed note ([`bulla_proof::key_order`]); empty where there is none.
+    pub order: String,
 }
 
 /// That entries were given out: how many and in which form, never which ones.
@@ -225,6 +244,12 @@ impl Event {
                 Some(_) if !are_keys(changed) => "it names no keys of [log] that can change, each once",
                 Some(_) => return Ok(()),
             },
+            Event::Rekeyed(Rekeyed { from, to, .. }) => match self.configures() {
+                None => "what it calls a digest of [log] is none",
+                Some((before, after)) if before == after => "it tells of a change to what was there",
+                Some(_) if from == to => "it changes the erasure key to what it was",
+                Some(_) => return Ok(()),
+            },
             Event::Exported(record) => return record.check(),
             _ => return Ok(()),
         };
@@ -237,6 +262,7 @@ impl Event {
             Event::Recovered { .. } => "recovered",
             Event::Abandoned { .. } => "abandoned",
             Event::Configured { .. } => "configured",
+            Event::Rekeyed(_) => "rekeyed",
             Event::Erased { .. } => "erased",
             Event::Held { .. } => "held",
             Event::Released { .. } => "released",
@@ -248,6 +274,16 @@ impl Event {
     /// A change of `[log]`.
     pub(crate) fn configured(before: Hash, after: Hash, changed: Vec<String>) -> Self {
         Event::Configured { before: before.to_string(), after: after.to_string(), changed }
+    }
+
+    /// A change of the erasure key in `[log]`.
+    pub(crate) fn rekeyed(
+        (before, after): (Hash, Hash),
+        (from, to): (&VerifierKey, &VerifierKey),
+        order: String,
+    ) -> Self {
+        let (before, after) = (before.to_string(), after.to_string());
+        Event::Rekeyed(Rekeyed { before, after, from: from.to_string(), to: to.to_string(), order })
     }
 
     /// The segment whose end the event explains, and the offset of that end.
@@ -276,7 +312,9 @@ impl Event {
     /// The digests of `[log]` from which and to which it allows a change.
     pub(crate) fn configures(&self) -> Option<(Hash, Hash)> {
         match self {
-            Event::Configured { before, after, .. } => parse_digest(before).zip(parse_digest(after)),
+            Event::Configured { before, after, .. } | Event::Rekeyed(Rekeyed { before, after, .. }) => {
+                parse_digest(before).zip(parse_digest(after))
+            }
             _ => None,
         }
     }
@@ -328,7 +366,7 @@ mod tests {
             assert_eq!(Event::decode(&event.encode()).unwrap(), event);
             kinds.insert(std::mem::discriminant(&event));
         }
-        assert_eq!(kinds.len(), 8, "one of each kind");
+        assert_eq!(kinds.len(), 9, "one of each kind");
         for body in &refused {
             let error = Event::decode(body.as_bytes()).expect_err(body).to_string();
             assert!(error.starts_with("the event is not one: "), "{error}");

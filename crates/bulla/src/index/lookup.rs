@@ -92,6 +92,13 @@ impl<'a> Lookup<'a> {
         Lookup { store, wanted, epoch: None, group: None }
     }
 
+    /// Looks up which blocks have groups of one of these numbers.
+    pub(crate) fn of_numbers(store: &'a dyn Store, numbers: &[u64]) -> Self {
+        let value =
+            |number: &u64| Value { field: Searched::Number, value: number.to_le_bytes().to_vec(), from: 0 };
+        Lookup { store, wanted: vec![numbers.iter().map(value).collect()], epoch: None, group: None }
+    }
+
     /// What the index says of the block with this commitment; `bundle` has the commitments of the frames around it,
     /// and the number of the first of those.
     pub(crate) fn look(

@@ -12,9 +12,9 @@ use crate::keys::files;
 use crate::keys::vault;
 use aws_lc_rs::hmac;
 use bulla_crypto::environment::{Environment, Random};
+use bulla_crypto::secret_line;
 use bulla_proof::commitment::LogId;
 use bulla_proof::entry::Field;
-use bulla_proof::hash::Hash;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::Access;
@@ -23,6 +23,8 @@ use sha2::Sha256;
 use std::fmt::{self, Display};
 use std::io;
 use zeroize::Zeroizing;
+
+const HEADER: &str = "bulla-pseudonym-key-v1";
 
 /// The key that a log's pseudonyms are made with.
 pub(crate) struct PseudonymKey {
@@ -92,24 +94,12 @@ impl PseudonymKey {
 
     fn parse(text: &[u8], log: LogId) -> Result<Self> {
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not text"))?;
-        let mut words = text.split_ascii_whitespace();
-        let (Some("bulla-pseudonym-key-v1"), Some(id), Some(key), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(Error::invalid("it is not a pseudonym key (`bulla-pseudonym-key-v1 LOG KEY`)"));
-        };
-        if LogId::parse(id) != Some(log) {
-            let message = format!("it is the pseudonym key of another log, {id}");
-            return Err(Error::new(ErrorKind::Refused, message));
-        }
-        let key =
-            Hash::from_base64(key).ok_or_else(|| Error::invalid("its key is not 32 bytes of base64"))?;
-        Ok(PseudonymKey { key: Zeroizing::new(key.0), log })
+        let key = secret_line::parse("pseudonym key", HEADER, text, log)?;
+        Ok(PseudonymKey { key, log })
     }
 
     fn render(&self) -> Zeroizing<String> {
-        let key = Zeroizing::new(Hash(*self.key).to_base64());
-        Zeroizing::new(format!("bulla-pseudonym-key-v1 {} {}\n", self.log, key.as_str()))
+        secret_line::render(HEADER, self.log, &self.key)
     }
 
     /// Derives the key of one field's pseudonyms.

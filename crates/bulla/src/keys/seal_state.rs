@@ -5,7 +5,7 @@ use crate::keys::files;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::{Hash, sha256};
-use bulla_store::{Error, Result, Store};
+use bulla_store::{Error, ErrorKind, Result, Store};
 use zeroize::Zeroizing;
 
 /// What the writing host keeps of the chain: replaced, durably, before each checkpoint is published.
@@ -54,11 +54,16 @@ impl SealState {
     /// # Errors
     /// `NoKey` where it is missing, `Unavailable` where it cannot be read or is damaged.
     pub(crate) fn load(keys: &dyn Store) -> Result<Self> {
-        let bytes = Zeroizing::new(files::or_missing(
-            keys,
-            files::SEAL_STATE,
-            files::read(keys, files::SEAL_STATE, MOST),
-        )?);
+        let bytes = files::or_missing(keys, files::SEAL_STATE, files::read(keys, files::SEAL_STATE, MOST));
+        let bytes = Zeroizing::new(bytes.map_err(|error| match error.kind() {
+            ErrorKind::NoKey => Error::new(
+                ErrorKind::NoKey,
+                format!(
+                    "{error}; where there is none, `bulla restore --seal-key` makes it anew from the seal key"
+                ),
+            ),
+            _ => error,
+        })?);
         Self::parse(&bytes).map_err(|error| {
             Error::new(error.kind(), format!("{}: {error}", keys.describe(files::SEAL_STATE)))
         })
@@ -69,7 +74,11 @@ impl SealState {
     /// # Errors
     /// `Unavailable` where it is damaged: that says nothing of the log.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let damaged = || Error::unavailable("the seal state is damaged; restore it from a backup");
+        let damaged = || {
+            let message = "the seal state is damaged; restore it from a backup, or, where there is none, remove it and have \
+                           `bulla restore --seal-key` make it anew from the seal key";
+            Error::unavailable(message)
+        };
         let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
             return Err(damaged());

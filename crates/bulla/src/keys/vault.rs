@@ -4,7 +4,7 @@ use crate::format::config::LogConfig;
 use crate::keys::files;
 use bulla_crypto::environment::Environment;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, FileSystem, Result, Store};
+use bulla_store::{Error, ErrorKind, FileSystem, Result, Store};
 use bulla_vault::{Access, ReplicaLocation, Settings, Vault};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,6 +63,21 @@ pub(crate) fn open_to_read(keys: &FileSystem, log: LogId) -> Result<Vault> {
 pub(crate) fn create_vault(keys: &FileSystem, log: LogId, environment: &Environment) -> Result<()> {
     let settings = Settings { random: environment.random.clone(), ..Settings::default() };
     Vault::create_in(Arc::new(keys.clone()), &database(keys)?, log, &settings)
+}
+
+/// Makes an empty vault of a log that lost its own. One that is there was made by an attempt that was cut short.
+///
+/// # Errors
+/// As [`Vault::create`].
+pub(crate) fn create_lost_vault(
+    config: &LogConfig,
+    keys: &dyn Store,
+    environment: &Environment,
+) -> Result<()> {
+    match create_vault(directory(keys)?, config.id, environment) {
+        Err(error) if error.kind() == ErrorKind::Refused => Ok(()),
+        made => made,
+    }
 }
 
 /// Where the vault's database is reached, which opens its files by itself: in the key directory that is held, wherever that

@@ -14,7 +14,7 @@ pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
-use crate::erase::{Erasure, ErasureOrder, HoldDifference, HoldOrder, ReleaseOrder, WithdrawnErasure};
+use crate::erase::{Erasure, ErasureOrder, HoldDifference, HoldOrder, ReleaseOrder, ResumedErasure};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
@@ -265,7 +265,17 @@ impl Log {
     /// log cannot be written: then it goes on when the log is opened again, or the order is given again.
     pub fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
         check_owner(self.owner)?;
-        self.engine.erase(order)
+        self.engine.erase(order, None)
+    }
+
+    /// The same where those whom the log knows by the names of `order` have just these `numbers`, ascending, and nobody
+    /// else does: whoever has looked who they are ([`crate::Reader::preview_erasure`]) erases nobody who came in between.
+    ///
+    /// # Errors
+    /// As [`Log::erase`]; `Refused` where they are others, of whom none is erased then.
+    pub fn erase_only(&self, order: &ErasureOrder, numbers: &[u64]) -> Result<Erasure> {
+        check_owner(self.owner)?;
+        self.engine.erase(order, Some(numbers))
     }
 
     /// Holds a data subject, as `order` says, and has the log tell of it under a checkpoint: it is not erased until
@@ -303,9 +313,9 @@ impl Log {
         &self.engine.hold_differences
     }
 
-    /// The erasure that opening the log withdrew: it was cut short before anything was destroyed, and somebody of it is held.
-    pub fn withdrawn_erasure(&self) -> Option<&WithdrawnErasure> {
-        self.engine.withdrawn.as_ref()
+    /// The erasure that was cut short before the log was opened, and what opening it made of that.
+    pub fn resumed_erasure(&self) -> Option<&ResumedErasure> {
+        self.engine.resumed.as_ref()
     }
 
     /// By what another thread can say that this log is about to be closed.

@@ -3,15 +3,14 @@
 use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
-use crate::read::reading::epoch_body;
-use crate::scan::events::{Told, body_of};
+use crate::scan::events::{Told, body_of, epoch_body, erasure_keys};
 use crate::scan::full::held;
 use crate::scan::full::orders::Orders;
 use crate::scan::manifest::Frames;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
-use bulla_proof::note::SignedNote;
+use bulla_proof::note::{SignedNote, VerifierKey};
 use bulla_proof::order::Order;
 use bulla_store::Result;
 
@@ -31,8 +30,9 @@ pub struct LoggedEvent {
     pub order: Option<Order>,
     /// Of a hold or a release: its order, as it stands there; none where that is no such order.
     pub hold_order: Option<HoldNote>,
-    /// Of an erasure, a hold or a release: what verification objects to in it, which is a violation. Where there is nothing, the log's
-    /// erasure key signed the order, the event is in accord with it, and nobody who was erased was held.
+    /// Of an erasure, a hold or a release: what verification objects to in it, which is a violation. Where there is nothing, the
+    /// erasure key that counted then signed the order, the event is in accord with it, and nobody who was erased was held. Of a
+    /// change of that key which was done: what is wrong with it.
     pub objection: Option<String>,
 }
 
@@ -45,6 +45,8 @@ impl Reader {
     /// before that; `Unavailable` where a file cannot be read; and whatever `each` returns.
     pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
         let reading = self.reading()?;
+        let keys = erasure_keys(&reading.manifest)?;
+        let wrong_changes = keys.objections(self.given.erasure_key.as_ref());
         let mut frames = Frames::new(&reading.manifest)?;
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
         // A change, and what follows it up to the epoch that is begun with it or not.
@@ -61,9 +63,18 @@ impl Reader {
                 FrameKind::Event => {
                     let mut logged = LoggedEvent::of(body_of(&mut frames, placed)?);
                     if let Ok(event) = &logged.event {
-                        let unordered = holds.take(&self.config, logged.frame, logged.time, event);
-                        let erasure = self.objection(logged.frame, event, &mut orders, &holds);
-                        logged.objection = unordered.or(erasure);
+                        logged.objection = match event {
+                            Event::Rekeyed(_) => {
+                                let wrong = wrong_changes.iter().find(|wrong| wrong.frame == logged.frame);
+                                wrong.filter(|wrong| !wrong.is_vouched_for).map(|wrong| wrong.detail.clone())
+                            }
+                            event => {
+                                let counting = keys.at(logged.frame);
+                                let place = (logged.frame, logged.time);
+                                let unordered = holds.take(self.config.id, &counting, place, event);
+                                unordered.or_else(|| self.objection(event, &counting, &mut orders, &holds))
+                            }
+                        };
                     }
                     match waiting.is_empty() && logged.change().is_none() {
                         true => each(logged)?,
@@ -77,9 +88,15 @@ impl Reader {
     }
 
     /// What verification objects to in an erasure.
-    fn objection(&self, frame: u64, event: &Event, orders: &mut Orders, holds: &ToldHolds) -> Option<String> {
+    fn objection(
+        &self,
+        event: &Event,
+        keys: &[VerifierKey],
+        orders: &mut Orders,
+        holds: &ToldHolds,
+    ) -> Option<String> {
         let Event::Erased { numbers, carried_out, order, .. } = event else { return None };
-        let unordered = orders.objection(&self.config, frame, (numbers, carried_out), order);
+        let unordered = orders.objection(self.config.id, keys, (numbers, carried_out), order);
         unordered.or_else(|| held(&holds.held_of(numbers)))
     }
 }

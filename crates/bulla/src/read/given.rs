@@ -29,6 +29,7 @@ type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Given {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) key: Option<VerifierKey>,
+    pub(crate) erasure_key: Option<VerifierKey>,
     pub(crate) identity: Option<Arc<dyn Identity>>,
     pub(crate) group_keys: Option<Arc<dyn GroupKeys>>,
     pub(crate) threads: usize,
@@ -39,7 +40,8 @@ impl Given {
     /// A log, and nothing to read it with.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Given { store, key: None, identity: None, group_keys: None, threads, progress: Arc::new(|_| {}) }
+        let progress = Arc::new(|_| {});
+        Given { store, key: None, erasure_key: None, identity: None, group_keys: None, threads, progress }
     }
 
     /// The same without what opens blocks: for whoever reads public data alone.
@@ -89,6 +91,13 @@ macro_rules! given {
             /// Requires the log to be this key's. Without one, the key that the log itself names is believed.
             pub fn key(mut self, key: bulla_proof::checkpoint::VerifierKey) -> Self {
                 self.given.key = Some(key);
+                self
+            }
+
+            /// Requires this to be an erasure key that the log has or had, as is known from elsewhere: it vouches for the changes of
+            /// the key up to the one with which it came to count. Without one, each has to be ordered with the key before it.
+            pub fn erasure_key(mut self, key: bulla_proof::checkpoint::VerifierKey) -> Self {
+                self.given.erasure_key = Some(key);
                 self
             }
 

@@ -1,6 +1,7 @@
 //! Reading: what verification, queries, exports, followers and proofs make of a log that was scanned.
 
 pub(crate) mod epochs;
+pub(crate) mod erasure_preview;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod follow;

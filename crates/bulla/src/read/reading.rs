@@ -5,14 +5,16 @@
 //! - what is read twice is the same: the second pass goes to the blocks that had something, whatever an index says by
 //!   then, and gives the rows that were counted, with the personal fields that they had, or fails.
 
-use crate::format::epoch::EpochBody;
+mod groups;
+
 use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};
 use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, asked_for, open_checked};
 use crate::read::standing::{AskedSubject, AskedSubjects, Nothing, look_up, summary};
 use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::events::epoch_body;
 use crate::scan::keyless::Keyless;
-use crate::scan::located::{Located, most_memory, verified};
+use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
 use crate::scan::open::BlockOpener;
@@ -341,11 +343,6 @@ impl<'a> Reading<'a> {
         }
         Ok(next)
     }
-}
-
-/// What an epoch's frame says.
-pub(crate) fn epoch_body(frames: &mut Frames<'_>, epoch: Placed) -> Result<EpochBody> {
-    EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())
 }
 
 fn candidate(

@@ -27,6 +27,7 @@ pub enum FindingKind {
     BlockInvalid,
     UnitsMismatch,
     KeyLost,
+    ErasureKeyUnordered,
     ErasureUnordered,
     HoldUnordered,
     ErasedWhileHeld,
@@ -45,7 +46,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 32] = [
+    pub const ALL: [FindingKind; 33] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -64,6 +65,7 @@ impl FindingKind {
         FindingKind::BlockInvalid,
         FindingKind::UnitsMismatch,
         FindingKind::KeyLost,
+        FindingKind::ErasureKeyUnordered,
         FindingKind::ErasureUnordered,
         FindingKind::HoldUnordered,
         FindingKind::ErasedWhileHeld,
@@ -101,6 +103,7 @@ impl FindingKind {
             Self::BlockInvalid => "block-invalid",
             Self::UnitsMismatch => "units-mismatch",
             Self::KeyLost => "key-lost",
+            Self::ErasureKeyUnordered => "erasure-key-unordered",
             Self::ErasureUnordered => "erasure-unordered",
             Self::HoldUnordered => "hold-unordered",
             Self::ErasedWhileHeld => "erased-while-held",
@@ -125,6 +128,7 @@ impl FindingKind {
             self,
             Self::KeyLost
                 | Self::EventInvalid
+                | Self::ErasureKeyUnordered
                 | Self::ErasureUnordered
                 | Self::HoldUnordered
                 | Self::ErasedWhileHeld
@@ -219,6 +223,12 @@ impl Finding {
         place.into_iter().fold(finding, |finding, (segment, offset)| finding.at(segment, offset))
     }
 
+    /// The same, of what whoever verifies knows from elsewhere to be all right.
+    pub(crate) fn notice(mut self) -> Self {
+        self.severity = Severity::Notice;
+        self
+    }
+
     pub(crate) fn at(mut self, segment: impl fmt::Display, offset: u64) -> Self {
         self.segment = Some(segment.to_string());
         self.offset = Some(offset);
@@ -271,7 +281,7 @@ impl Findings {
 
     pub(crate) fn add(&mut self, finding: Finding) {
         if let Some(last) = self.list.last_mut()
-            && last.kind == finding.kind
+            && (last.kind, last.severity) == (finding.kind, finding.severity)
             && last.segment == finding.segment
             && last.detail == finding.detail
             && last.last_frame.is_some()

@@ -13,12 +13,12 @@ pub(crate) mod orders;
 mod position;
 mod tail;
 
-use crate::erase::told_holds::ToldHolds;
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
 use crate::format::segment::{self, SegmentName};
 use crate::scan::cursor::Cursor;
+use crate::scan::erasure_keys::KeyHistory;
 use crate::scan::finding::{Finding, FindingKind, Findings};
 use crate::scan::located::Located;
 use crate::scan::query::Query;
@@ -31,10 +31,10 @@ use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
 use bulla_proof::hash::{Hash, HashId, sha256};
+use bulla_proof::note::VerifierKey;
 use bulla_proof::tile::{TileBuilder, TileId};
 use bulla_proof::tree;
 use bulla_store::{Error, Result, Store};
-use orders::Orders;
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
@@ -58,9 +58,12 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
-    orders: Orders,
-    /// What was told of holds since events were last lost.
-    holds: ToldHolds,
+    /// What was ordered, and where events may be lost, in the order of the frames: to be compared with the orders once it is known
+    /// which key counted where.
+    told: Vec<Told>,
+    keys: KeyHistory,
+    /// An erasure key that is known from elsewhere.
+    pub(crate) known_key: Option<VerifierKey>,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -98,6 +101,14 @@ pub(crate) struct Scan<'a> {
     /// Entries of frames that are not there: as many as can be meant by what is asked.
     pub(crate) lost_entries: u64,
     pub(crate) findings: Findings,
+}
+
+/// What bears on who was erased, held and released.
+enum Told {
+    /// An event of what has to be ordered.
+    Ordered { event: Event, seconds: i64, place: Finding },
+    /// Events before this frame may be lost.
+    Lost { before: u64 },
 }
 
 /// A segment that is being read.
@@ -187,8 +198,9 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
-            orders: Orders::default(),
-            holds: ToldHolds::default(),
+            told: Vec::new(),
+            keys: KeyHistory::default(),
+            known_key: None,
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),
@@ -278,6 +290,7 @@ impl<'a> Scan<'a> {
         let Ok(commitment) = Commitment::decode(&encoded) else {
             self.add(Finding::new(FindingKind::FrameDamaged, "its commitment is not one").frame(frame));
             self.lose_events();
+            self.keys.lose_epoch(frame);
             self.forget(1);
             return Ok(None);
         };
@@ -345,6 +358,7 @@ impl<'a> Scan<'a> {
         self.forget(next - frame);
         self.next_entry = None;
         self.unsure_epoch = true;
+        self.keys.lose_epoch(frame);
         self.next = next;
         self.lose_events();
         Ok(())
@@ -367,7 +381,10 @@ impl<'a> Scan<'a> {
         self.open.iter_mut().for_each(|open| open.cursor.offset = end);
         match commitment.kind {
             FrameKind::Event => self.lose_events(),
-            FrameKind::Epoch => self.unsure_terms = true,
+            FrameKind::Epoch => {
+                self.unsure_terms = true;
+                self.keys.lose_epoch(commitment.frame);
+            }
             _ => {}
         }
         if self.asked.admits(commitment) {
@@ -481,7 +498,9 @@ impl<'a> Scan<'a> {
     /// An event may be lost: one that allowed another `[log]`, or that released a hold.
     fn lose_events(&mut self) {
         self.unsure_terms = true;
-        self.holds.lose(self.next);
+        // Of what may be lost one after the other the last says all.
+        self.told.pop_if(|told| matches!(told, Told::Lost { .. }));
+        self.told.push(Told::Lost { before: self.next });
     }
 
     /// Keeps what events tell, and tells of gaps.
@@ -498,26 +517,13 @@ impl<'a> Scan<'a> {
                     _ if sha256(&[&body]) != commitment.body_digest => self.lose_events(),
                     Ok(event) => {
                         self.take_event(&event);
-                        let unordered =
-                            self.holds.take(self.config, commitment.frame, commitment.earliest, &event);
-                        if let Some(wrong) = unordered {
-                            let finding = Finding::new(FindingKind::HoldUnordered, wrong);
-                            self.add(finding.at(segment, *offset).frame(commitment.frame));
-                        }
+                        self.keys.event(commitment.frame, &event);
+                        self.erased.extend(event.erases());
                         match event {
-                            Event::Erased { numbers, carried_out, order, .. } => {
-                                let erased = (&numbers[..], &carried_out[..]);
-                                if let Some(wrong) =
-                                    self.orders.objection(self.config, commitment.frame, erased, &order)
-                                {
-                                    let finding = Finding::new(FindingKind::ErasureUnordered, wrong);
-                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
-                                }
-                                if let Some(detail) = held(&self.holds.held_of(&numbers)) {
-                                    let finding = Finding::new(FindingKind::ErasedWhileHeld, detail);
-                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
-                                }
-                                self.erased.extend(numbers);
+                            Event::Erased { .. } | Event::Held { .. } | Event::Released { .. } => {
+                                let place = Finding::new(FindingKind::ErasureUnordered, "");
+                                let place = place.at(segment, *offset).frame(commitment.frame);
+                                self.told.push(Told::Ordered { event, seconds: commitment.earliest, place });
                             }
                             event => self.events.push(event),
                         }

@@ -3,8 +3,10 @@
 //! [`open::Verified`] can only be made from a frame whose body hashes to what the tree's commitment says, and
 //! blocks are opened from it alone: nothing can be read that was not verified.
 
+pub(crate) mod carried_out;
 pub(crate) mod checkpoint;
 pub(crate) mod cursor;
+pub(crate) mod erasure_keys;
 pub(crate) mod erasures;
 pub(crate) mod events;
 pub mod finding;

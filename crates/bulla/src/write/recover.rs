@@ -182,6 +182,21 @@ pub(crate) fn recover(
     })
 }
 
+/// How many frames opening the log would go on behind. Changes nothing.
+///
+/// # Errors
+/// As [`survey`].
+pub(crate) fn frames(
+    log: &dyn Store,
+    config: &LogConfig,
+    state: &SealState,
+    checkpoint: &Checkpoint,
+) -> Result<u64> {
+    let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
+    let segments = segment::list(log)?.0;
+    Ok(survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?.next)
+}
+
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing
 /// speaks against going on behind them. `tree` is that of the checkpoint. Changes nothing.
 ///

@@ -138,6 +138,15 @@ fn a_block_that_was_signed_with_other_times_than_its_entries_have_is_found_and_n
         for (how, given) in [("export", exported), ("query", read), ("prove", proven), ("follow", followed)] {
             assert_eq!(given, if true_ones { Ok(1) } else { Err(ErrorKind::Tampered) }, "{how}: {times:?}");
         }
+        // Once the block was opened, its times rule it out no more: it may have what was asked for.
+        let then = Query::new().from(SECOND * 1_000_000_000).to((SECOND + 1) * 1_000_000_000);
+        let export = Export::open_store(store()).unwrap().identity(Arc::new(Mask));
+        let salvaged = export.query(then).salvage(true).run(&mut Vec::new()).unwrap();
+        assert_eq!(
+            (salvaged.entries, salvaged.left_out),
+            if true_ones { (1, 0) } else { (0, 1) },
+            "{times:?}"
+        );
     }
 }
 

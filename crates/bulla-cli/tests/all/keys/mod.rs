@@ -15,7 +15,7 @@ fn new_identity(place: &crate::support::Place, name: &str) -> (String, String) {
 
 /// Runs a command at a terminal: whenever a prompt is shown, types the answer. Also whether the terminal shows what is
 /// typed in the end.
-fn at_a_terminal(
+pub(crate) fn at_a_terminal(
     environment: &[(&str, &str)],
     command: &[std::ffi::OsString],
     answers: &[(&str, &str)],

@@ -4,7 +4,7 @@ use crate::format::options::settings;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// The keys of `[log]`, and why those that never change do not.
-const LOG_KEYS: [(&str, Option<&str>); 8] = [
+const LOG_KEYS: [(&str, Option<&str>); 9] = [
     ("log.version", Some("it is the format that the log is written in")),
     ("log.id", Some("it is in every frame of the log")),
     ("log.origin", Some("it is the name by which the log's checkpoints are known")),
@@ -13,9 +13,11 @@ const LOG_KEYS: [(&str, Option<&str>); 8] = [
     ("log.erasure", Some("what was written so stays so: `bulla init --erasure` decides")),
     ("log.recipients", None),
     ("log.heartbeat", None),
+    ("log.erasure_key", None),
 ];
 pub(super) const RECIPIENTS: &str = "log.recipients";
 pub(super) const HEARTBEAT: &str = "log.heartbeat";
+pub(super) const ERASURE_KEY: &str = "log.erasure_key";
 /// The setting that names places of which opening the log makes something.
 pub(super) const REPLICAS: &str = "vault_replicas";
 /// Before the name of a field, the key of its rule.

@@ -57,10 +57,11 @@ impl<'s> Place<'s> {
     /// Makes the directory where it is missing, and takes it.
     ///
     /// # Errors
-    /// `Refused` where there is anything in it, `Locked` where somebody else takes it, else where it cannot be made.
+    /// `Refused` where there is anything in it, or to root where it is somebody else's, `Locked` where somebody else takes it, else where it cannot be made.
     pub(super) fn take(store: &'s dyn Store, contents: &'static Contents) -> Result<Self> {
         let mut place = Place { store, contents, lock: None, kept: false };
         prepare(store, &[])?;
+        bulla_store::require_own(store)?;
         let taken = || {
             Error::new(ErrorKind::Locked, format!("somebody else is making a log in {}", store.describe("")))
         };

@@ -5,6 +5,7 @@ use crate::format::config;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::commitment::LogId;
+use bulla_proof::note::VerifierKey;
 use bulla_store::FileSystem;
 use std::path::PathBuf;
 
@@ -42,10 +43,14 @@ impl World {
         order.unwrap().note().to_owned()
     }
 
+    fn take(&self, told: &mut ToldHolds, frame: u64, event: &Event) -> Option<String> {
+        told.take(self.config.id, self.config.erasure_key.as_slice(), (frame, 9), event)
+    }
+
     fn told(&self, events: &[(u64, Event)]) -> ToldHolds {
         let mut told = ToldHolds::default();
         for (frame, event) in events {
-            assert_eq!(told.take(&self.config, *frame, 9, event), None);
+            assert_eq!(self.take(&mut told, *frame, event), None);
         }
         told
     }
@@ -54,7 +59,7 @@ impl World {
     fn objections(&self, events: &[(u64, Event)]) -> (Vec<String>, ToldHolds) {
         let mut told = ToldHolds::default();
         let each =
-            events.iter().map(|(frame, event)| told.take(&self.config, *frame, 9, event).unwrap_or_default());
+            events.iter().map(|(frame, event)| self.take(&mut told, *frame, event).unwrap_or_default());
         (each.collect(), told)
     }
 
@@ -206,8 +211,14 @@ fn a_hold_or_a_release_that_nobody_ordered_so_is_objected_to_and_releases_nobody
     assert_eq!((&said[0][..], &said[1][..], &said[4][..]), ("", "", ""), "{said:?}");
     assert!(said[2..4].iter().all(|said| said.contains("carried out before")), "{said:?}");
     assert_eq!(told.held_of(&[7]), [], "even a hold that nobody ordered can be released");
-    let unable = LogConfig { erasure_key: None, ..world.config.clone() };
-    assert!(ToldHolds::default().take(&unable, 3, 9, &held(3, &seven).1).is_some());
+    let by =
+        |keys: &[VerifierKey]| ToldHolds::default().take(world.config.id, keys, (3, 9), &held(3, &seven).1);
+    assert!(by(&[]).unwrap().contains("no key"));
+    // Whichever of several keys signed it.
+    let (mine, other) = (world.key.verifier().clone(), stranger.verifier().clone());
+    assert_eq!(by(&[other.clone(), mine.clone()]), None);
+    assert_eq!(by(&[mine, other.clone()]), None);
+    assert!(by(&[other]).unwrap().contains("does not hold"));
 }
 
 #[test]
@@ -216,9 +227,9 @@ fn what_may_be_lost_is_not_held_against_a_release() {
     let seven = world.hold(7, "legal", None);
     let mut told = ToldHolds::default();
     told.lose(4);
-    assert_eq!(told.take(&world.config, 5, 9, &released(5, 7, 3, &world.release(&seven)).1), None);
-    assert!(told.take(&world.config, 6, 9, &released(6, 7, 4, &world.release(&seven)).1).is_some());
-    assert!(told.take(&world.config, 7, 9, &released(7, 7, 3, "an order").1).is_some());
+    assert_eq!(world.take(&mut told, 5, &released(5, 7, 3, &world.release(&seven)).1), None);
+    assert!(world.take(&mut told, 6, &released(6, 7, 4, &world.release(&seven)).1).is_some());
+    assert!(world.take(&mut told, 7, &released(7, 7, 3, "an order").1).is_some());
 }
 
 #[test]

@@ -54,6 +54,17 @@ pub(crate) fn set_recipients(text: &str, recipients: &[String]) -> Result<String
     Ok(replaced(log, place.value, &array(recipients)) + settings)
 }
 
+/// Gives `[log]` another erasure key.
+///
+/// # Errors
+/// `Invalid` where the part is not TOML, or has none.
+pub(crate) fn set_erasure_key(text: &str, key: &str) -> Result<String> {
+    let (log, settings) = text.split_at(settings_line(text));
+    let place = find(log, "log", "erasure_key")?;
+    let place = place.ok_or_else(|| Error::invalid(format!("{FILE} has no `erasure_key`")))?;
+    Ok(replaced(log, place.value, &quote(key)) + settings)
+}
+
 /// Has `[log]` promise a heartbeat, or none.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - nothing is written but what verified in a first pass, and a log that changed since then is refused;
 //! - an entry that was asked for is written, or counted: as damaged, or as somebody else's to read. What a commitment
-//!   rules out counts as not asked for only where a signature vouches for the commitment.
+//!   rules out counts as not asked for only where a signature vouches for the commitment, and its block does not say otherwise.
 
 use super::{Export, Exported, Unopened};
 use crate::format::frame;
@@ -65,6 +65,8 @@ impl Export {
         let mut known = examined.frames.iter();
         let mut foreign = Ranges::default();
         let wanted = scan.asked.clone();
+        let whenever = Query { from: None, to: None, ..wanted.clone() };
+        let lying = Ranges::of_other_times(&exported.findings);
         let next = || {
             let Some(frame) = scan.next()? else { return Ok(None) };
             let number = frame.commitment.frame;
@@ -78,7 +80,8 @@ impl Export {
             Ok(Some(Job { frame: number, weight: most_memory(&frame.commitment), item: frame }))
         };
         let work = |memory: &mut Memory, frame: Located| {
-            let admitted = wanted.admits(&frame.commitment);
+            let asked_for = if lying.contains(frame.commitment.frame) { &whenever } else { &wanted };
+            let admitted = asked_for.admits(&frame.commitment);
             let nothing = Selection { selected: None, undecided: 0 };
             let piece = if admitted { memory.select(&frame, &asked, &render) } else { Ok(nothing) };
             Ok((frame, piece))
@@ -170,6 +173,16 @@ fn is_told_as_unopened(finding: &Finding, foreign: &Ranges) -> bool {
 struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
+    /// The frames whose blocks are not what their commitments say: times may not be true, either.
+    fn of_other_times(findings: &[Finding]) -> Self {
+        let lying = findings.iter().filter(|finding| finding.kind == FindingKind::UnitsMismatch);
+        let mut lying = lying
+            .filter_map(|finding| Some((finding.frame?, finding.last_frame.or(finding.frame)?)))
+            .collect::<Vec<_>>();
+        lying.sort_unstable();
+        Ranges(lying)
+    }
+
     fn add(&mut self, number: u64) {
         match self.0.last_mut() {
             Some((_, last)) if *last + 1 == number => *last = number,

@@ -113,22 +113,26 @@ impl Scan<'_> {
         };
         let unsure = std::mem::replace(&mut self.unsure_terms, true);
         if commitment.body_length > MAX_EPOCH {
+            self.keys.lose_epoch(number);
             self.add(invalid(format!("its body has {} bytes", commitment.body_length)));
             return Ok(());
         }
         let body = located.body()?;
         if sha256(&[&body]) != commitment.body_digest {
             // Whoever verifies the frame's body tells of it.
+            self.keys.lose_epoch(number);
             return Ok(());
         }
         let body = match EpochBody::decode(&body) {
             Ok(body) => body,
             Err(error) => {
+                self.keys.lose_epoch(number);
                 self.add(invalid(error.to_string()));
                 return Ok(());
             }
         };
         self.unsure_terms = false;
+        self.keys.epoch(number, body.config);
         let place = Finding::new(FindingKind::ConfigMismatch, "").at(segment, *offset).frame(number);
         self.follow_config(body.config, unsure, place);
         if number == 0 && body.previous_seal != [0; 32] {

@@ -1,35 +1,78 @@
 //! Whether erasures were ordered by whoever may.
 
-use crate::erase::key::erasure_key;
-use crate::format::config::LogConfig;
+use super::{Scan, Told, held};
+use crate::erase::signed_with::opened_with_one_of;
+use crate::erase::told_holds::ToldHolds;
+use crate::format::event::Event;
+use crate::scan::erasure_keys::Objection;
+use crate::scan::finding::{Finding, FindingKind};
+use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
+use bulla_proof::note::VerifierKey;
 use bulla_proof::order::{Order, order_digest};
 use std::collections::HashMap;
+
+impl Scan<'_> {
+    /// Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs: all frames were passed, so
+    /// that it is known which key counted in which.
+    pub(super) fn check_orders(&mut self) {
+        let keys = std::mem::take(&mut self.keys).finish(self.config);
+        let (mut orders, mut holds) = (Orders::default(), ToldHolds::default());
+        for told in std::mem::take(&mut self.told) {
+            match told {
+                Told::Lost { before } => holds.lose(before),
+                Told::Ordered { event, seconds, place } => {
+                    let frame = place.frame.unwrap_or_default();
+                    let counting = keys.at(frame);
+                    let unordered = holds.take(self.config.id, &counting, (frame, seconds), &event);
+                    let unordered = unordered.map(|detail| (FindingKind::HoldUnordered, detail));
+                    let mut objections = Vec::from_iter(unordered);
+                    if let Event::Erased { numbers, carried_out, order, .. } = &event {
+                        let erased = (&numbers[..], &carried_out[..]);
+                        let unordered = orders.objection(self.config.id, &counting, erased, order);
+                        let held = held(&holds.held_of(numbers));
+                        objections.extend(unordered.map(|detail| (FindingKind::ErasureUnordered, detail)));
+                        objections.extend(held.map(|detail| (FindingKind::ErasedWhileHeld, detail)));
+                    }
+                    for (kind, detail) in objections {
+                        self.add(Finding { kind, detail, ..place.clone() });
+                    }
+                }
+            }
+        }
+        for Objection { frame, detail, is_vouched_for } in keys.objections(self.known_key.as_ref()) {
+            let finding = Finding::new(FindingKind::ErasureKeyUnordered, detail).frame(frame);
+            self.add(if is_vouched_for { finding.notice() } else { finding });
+        }
+        if let Some(key) = self.known_key.as_ref().filter(|key| !keys.knows(key)) {
+            let detail = format!("the erasure key that was given, {key}, is none that the log has or had");
+            self.add(Finding::new(FindingKind::KeyMismatch, detail));
+        }
+    }
+}
 
 /// The orders that were met: by each, who was erased, and by which of its names.
 #[derive(Default)]
 pub(crate) struct Orders(HashMap<Hash, (Vec<u64>, Vec<u32>)>);
 
 impl Orders {
-    /// What is wrong with an erasure of these data subjects, by which these names of the order were carried out, if anything is.
+    /// What is wrong with an erasure of these data subjects of `log`, where one of `keys` counts, by which these names of the order
+    /// were carried out, if anything is.
     ///
     /// An order says of how many, not of whom: it is good for so many, once. That it is told of twice, with the same
     /// numbers by the same names, is no second erasure.
     pub(crate) fn objection(
         &mut self,
-        config: &LogConfig,
-        frame: u64,
+        log: LogId,
+        keys: &[VerifierKey],
         (numbers, carried_out): (&[u64], &[u32]),
         note: &str,
     ) -> Option<String> {
-        let Some(key) = erasure_key(config, frame) else {
-            return Some("the log has no key that could order an erasure".to_owned());
-        };
-        let order = match Order::open(note.as_bytes(), key) {
+        let order = match opened_with_one_of(keys, |key| Order::open(note.as_bytes(), key)) {
             Ok(order) => order,
-            Err(error) => return Some(format!("its order does not hold: {error}")),
+            Err(why) => return Some(why),
         };
-        if let Err(error) = order.check_erasure(config.id, numbers, carried_out) {
+        if let Err(error) = order.check_erasure(log, numbers, carried_out) {
             return Some(error.to_string());
         }
         let told = (numbers.to_vec(), carried_out.to_vec());
@@ -46,7 +89,7 @@ mod tests {
     use crate::format::config;
     use bulla_crypto::environment::Environment;
     use bulla_crypto::signing::SigningKey;
-    use bulla_proof::commitment::LogId;
+    use bulla_proof::note::VerifierKey;
     use bulla_store::FileSystem;
 
     /// What an event says of whom, and what is objected to that.
@@ -65,7 +108,8 @@ mod tests {
         let other = SigningKey::from_seed("example.com/erasure", &zeroize::Zeroizing::new([1; 32])).unwrap();
         let good = order(&key, created.id);
         let objection = |numbers: &[u64], carried_out: &[u32], note: &str| {
-            Orders::default().objection(&config, 9, (numbers, carried_out), note).unwrap_or_default()
+            let keys = config.erasure_key.as_slice();
+            Orders::default().objection(created.id, keys, (numbers, carried_out), note).unwrap_or_default()
         };
         assert_eq!(objection(&[7, 8], &[0, 1], &good), "");
         assert_eq!(objection(&[7], &[1], &good), "");
@@ -82,7 +126,13 @@ mod tests {
             let told = objection(numbers, carried_out, note);
             assert!(told.contains(said), "{numbers:?} {carried_out:?}: {told}");
         }
-        let unable = config::LogConfig { erasure_key: None, ..config.clone() };
-        assert!(Orders::default().objection(&unable, 9, (&[7], &[0]), &good).is_some());
+        // Whichever of several keys signed it.
+        let several =
+            |keys: &[VerifierKey]| Orders::default().objection(created.id, keys, (&[7], &[0]), &good);
+        let key = key.verifier().clone();
+        assert_eq!(several(&[other.verifier().clone(), key.clone()]), None);
+        assert_eq!(several(&[key, other.verifier().clone()]), None);
+        assert!(several(&[]).unwrap().contains("no key"));
+        assert!(several(&[other.verifier().clone()]).unwrap().contains("does not hold"));
     }
 }

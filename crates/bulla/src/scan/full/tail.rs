@@ -24,6 +24,7 @@ impl Scan<'_> {
             self.add(Finding::new(FindingKind::RootMismatch, detail));
         }
         self.check_config();
+        self.check_orders();
         let covered = self.unreferenced.len();
         self.read_to.extend(self.open.as_ref().map(|open| (open.cursor.name, open.cursor.offset)));
         self.contradict_events();

@@ -61,7 +61,8 @@ impl Engine {
         self.wait_for_checkpoint(&frame)
     }
 
-    /// Changes `[log]`: records that, has `replace` put the file in frame, and begins an epoch.
+    /// Changes `[log]`: records that, has `replace` put the file in frame, and begins an epoch. `order` is of a change of the
+    /// erasure key, and empty where it has none.
     ///
     /// # Errors
     /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
@@ -69,12 +70,19 @@ impl Engine {
     pub(crate) fn change(
         &self,
         after: LogConfig,
+        order: Option<&str>,
         replace: impl FnOnce() -> Result<(), Unreplaced>,
     ) -> Result<()> {
+        // The order of an erasure, or of a hold, is checked with the key that counts in the epoch that its event comes to lie in.
+        let mut nobody_is_erased = order.is_some().then(|| self.erasing.lock());
+        if let Some(known) = &mut nobody_is_erased {
+            // What the key before ordered, and the log does not tell of yet, no key orders afterwards.
+            self.settle_holds_known(known)?;
+        }
         let _only = self.changing.lock();
         self.require_in_place()?;
         self.guarded(|| {
-            let replaced = match self.allow_change(&after) {
+            let replaced = match self.allow_change(&after, order) {
                 Ok(()) => replace(),
                 Err(error) => Err(Unreplaced::Untouched(error)),
             };
@@ -83,13 +91,18 @@ impl Engine {
     }
 
     /// Has a published checkpoint and the seal state say that the next epoch may be begun with this `[log]`. No epoch begins
-    /// until [`Engine::go_on`].
+    /// until [`Engine::go_on`]. `order` is as for [`Engine::change`].
     ///
     /// # Errors
     /// As [`Engine::drain`].
-    pub(crate) fn allow_change(&self, after: &LogConfig) -> Result<()> {
+    pub(crate) fn allow_change(&self, after: &LogConfig, order: Option<&str>) -> Result<()> {
         let before = self.config();
-        let event = Event::configured(before.digest, after.digest, before.differing(after));
+        let event = match (order, &before.erasure_key, &after.erasure_key) {
+            (Some(order), Some(from), Some(to)) => {
+                Event::rekeyed((before.digest, after.digest), (from, to), order.to_owned())
+            }
+            _ => Event::configured(before.digest, after.digest, before.differing(after)),
+        };
         let frame = self.staging.with_sequencer(|sequencer| sequencer.begin_change(event));
         self.wait_for_checkpoint(&frame)?;
         match self.progress.allows(after.digest) {

@@ -27,14 +27,22 @@ impl Directories {
     /// Takes the locks of both directories.
     ///
     /// # Errors
-    /// `Locked` where another writer holds one.
+    /// `Locked` where another writer holds one, `Refused` to root where one is somebody else's.
     pub(crate) fn lock(log: &dyn Store, key_directory: &dyn Store) -> Result<Arc<Self>> {
+        // Of both, before a lock is made in either.
+        bulla_store::require_own(log)?;
+        bulla_store::require_own(key_directory)?;
         let lock = |store: &dyn Store, path| {
             let lock = store.lock(path).map_err(|error| match error.kind() {
                 std::io::ErrorKind::WouldBlock => Error::new(
                     ErrorKind::Locked,
                     format!("another writer has {} open: stop it first", store.describe("")),
                 ),
+                std::io::ErrorKind::NotFound => Error::unavailable(format!(
+                    "there is no directory {}, and a log is written with both, its own and that of its keys: bring it, \
+                     mount it, or name the one that it has",
+                    store.describe("")
+                )),
                 _ => Error::io(format!("locking {}", store.describe(path)), error),
             })?;
             Ok((store.describe(""), lock))

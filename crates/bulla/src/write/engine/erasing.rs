@@ -14,53 +14,63 @@
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
-use crate::erase::key::{NOT_TOLD, erasure_key};
 use crate::erase::pending::Pending;
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, ReleaseOrder, WithdrawnErasure};
-use crate::format::config::LogConfig;
-use crate::format::event::{Event, Remains};
+use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
+use crate::erase::{
+    Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
+};
+use crate::format::event::Event;
 use crate::keys::files;
+use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
-use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::hold_order::HoldNote;
-use bulla_proof::order::{Order, order_digest};
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_proof::order::order_digest;
+use bulla_store::{Error, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
 
 impl Engine {
     /// Carries out an order to erase. An order that was carried out before is not carried out again: the person may have come
-    /// back since, and be logged under new keys.
+    /// back since, and be logged under new keys. Where there are `only_these` numbers, ascending, nobody is erased unless they
+    /// are those of all whom the vault knows of the order.
     ///
     /// # Errors
-    /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, or the vault knows
-    /// nobody of it; else where the vault or the log cannot be written: opening the log goes on then.
-    pub(crate) fn erase(&self, order: &ErasureOrder) -> Result<Erasure> {
+    /// `Refused` where the log has no erasure, the order is not signed with its key, somebody is held, the vault knows
+    /// nobody of it, or others than `only_these`; else where the vault or the log cannot be written: opening the log goes on then.
+    pub(crate) fn erase(&self, order: &ErasureOrder, only_these: Option<&[u64]>) -> Result<Erasure> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let vault = self.vault()?;
         let config = self.config();
-        let Some(key) = erasure_key(&config, NOT_TOLD) else {
-            return Err(refused("the log has no `erasure_key` that could order an erasure"));
-        };
+        let key = erasure_key(&config)?;
         let ordered = order.check(key, config.id)?;
-        if let Some(withdrawn) = self.settle(vault, &[], &mut only)?.withdrawn {
+        if let Some(withdrawn @ ResumedErasure::Withdrawn { .. }) =
+            self.settle(vault, &[], &mut only)?.resumed
+        {
             return Err(refused(&format!("{withdrawn}")));
         }
-        if let Some(CarriedOut { frame, numbers, places }) = self.carried_out(&ordered, key)? {
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        if let Some(CarriedOut { frame, numbers, places }) = CarriedOut::find(&log, &ordered)? {
             let unknown = owned(&order.not_carried_out(&places));
             let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
-            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true });
+            let now = self.look_up(vault, &order.subjects().collect::<Vec<_>>())?;
+            let known_again = KnownAgain::of(order.subjects(), &now);
+            return Ok(Erasure { numbers, unknown, frame, keys_lost, before: true, known_again });
         }
         let (numbers, carried_out) = self.known(vault, order)?;
+        if only_these.is_some_and(|these| these != numbers) {
+            return Err(refused(&format!(
+                "the names of the order are those of data subjects {numbers:?} by now: nobody is erased; look again"
+            )));
+        }
         if numbers.is_empty() {
-            return Err(self.unknown(vault)?);
+            return Err(nobody_known(self.lacks_keys(vault)?));
         }
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
@@ -68,9 +78,10 @@ impl Engine {
         let unknown = owned(&order.not_carried_out(&carried_out));
         let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
+        let event = self.told_of(&pending).map_err(|why| refused(&why))?;
         pending.save(&*self.keys)?;
-        let frame = self.carry_out(vault, pending)?;
-        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false })
+        let frame = self.carry_out(vault, &numbers, event)?;
+        Ok(Erasure { numbers, unknown, frame, keys_lost, before: false, known_again: Vec::new() })
     }
 
     /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
@@ -86,7 +97,7 @@ impl Engine {
             destroy(vault, &numbers)?;
             vault.confirm(&numbers)?;
             Pending::remove(&*self.keys)?;
-            return Ok(Settled::default());
+            return Ok(Settled::of(ResumedErasure::Finished { numbers }));
         }
         if erased && vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
             return Err(refused(&format!(
@@ -95,35 +106,57 @@ impl Engine {
                 self.keys.describe(files::VAULT)
             )));
         }
-        match pending.filter(|pending| pending.numbers == numbers) {
-            Some(pending) if erased => self.carry_out(vault, pending).map(|_| Settled::default()),
-            Some(pending) => self.go_on_unless_held(vault, pending, known),
-            None if erased => Err(Error::unavailable(format!(
-                "{} is missing or of another erasure, and data subjects {numbers:?} are erased: restore it",
-                self.keys.describe(files::ERASURE),
+        let event = match pending.filter(|pending| pending.numbers == numbers) {
+            Some(pending) => self.told_of(&pending),
+            None => Err("it is missing, or of another erasure".to_owned()),
+        };
+        let file = self.keys.describe(files::ERASURE);
+        match event {
+            Ok(event) if erased => self
+                .carry_out(vault, &numbers, event)
+                .map(|_| Settled::of(ResumedErasure::Finished { numbers })),
+            Ok(event) => self.go_on_unless_held(vault, numbers, event, known),
+            Err(why) if erased => Err(Error::unavailable(format!(
+                "{file}: {why}; and data subjects {numbers:?} are erased: restore it"
             ))),
-            // Its keys are not destroyed, nobody was told of it, and the log has nothing to tell: it is withdrawn.
-            None => self.withdraw(vault).map(|()| Settled::default()),
+            Err(why) => {
+                self.withdraw(vault)?;
+                let reason = format!("{file}: {why}");
+                Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
+            }
         }
+    }
+
+    /// The event of an erasure, or what is wrong with it.
+    fn told_of(&self, pending: &Pending) -> std::result::Result<Event, String> {
+        let config = self.config();
+        let key = erasure_key(&config).map_err(|error| error.to_string())?;
+        pending.event(key, config.id)
     }
 
     /// Goes on with an erasure of which nothing is destroyed yet, or withdraws it where the log tells of a hold on somebody of it
     /// by now.
-    fn go_on_unless_held(&self, vault: &Vault, pending: Pending, known: &mut Option<u64>) -> Result<Settled> {
+    fn go_on_unless_held(
+        &self,
+        vault: &Vault,
+        numbers: Vec<u64>,
+        event: Event,
+        known: &mut Option<u64>,
+    ) -> Result<Settled> {
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
         self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
         *known = None;
         let (held, differences) = match self.try_holds(known)? {
-            Ok((holds, differences)) => (holds.refuse(&pending.numbers), differences),
+            Ok((holds, differences)) => (holds.refuse(&numbers), differences),
             Err(damaged) => (Err(damaged), Vec::new()),
         };
-        let withdrawn = match held {
-            Ok(()) => self.carry_out(vault, pending).map(|_| None),
-            Err(why) => self
-                .withdraw(vault)
-                .map(|()| Some(WithdrawnErasure { numbers: pending.numbers, reason: why.to_string() })),
+        let resumed = match held {
+            Ok(()) => self.carry_out(vault, &numbers, event).map(|_| ResumedErasure::Finished { numbers }),
+            Err(why) => {
+                self.withdraw(vault).map(|()| ResumedErasure::Withdrawn { numbers, reason: why.to_string() })
+            }
         };
-        Ok(Settled { withdrawn: withdrawn?, differences })
+        Ok(Settled { resumed: Some(resumed?), differences })
     }
 
     fn withdraw(&self, vault: &Vault) -> Result<()> {
@@ -144,18 +177,18 @@ impl Engine {
     }
 
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
-    fn carry_out(&self, vault: &Vault, Pending { numbers, carried_out, order }: Pending) -> Result<u64> {
-        let remains = Remains::ALL.to_vec();
-        let event = Event::Erased { numbers: numbers.clone(), carried_out, order, remains };
+    fn carry_out(&self, vault: &Vault, numbers: &[u64], event: Event) -> Result<u64> {
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
-        destroy(vault, &numbers).or_else(|error| self.take_back(vault, error))?;
+        destroy(vault, numbers).or_else(|error| self.take_back(vault, error))?;
         let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop((nothing_is_sealed, held));
-        let frame = self.wait_for_checkpoint(&frame)?;
-        vault.confirm(&numbers)?;
-        Pending::remove(&*self.keys)?;
-        Ok(frame)
+        let told = self.wait_for_checkpoint(&frame).and_then(|frame| {
+            vault.confirm(numbers)?;
+            Pending::remove(&*self.keys)?;
+            Ok(frame)
+        });
+        told.map_err(|error| error.after(unfinished(numbers)))
     }
 
     /// Withdraws an erasure after an error: while it is under way the vault gives no keys of these data subjects, and no block
@@ -163,10 +196,15 @@ impl Engine {
     /// and opening it again goes on with the erasure.
     fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
         let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
-            Some(unconfirmed) if unconfirmed.erased => {
-                Err(Error::unavailable(format!("an erasure was not finished: {error}")))
+            Some(Unconfirmed { numbers, erased: true }) => {
+                Err(Error::unavailable(format!("{}: {error}", unfinished(&numbers))))
             }
-            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw),
+            _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw).map_err(|unwithdrawn| {
+                unwithdrawn.after(format!(
+                    "an erasure was begun, and neither finished ({error}) nor withdrawn, so that opening the log, as any \
+                     command that writes does, goes on with it"
+                ))
+            }),
         });
         withdrawn.inspect_err(|error| self.fail(error))?;
         Pending::remove(&*self.keys)?;
@@ -179,18 +217,14 @@ impl Engine {
     /// # Errors
     /// `Refused` for any other event, and where verification would object to its order by itself.
     pub(crate) fn tell(&self, event: Event) -> Result<()> {
-        let config = self.config();
-        let key = erasure_key(&config, NOT_TOLD);
-        let key = key.ok_or_else(|| refused("the log has no `erasure_key` that could order that"))?;
-        match &event {
+        match event.clone() {
             Event::Erased { numbers, carried_out, order, .. } => {
-                let ordered = Order::open(order.as_bytes(), key);
-                let ordered = ordered.map_err(|error| refused(&format!("the order to erase: {error}")))?;
-                let checked = ordered.check_erasure(config.id, numbers, carried_out);
-                checked.map_err(|error| refused(&format!("the erasure: {error}")))?;
+                self.told_of(&Pending { numbers, carried_out, order }).map_err(|why| refused(&why))?;
             }
-            Event::Held { order, .. } | Event::Released { order, .. } => {
-                let ordered = HoldNote::open(order.as_bytes(), key).and_then(|note| match event {
+            Event::Held { ref order, .. } | Event::Released { ref order, .. } => {
+                let config = self.config();
+                let ordered = HoldNote::open(order.as_bytes(), erasure_key(&config)?);
+                let ordered = ordered.and_then(|note| match event {
                     Event::Held { .. } => note.check_hold(config.id),
                     _ => note.check_release(config.id),
                 });
@@ -200,20 +234,6 @@ impl Engine {
         }
         self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         Ok(())
-    }
-
-    /// Finds the event of an order that was carried out: its frame, and what it says of whom. Orders are compared by what
-    /// they say: somebody may have put further signatures beneath the same order.
-    fn carried_out(&self, ordered: &Order, key: &VerifierKey) -> Result<Option<CarriedOut>> {
-        let mut found = None;
-        each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |commitment, event| {
-            if let Event::Erased { numbers, carried_out, order: note, .. } = event
-                && Order::open(note.as_bytes(), key).is_ok_and(|order| order == *ordered)
-            {
-                found = Some(CarriedOut { frame: commitment.frame, numbers, places: carried_out });
-            }
-        })?;
-        Ok(found)
     }
 
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
@@ -258,7 +278,7 @@ impl Engine {
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let config = self.config();
-        order.check(self.key_for_holds(&config)?, config.id)?;
+        order.check(erasure_key(&config)?, config.id)?;
         let number = self.number_of(order.subject())?;
         // By what the log tells, whatever the file of holds says of how much of that it has.
         *only = None;
@@ -277,7 +297,12 @@ impl Engine {
             }
             holds.save(&*self.keys)?;
         }
-        self.tell_of(&mut holds, &mut only)?;
+        self.tell_of(&mut holds, &mut only).map_err(|error| {
+            error.after(format!(
+                "data subject {number} is held, and the log may not tell of it yet: opening the log, as any command that \
+                 writes does, finishes that"
+            ))
+        })?;
         Ok(added)
     }
 
@@ -290,19 +315,17 @@ impl Engine {
         let mut only = self.erasing.lock();
         self.require_in_place()?;
         let config = self.config();
-        let hold = order.check(self.key_for_holds(&config)?, config.id)?;
+        let hold = order.check(erasure_key(&config)?, config.id)?;
         *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
-        holds.release(&hold, order.note())?;
+        let number = holds.release(&hold, order.note())?;
         holds.save(&*self.keys)?;
-        self.tell_of(&mut holds, &mut only)
-    }
-
-    /// The key that orders to hold and to release have to be signed with.
-    fn key_for_holds<'a>(&self, config: &'a LogConfig) -> Result<&'a VerifierKey> {
-        self.vault()?;
-        erasure_key(config, NOT_TOLD)
-            .ok_or_else(|| refused("the log has no `erasure_key` that could order a hold"))
+        self.tell_of(&mut holds, &mut only).map_err(|error| {
+            error.after(format!(
+                "data subject {number} is held until the log tells of the release: opening the log, as any command that \
+                 writes does, finishes that"
+            ))
+        })
     }
 
     /// Brings the file of holds in line with what the log tells, and has the log tell of what it does not tell yet. Returns how
@@ -311,9 +334,13 @@ impl Engine {
     /// # Errors
     /// Where a file cannot be written, or the log's events cannot be read.
     pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
-        let mut only = self.erasing.lock();
-        match self.try_holds(&mut only)? {
-            Ok((mut holds, differences)) => self.tell_of(&mut holds, &mut only).map(|()| differences),
+        self.settle_holds_known(&mut self.erasing.lock())
+    }
+
+    /// The same, for whoever has the lock; `known` is as for [`Engine::holds`].
+    pub(super) fn settle_holds_known(&self, known: &mut Option<u64>) -> Result<Vec<HoldDifference>> {
+        match self.try_holds(known)? {
+            Ok((mut holds, differences)) => self.tell_of(&mut holds, known).map(|()| differences),
             Err(damaged) => Ok(vec![HoldDifference::Unreadable(damaged.to_string())]),
         }
     }
@@ -374,22 +401,8 @@ impl Engine {
         let vault = self.vault()?;
         match self.look_up(vault, &[subject])?.pop().flatten() {
             Some(number) => Ok(number),
-            None => Err(self.unknown(vault)?),
+            None => Err(nobody_known(self.lacks_keys(vault)?)),
         }
-    }
-
-    /// What is said of somebody whom the vault does not know.
-    fn unknown(&self, vault: &Vault) -> Result<Error> {
-        Ok(refused(match self.lacks_keys(vault)? {
-            false => {
-                "the vault knows nobody of that name: nobody was logged by it, or they were erased before; \
-                 `bulla events DIR --kind erased` lists erasures, by number"
-            }
-            true => {
-                "the vault knows nobody of that name, who may be known or not, which cannot be told: keys are lost that the log \
-                 does not say were erased; restore the newest `vault` and `roots`, where there are any that have them"
-            }
-        }))
     }
 
     /// Whether groups of the log may be somebody's whose key the vault has lost.
@@ -429,25 +442,31 @@ impl Engine {
     /// `Refused` where it has none.
     pub(crate) fn vault(&self) -> Result<&Vault> {
         let vault = self.subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref());
-        vault.ok_or_else(|| refused("the log has `erasure = \"off\"`: nothing of it can be erased"))
+        vault.ok_or_else(without_erasure)
     }
 }
 
 /// What came of an erasure that was cut short.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// The erasure, where somebody of it was held.
-    pub(super) withdrawn: Option<WithdrawnErasure>,
+    /// What came of the erasure, where there was one.
+    pub(super) resumed: Option<ResumedErasure>,
     /// How the file of holds differed from what the log tells, as far as it was looked at.
     pub(super) differences: Vec<HoldDifference>,
 }
 
-/// What the event of an order says that was carried out.
-struct CarriedOut {
-    frame: u64,
-    numbers: Vec<u64>,
-    /// The places in the order's list of the names that were theirs.
-    places: Vec<u32>,
+impl Settled {
+    fn of(resumed: ResumedErasure) -> Self {
+        Settled { resumed: Some(resumed), ..Settled::default() }
+    }
+}
+
+/// What is said of an erasure that fails after the vault's transaction.
+fn unfinished(numbers: &[u64]) -> String {
+    format!(
+        "data subjects {numbers:?} are erased, and the log may not tell of it yet: opening the log, as any command that writes \
+         does, finishes that, and `bulla events DIR --kind erased` tells in which frame"
+    )
 }
 
 /// Destroys the keys of data subjects, from wherever that was cut short.
@@ -461,8 +480,4 @@ fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
 
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-fn refused(message: &str) -> Error {
-    Error::new(ErrorKind::Refused, message)
 }

@@ -4,7 +4,8 @@
 //!
 //! | Rank | Locks | What is done under it |
 //! |---|---|---|
-//! | `Administration` | `Engine::erasing`, `Engine::changing` | a whole erasure or hold, a whole rotation or change of `[log]`: files are written and checkpoints waited for. Nobody holds both |
+//! | `Erasing` | `Engine::erasing` | a whole erasure or hold, or change of the erasure key: files are written and checkpoints waited for |
+//! | `Changing` | `Engine::changing` | a whole rotation or change of `[log]`: the same |
 //! | `SerialStages` | `Engine::serial` | of a log without threads: a step of the committer or the checkpointer, or draining all of it. Where there are threads it is held for a moment, to give the stages to them and to get them back |
 //! | `Sealing` | `Engine::sealing` | for reading: a block is grouped and sealed; for writing: keys of data subjects are destroyed, and the event that tells of it is queued |
 //! | `Leaf` | those in [`StagingQueue`](crate::write::stage::queue::StagingQueue), [`CommitQueue`](super::committing::CommitQueue), [`CheckpointQueue`](super::checkpointing::CheckpointQueue), [`Progress`](super::progress::Progress) and [`BackOff`](crate::write::back_off::BackOff) | a few fields are read or changed, and waiting threads woken; no other lock is taken, no file touched |
@@ -20,7 +21,8 @@ use std::time::Duration;
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    Administration,
+    Erasing,
+    Changing,
     SerialStages,
     Sealing,
     Leaf,

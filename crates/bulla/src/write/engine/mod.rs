@@ -22,7 +22,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
-use crate::erase::{HoldDifference, WithdrawnErasure};
+use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config::{self, LogConfig};
 use crate::format::event::Event;
 use crate::format::options::{Durability, Options, Tuning};
@@ -86,8 +86,8 @@ pub(crate) struct Engine {
     erasing: RankedMutex<Option<u64>>,
     /// How the file of holds differed, when the log was opened, from what the log tells.
     pub(crate) hold_differences: Vec<HoldDifference>,
-    /// The erasure that opening the log withdrew, since somebody of it is held.
-    pub(crate) withdrawn: Option<WithdrawnErasure>,
+    /// The erasure that was cut short before, and what opening the log made of it.
+    pub(crate) resumed: Option<ResumedErasure>,
     /// Held by whoever changes `[log]` or begins an epoch that somebody asked for.
     changing: RankedMutex<()>,
     indexer: Indexer,
@@ -193,10 +193,10 @@ impl Engine {
             directories: Arc::downgrade(directories),
             subject_keys,
             sealing: RwLock::new(()),
-            erasing: RankedMutex::new(Rank::Administration, Some(recovered.holds)),
+            erasing: RankedMutex::new(Rank::Erasing, Some(recovered.holds)),
             hold_differences: Vec::new(),
-            withdrawn: None,
-            changing: RankedMutex::new(Rank::Administration, ()),
+            resumed: None,
+            changing: RankedMutex::new(Rank::Changing, ()),
             tuning,
             environment,
             back_off,
@@ -214,7 +214,7 @@ impl Engine {
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
         let settled = engine.follow_erasures(&recovered.erased)?;
-        engine.withdrawn = settled.withdrawn;
+        engine.resumed = settled.resumed;
         if engine.vault().is_ok() {
             // It comes before anybody new gets a number, so that a backup from before this is older than the checkpoint.
             engine.at_rest(|stages| {
@@ -391,7 +391,16 @@ impl Engine {
 
 fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
     let bytes = keys::files::read_secret(keys, keys::files::SIGNING, 4096);
-    let bytes = zeroize::Zeroizing::new(keys::files::or_missing(keys, keys::files::SIGNING, bytes)?);
+    let bytes =
+        keys::files::or_missing(keys, keys::files::SIGNING, bytes).map_err(|error| match error.kind() {
+            ErrorKind::NoKey => {
+                let message =
+                    format!("{error}; where there is none, nobody can go on with this log: begin a new one");
+                Error::new(ErrorKind::NoKey, message)
+            }
+            _ => error,
+        });
+    let bytes = zeroize::Zeroizing::new(bytes?);
     let damaged = |why: &dyn std::fmt::Display| keys::files::damaged(keys, keys::files::SIGNING, why);
     let text = std::str::from_utf8(&bytes).map_err(|_| damaged(&"it is not text"))?;
     let key = SigningKey::parse(text).map_err(|error| damaged(&error))?;

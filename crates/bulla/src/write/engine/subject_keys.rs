@@ -31,7 +31,13 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(_) => Err(older(keys)),
+        Some(_) => {
+            let message = format!(
+                "a restore of {} was begun and not finished: do it again, with `bulla restore`",
+                keys.describe("")
+            );
+            Err(Error::new(ErrorKind::Refused, message))
+        }
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use super::stops::{self, Stop};
 use super::world::{World, copy};
 use crate::helpers::in_full;
 use bulla::event::Event;
-use bulla::{ErrorKind, FindingKind, Log, Options, Restore, WithdrawnErasure};
+use bulla::{ErrorKind, FindingKind, Log, Options, Restore, ResumedErasure};
 use bulla_vault::{Access, Unconfirmed};
 use std::fs;
 use std::path::Path;
@@ -66,12 +66,15 @@ fn is_told(world: &World, what: &str) {
 fn an_erasure_that_was_cut_short_is_withdrawn_where_the_log_tells_of_a_hold_since() {
     for step in STEPS {
         let (world, keys, unconfirmed) = cut_short(step);
-        let withdrawn = |withdrawn: Option<&WithdrawnErasure>| {
-            assert_eq!(withdrawn.is_some(), !unconfirmed.erased, "{step}");
-            if let Some(withdrawn) = withdrawn {
-                assert_eq!(withdrawn.numbers, unconfirmed.numbers, "{step}");
-                assert!(withdrawn.to_string().contains("is held by"), "{withdrawn}");
+        let resumed = |resumed: Option<&ResumedErasure>| match resumed {
+            Some(ResumedErasure::Finished { numbers }) if unconfirmed.erased => {
+                assert_eq!(*numbers, unconfirmed.numbers, "{step}");
             }
+            Some(ResumedErasure::Withdrawn { numbers, reason }) if !unconfirmed.erased => {
+                assert_eq!(*numbers, unconfirmed.numbers, "{step}");
+                assert!(reason.contains("is held by"), "{reason}");
+            }
+            other => panic!("{step}: {other:?}"),
         };
         let ended = |world: &World| match unconfirmed.erased {
             false => is_kept(world, step),
@@ -86,7 +89,7 @@ fn an_erasure_that_was_cut_short_is_withdrawn_where_the_log_tells_of_a_hold_sinc
             }
             let log = Log::open(&opened.directory, Options::default()).unwrap();
             assert_eq!(log.hold_differences().len(), usize::from(delete), "{step}");
-            withdrawn(log.withdrawn_erasure());
+            resumed(log.resumed_erasure());
             log.close().unwrap();
             ended(&opened);
         }
@@ -94,7 +97,7 @@ fn an_erasure_that_was_cut_short_is_withdrawn_where_the_log_tells_of_a_hold_sinc
         replace(keys.path(), &world.keys());
         let restored = Restore::new(&world.directory, world.identity()).run().unwrap();
         assert_eq!((restored.lost, restored.hold_differences.len()), (0, 1), "{step}");
-        withdrawn(restored.withdrawn.as_ref());
+        resumed(restored.resumed.as_ref());
         ended(&world);
     }
 }
@@ -148,9 +151,9 @@ fn a_hold_that_opening_the_log_adopts_counts_too() {
         write_pending(&world, &world.order(&[HELD]), number);
         let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
         let log = Log::open(&world.directory, Options::default()).unwrap();
-        match log.withdrawn_erasure() {
-            Some(_) => adopted += u32::from(log.recovery().frames > 0),
-            None => erased += 1,
+        match log.resumed_erasure().unwrap() {
+            ResumedErasure::Withdrawn { .. } => adopted += u32::from(log.recovery().frames > 0),
+            _ => erased += 1,
         }
         log.close().unwrap();
         // Whether the log tells of a hold or of none: who was held then is there.
@@ -172,8 +175,8 @@ fn an_erasure_that_was_cut_short_is_withdrawn_while_the_holds_are_damaged() {
     let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
     fs::write(world.keys().join("holds"), "{").unwrap();
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    let withdrawn = log.withdrawn_erasure().unwrap().to_string();
-    assert!(withdrawn.contains("holds"), "{withdrawn}");
+    let withdrawn = log.resumed_erasure().unwrap().to_string();
+    assert!(withdrawn.contains("holds") && withdrawn.contains("is withdrawn"), "{withdrawn}");
     log.close().unwrap();
     assert!(world.vault(Access::Read).find(HELD).unwrap().is_some() && erasures(&world) == 0);
 }

@@ -1,5 +1,6 @@
 //! What a backup brings back, the log takes away again.
 
+use super::stops::Stop;
 use super::world::{World, copy};
 use bulla::{Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Restore};
 use bulla_vault::Access;
@@ -22,6 +23,20 @@ pub(super) fn erase(world: &World, subject: &str) -> u64 {
     let erasure = log.erase(&world.order(&[subject])).unwrap();
     log.close().unwrap();
     erasure.frame
+}
+
+/// The same log after a restore that stopped once the log was opened and the seal state replaced.
+fn cut_short(made: &World) -> World {
+    let checkpoint = |world: &World| std::fs::read(world.directory.join("checkpoint")).unwrap();
+    let stopped = (0..).step_by(4).map(|operations| {
+        let world = made.copied();
+        let (log, keys) = super::stops::stores(&world, &Stop::after(operations));
+        assert!(Restore::new(&world.directory, world.identity()).run_in(log, keys).is_err());
+        world
+    });
+    let world = stopped.into_iter().find(|world| checkpoint(world) != checkpoint(made)).unwrap();
+    assert!(world.keys().join("restoring").exists());
+    world
 }
 
 #[test]
@@ -90,7 +105,8 @@ fn a_key_directory_that_is_older_than_the_log_is_not_written_with() {
     assert_eq!(stranger.kind(), ErrorKind::NoKey, "{stranger}");
     refused();
     let restored = Restore::new(&world.directory, world.identity()).run().unwrap();
-    assert_eq!((restored.lost, restored.hold_differences.len()), (30, 0));
+    // Of the thirty that were new one was erased, which is no loss.
+    assert_eq!((restored.lost, restored.hold_differences.len()), (29, 0));
     assert_eq!(world.vault(Access::Read).next_number().unwrap(), 50);
     world.append(50..100);
     let vault = world.vault(Access::Read);
@@ -142,17 +158,15 @@ fn a_restore_that_was_cut_short_forgets_nothing() {
     let late = copy(&world.keys());
     // Nobody is new here: no block tells the numbers up to 40 after `late`.
     world.append(0..10);
-    let restore = |identity| Restore::new(&world.directory, identity).run();
-    let whole = |backup: &Path| {
+    let whole = |backup: &Path, world: &World| {
         for item in std::fs::read_dir(backup).unwrap() {
             put_back(backup, &world.keys(), &[item.unwrap().file_name().to_str().unwrap()]);
         }
     };
-    // Cut short: the identity opens nothing, after the log was opened and the seal state replaced.
-    whole(late.path());
-    assert!(restore(World::stranger()).is_err());
-    whole(early.path());
-    assert_eq!(restore(world.identity()).unwrap().lost, 20);
+    whole(late.path(), &world);
+    let world = cut_short(&world);
+    whole(early.path(), &world);
+    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 20);
     assert_eq!(world.vault(Access::Read).next_number().unwrap(), 40);
 }
 
@@ -163,13 +177,11 @@ fn a_vault_alone_that_is_taken_up_at_the_second_try_gives_no_number_twice() {
     let backup = copy(&world.keys());
     world.append(20..40);
     put_back(backup.path(), &world.keys(), &["vault", "roots"]);
-    let checkpoint = std::fs::read(world.directory.join("checkpoint")).unwrap();
-    // Cut short after the log was opened: the seal state of that says nothing of those who were new.
-    let restore = |identity| Restore::new(&world.directory, identity).run();
-    let stranger = restore(World::stranger());
-    assert!(stranger.is_err() || stranger.unwrap().lost == 20);
-    assert_ne!(std::fs::read(world.directory.join("checkpoint")).unwrap(), checkpoint);
-    drop(restore(world.identity()));
+    // The seal state of that says nothing of those who were new.
+    let world = cut_short(&world);
+    // It may have counted and skipped them at the first try.
+    let lost = Restore::new(&world.directory, world.identity()).run().unwrap().lost;
+    assert!(lost == 0 || lost == 20, "{lost}");
     assert_eq!(world.vault(Access::Read).next_number().unwrap(), 40);
 }
 

@@ -90,8 +90,56 @@ fn what_was_written_down_and_not_begun_is_forgotten() {
 fn what_nobody_ordered_is_withdrawn() {
     let (world, ..) = world();
     let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
-    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
-    assert_eq!((told(&world).len(), world.entries().1.len()), (0, 0));
+    withdrawn(&world, "it is missing, or of another erasure");
+}
+
+/// Opens and closes the log, which has to withdraw what was begun, and to say why.
+fn withdrawn(world: &World, why: &str) {
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let resumed = log.resumed_erasure().unwrap().to_string();
+    assert!(resumed.contains("is withdrawn") && resumed.contains(why), "{why}: {resumed}");
+    log.close().unwrap();
+    assert_eq!((told(world).len(), world.entries().1.len()), (0, 0), "{why}");
+    assert!(!world.keys().join("erasure.pending").exists() && world.verified().ok, "{why}");
+}
+
+/// Nothing vouches for the file that lies beside the vault: what a reader would refuse is never signed.
+#[test]
+fn what_the_log_could_not_tell_is_withdrawn_or_refused() {
+    let other = World::new();
+    other.append(0..60);
+    let (world, order, number) = world();
+    let unsigned = order.note().replace("\ntime ", "\ntime 1");
+    let for_another = other.order(&["user_7"]);
+    let pending = |order: &str, carried_out: &[u32]| {
+        json!({ "numbers": [number], "carried_out": carried_out, "order": order }).to_string()
+    };
+    let cases = [
+        (pending(order.note(), &[]), "carried out"),
+        (pending(order.note(), &[1]), "carried out"),
+        (pending(order.note(), &[0, 0]), "carried out"),
+        (pending(&unsigned, &[0]), "the order in it"),
+        (pending("", &[0]), "the order in it"),
+        (pending(for_another.note(), &[0]), "the order in it"),
+    ];
+    for (pending, why) in &cases {
+        std::fs::write(world.keys().join("erasure.pending"), pending).unwrap();
+        let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+        withdrawn(&world, why);
+    }
+    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap().commit().unwrap();
+    for (pending, why) in &cases {
+        std::fs::write(world.keys().join("erasure.pending"), pending).unwrap();
+        let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let message = error.to_string();
+        assert!(
+            ["erasure.pending", why, "restore it"].iter().all(|part| message.contains(part)),
+            "{message}"
+        );
+    }
+    write_pending(&world, &order, number);
+    finished(&world, number);
 }
 
 #[test]

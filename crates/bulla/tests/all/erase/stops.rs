@@ -52,7 +52,7 @@ pub(super) fn open(world: &World, stop: &Arc<Stop>) -> bulla::Result<Log> {
 
 #[test]
 fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
-    let (mut finished, mut never) = (0, 0);
+    let (mut finished, mut never, mut said) = (0, 0, 0);
     for operations in 0.. {
         let world = World::new();
         world.append(0..60);
@@ -68,9 +68,18 @@ fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
 
         let log = Log::open(&world.directory, Options::default()).unwrap();
         let erased = world.vault(Access::Read).find("user_7").unwrap().is_none();
+        // Whoever opens the log is told of what that finished.
+        let resumed = log.resumed_erasure().map(ToString::to_string);
+        assert!(resumed.iter().all(|resumed| erased && resumed.contains("is finished")), "{resumed:?}");
         assert!(erased || done.is_err(), "{operations}: {done:?}");
         if let Err(error) = done {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{operations}: {error}");
+            // So is whoever gave the order, as far as that can be told.
+            let told =
+                ["are erased, and the log may not tell of it yet", "an erasure was begun, and neither"];
+            let says = told.iter().any(|told| error.to_string().contains(told));
+            assert_eq!(says, erased, "{operations}: {error}");
+            said += u32::from(resumed.is_some());
             *(if erased { &mut finished } else { &mut never }) += 1;
             // Whoever gives it again learns that it is done.
             assert_eq!(log.erase(&order).unwrap().before, erased, "{operations}");
@@ -84,5 +93,5 @@ fn an_erasure_that_stops_anywhere_is_finished_or_never_began() {
             break;
         }
     }
-    assert!(finished > 10 && never > 2, "{finished} {never}");
+    assert!(finished > 10 && never > 2 && said > 10, "{finished} {never} {said}");
 }

@@ -1,0 +1,308 @@
+//! `bulla erase --again`: orders that were carried out before a backup was put back, of which the log tells nothing any more.
+//!
+//! Invariants:
+//! - nobody is erased who came back since: an order is carried out on the numbers that were looked up and judged, or on nobody;
+//! - whoever cannot be judged is left as they are, and with them everybody of their order, which was signed as one;
+//! - of each order it is told what became of it, whatever becomes of the others.
+
+use super::Erase;
+use super::confirm::confirm;
+use super::preview::{Looking, PreviewJson, known_again, listed, to_text, why_unknown};
+use crate::append;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::log_paths::{error_in, read_order};
+use crate::output::{on_line, print, print_json};
+use crate::terminal;
+use bulla::control::{Client, through_writer};
+use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, FirstMet, Info, KnownAgain, Log};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What becomes, or became, of an order.
+#[derive(Serialize)]
+struct Told<'a> {
+    order: &'a Path,
+    outcome: Outcome,
+    /// Why it is left out or refused, or what failed.
+    detail: Option<String>,
+    /// The frame that tells of it.
+    frame: Option<u64>,
+    /// Who is erased.
+    numbers: Vec<u64>,
+    /// The names of it that nobody has, or had: of them nothing is erased.
+    unknown: Vec<String>,
+    known_again: Vec<KnownAgain>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<PreviewJson>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Outcome {
+    Erased,
+    ErasedAlready,
+    WouldBeErased,
+    LeftOut,
+    Refused,
+    Failed,
+    NotTried,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Outcome::Erased => "erased",
+            Outcome::ErasedAlready => "erased already",
+            Outcome::WouldBeErased => "would be erased",
+            Outcome::LeftOut => "left out",
+            Outcome::Refused => "refused",
+            Outcome::Failed => "failed",
+            Outcome::NotTried => "not tried",
+        }
+    }
+}
+
+/// An order that may be carried out.
+struct Ready {
+    order: ErasureOrder,
+    preview: ErasurePreview,
+}
+
+pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
+    let until_it_is_begun = interrupt::exit_for_now()?;
+    let mut looking = Looking::new(&erase.place, &erase.identities, &info.vkey)?;
+    looking.certificates(&erase.certificates)?;
+    let mut orders = Vec::new();
+    for path in &erase.again {
+        let (ready, mut told) = look(path, &mut looking)?;
+        told.preview = ready.as_ref().filter(|_| erase.json).map(|ready| PreviewJson::from(&ready.preview));
+        if !erase.dry_run {
+            note!("{}", told.line(info));
+        }
+        if let Some(Ready { preview, .. }) = &ready {
+            to_text(preview, &info.origin).lines().for_each(|line| note!("  {line}"));
+        }
+        orders.push((ready, told));
+    }
+    if erase.dry_run {
+        return tell(erase, info, orders.into_iter().map(|(_, told)| told).collect(), None);
+    }
+    if orders.iter().any(|(ready, _)| ready.is_some()) {
+        confirm(erase.yes)?;
+    }
+    drop((until_it_is_begun, looking));
+    interrupt::finish_first(erase.json, "`bulla events DIR --kind erased`", || ())?;
+    let mut hands = Hands { erase, log: RefCell::default(), erased: HashSet::new() };
+    let mut failure = None;
+    let mut all_told = Vec::new();
+    for (ready, mut told) in orders {
+        if let Some(ready) = ready {
+            match &failure {
+                None => failure = hands.carry_out(&ready, &mut told).err(),
+                Some(_) => told.becomes(Outcome::NotTried, None),
+            }
+        }
+        all_told.push(told);
+    }
+    let closed = hands.log.take().map_or(Ok(()), Log::close).map_err(Failure::from);
+    tell(erase, info, all_told, failure.or(closed.err()))
+}
+
+/// What would become of an order, as things are.
+fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>, Told<'a>), Failure> {
+    let told = |outcome, detail: Option<String>| Told {
+        order: path,
+        outcome,
+        detail,
+        frame: None,
+        numbers: Vec::new(),
+        unknown: Vec::new(),
+        known_again: Vec::new(),
+        preview: None,
+    };
+    let refused = |why: String| Ok((None, told(Outcome::Refused, Some(why))));
+    let order = match read_order(path).map(|text| ErasureOrder::parse(&text)) {
+        Ok(Ok(order)) => order,
+        Ok(Err(error)) => return refused(error.to_string()),
+        Err(error) => return refused(error.to_string()),
+    };
+    let preview = match looking.preview(&order) {
+        Ok(preview) => preview,
+        Err(error) => match error.kind() {
+            ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Erased => return refused(error.to_string()),
+            _ => return Err(error.into()),
+        },
+    };
+    let mut told = told(Outcome::WouldBeErased, None);
+    if let Some(before) = &preview.before {
+        (told.outcome, told.frame) = (Outcome::ErasedAlready, Some(before.frame));
+        (told.numbers, told.unknown) = (before.numbers.clone(), before.unknown.clone());
+        told.known_again = preview.known_again();
+        return Ok((None, told));
+    }
+    if let Some((outcome, why)) = objection(&preview) {
+        told.becomes(outcome, Some(why));
+        return Ok((None, told));
+    }
+    told.numbers.clone_from(&preview.numbers);
+    told.unknown = preview.unknown().map(str::to_owned).collect();
+    Ok((Some(Ready { order, preview }), told))
+}
+
+/// Why an order that was not carried out is left out or refused, if it is.
+fn objection(preview: &ErasurePreview) -> Option<(Outcome, String)> {
+    if preview.keys_lost && preview.unknown().next().is_some() {
+        let count = preview.unknown().count();
+        let why = why_unknown(true);
+        return Some((Outcome::Refused, format!("{count} of its names {why}")));
+    }
+    if preview.numbers.is_empty() {
+        return preview.refusal().map(|refusal| (Outcome::Refused, refusal.to_string()));
+    }
+    let others = if preview.numbers.len() > 1 { "; the others of it take a new order" } else { "" };
+    if let Some(hold) = preview.holds.iter().find(|hold| !hold.is_releasing()) {
+        let (number, by, reason) = (hold.number, on_line(&hold.by), on_line(&hold.reason));
+        return Some((Outcome::LeftOut, format!("held by {by}: {reason} (data subject {number}){others}")));
+    }
+    if let Some(why) = &preview.not_counted {
+        let why = format!("whether its data subjects came back since cannot be told: {why}");
+        return Some((Outcome::Refused, why));
+    }
+    let met =
+        || preview.subjects.iter().filter_map(|subject| Some((subject.number?, subject.first_met.as_ref())));
+    let since = met().filter(|(_, met)| *met == Some(&FirstMet::Since)).map(|(number, _)| number);
+    let since = since.collect::<Vec<_>>();
+    if !since.is_empty() {
+        let whom = listed(&since);
+        return Some((
+            Outcome::LeftOut,
+            format!("came back since: {whom}, whom the order does not mean{others}"),
+        ));
+    }
+    let unsure = met().find_map(|(number, met)| match met {
+        Some(FirstMet::Before) => None,
+        Some(FirstMet::CannotTell(why)) => Some((number, why.clone())),
+        _ => Some((number, "they were not found".to_owned())),
+    });
+    unsure.map(|(number, why)| {
+        let why = format!(
+            "whether data subject {number} came back since cannot be told: {why}; give the order's certificate with --certificate, \
+             or a new order"
+        );
+        (Outcome::Refused, why)
+    })
+}
+
+/// What carries orders out: a writer, or this command, which then keeps the log open.
+struct Hands<'a> {
+    erase: &'a Erase,
+    log: RefCell<Option<Log>>,
+    /// Who was erased just now: whom an order names besides is not theirs any more.
+    erased: HashSet<u64>,
+}
+
+impl Hands<'_> {
+    /// Carries one out on those who were looked up, and says what became of it.
+    ///
+    /// # Errors
+    /// Where the environment failed: nothing else is tried then.
+    fn carry_out(&mut self, Ready { order, preview }: &Ready, told: &mut Told<'_>) -> Result<(), Failure> {
+        let left = preview.numbers.iter().copied().filter(|number| !self.erased.contains(number));
+        let left = left.collect::<Vec<_>>();
+        if left.is_empty() {
+            told.becomes(
+                Outcome::LeftOut,
+                Some("whom it names was erased by another of these orders".to_owned()),
+            );
+            return Ok(());
+        }
+        match self.erase(order, &left) {
+            Ok(erasure) => {
+                self.erased.extend(&erasure.numbers);
+                told.outcome = if erasure.before { Outcome::ErasedAlready } else { Outcome::Erased };
+                told.frame = Some(erasure.frame);
+                (told.numbers, told.unknown) = (erasure.numbers, erasure.unknown);
+                told.known_again = erasure.known_again;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                told.becomes(Outcome::Refused, Some(error.to_string()));
+                Ok(())
+            }
+            Err(error) => {
+                told.becomes(Outcome::Failed, Some(error.to_string()));
+                Err(error_in(told.order, error))
+            }
+        }
+    }
+
+    fn erase(&self, order: &ErasureOrder, numbers: &[u64]) -> bulla::Result<Erasure> {
+        if let Some(log) = &*self.log.borrow() {
+            return log.erase_only(order, numbers);
+        }
+        let ask = |writer: &Client| writer.erase_only(order, numbers);
+        through_writer(self.erase.place.keys(), ask, || {
+            let log = append::open(&self.erase.place, terminal::environment())?;
+            let erased = log.erase_only(order, numbers);
+            self.log.replace(Some(log));
+            erased
+        })
+    }
+}
+
+impl Told<'_> {
+    /// Nobody is erased by it.
+    fn becomes(&mut self, outcome: Outcome, detail: Option<String>) {
+        (self.outcome, self.detail) = (outcome, detail);
+        (self.numbers, self.unknown) = (Vec::new(), Vec::new());
+    }
+
+    fn line(&self, info: &Info) -> String {
+        let (path, outcome) = (self.order.display(), self.outcome.name());
+        let whom = || format!("{} of {}", listed(&self.numbers), info.origin);
+        let mut line = match (self.outcome, self.frame, &self.detail) {
+            (Outcome::ErasedAlready, Some(frame), _) | (Outcome::Erased, Some(frame), _) => {
+                format!("{path}: {outcome}: {}; the log tells of it in frame {frame}", whom())
+            }
+            (Outcome::WouldBeErased, ..) => format!("{path}: {outcome}: {}", whom()),
+            (_, _, Some(detail)) => format!("{path}: {outcome}: {detail}"),
+            _ => format!("{path}: {outcome}"),
+        };
+        let is_known = |name: &String| self.known_again.iter().any(|again| again.subject == *name);
+        for unknown in self.unknown.iter().filter(|name| !is_known(name)) {
+            // Writing to a `String` cannot fail.
+            let _ = write!(line, "\n{path}: not known: {}", on_line(unknown));
+        }
+        for again in known_again(&self.known_again).lines() {
+            let _ = write!(line, "\n{path}: {again}");
+        }
+        line
+    }
+}
+
+/// Tells of each order what became of it, and what that comes to.
+fn tell(erase: &Erase, info: &Info, all: Vec<Told<'_>>, failure: Option<Failure>) -> Result<Exit, Failure> {
+    let is_done = |told: &&Told<'_>| {
+        matches!(told.outcome, Outcome::Erased | Outcome::ErasedAlready | Outcome::WouldBeErased)
+    };
+    let done = all.iter().filter(is_done).count();
+    let in_whole = all.iter().filter(is_done).filter(|told| told.unknown.is_empty()).count();
+    let any_erased = all.iter().any(|told| told.outcome == Outcome::Erased);
+    let told = match (erase.json, &failure) {
+        (true, None) => print_json(&serde_json::json!({ "orders": all })),
+        (true, Some(failure)) => print_json(&serde_json::json!({ "orders": all, "error": failure.message })),
+        (false, _) => print(&all.iter().map(|told| told.line(info) + "\n").collect::<String>()),
+    };
+    match failure.or(told.err()) {
+        Some(failure) if any_erased => Err(failure
+            .but_done("some of the orders were carried out, as `bulla events DIR --kind erased` tells")),
+        Some(failure) => Err(failure),
+        None if in_whole == all.len() => Ok(Exit::Done),
+        None if done > 0 => Ok(Exit::SomeRefused),
+        None => Ok(Exit::Refused),
+    }
+}

@@ -1,0 +1,351 @@
+//! `bulla erase`.
+
+mod again;
+mod confirm;
+mod kept_order;
+mod preview;
+
+use crate::append;
+use crate::authority::{Authority, authority};
+use crate::exit::{Exit, Failure};
+use crate::export::destination::Destination;
+use crate::identity::Identities;
+use crate::interrupt;
+use crate::log_paths::LogPaths;
+use crate::output::{on_line, print, print_json};
+use crate::terminal;
+use bulla::control::{Client, through_writer};
+use bulla::environment::Environment;
+use bulla::event::Remains;
+use bulla::keys::signing::SigningKey;
+use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, Info, KnownAgain, LogId, Reader};
+use confirm::confirm;
+use preview::{Looking, PreviewJson};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Erase data subjects: destroy their keys, and have the log tell of it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+What is personal of these data subjects' entries can be read by nobody any more, in this log
+and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
+stands. This cannot be undone. The reason becomes public, in the log: name nobody in it.
+What will be done is said first. At a terminal the command asks: unless the answer is `yes`,
+nothing is done, exit code 5, as where the order is refused; --dry-run ends as the erasure would.
+Exit code 3 where some names are nobody's: the others are erased all the same. --again leaves
+out who is held, or came back since by the host's clock or the certificates, and refuses what
+cannot be told: exit code 3, or 5 where nothing is left.
+
+Examples:
+  bulla erase audit --subject user_42 --dry-run
+  bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
+  bulla erase audit --subject user_42 --keep-order order.json      # the same command again is safe
+  bulla erase audit --authority order.json -o erased.cert         # what `bulla order` made
+  bulla erase audit --again orders/*.json --certificate erased.cert --identity officer.age
+  bulla check erased.cert --key \"$VKEY\"")]
+pub(crate) struct Erase {
+    #[command(flatten)]
+    place: LogPaths,
+
+    /// The data subject; repeatable
+    #[arg(long = "subject", value_name = "S")]
+    subjects: Vec<String>,
+
+    /// Why, in one line; it becomes public
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// The erasure key, or an order made with it [default: erasure.key]
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
+
+    /// Keep the order in this new file, or carry out the one in it
+    #[arg(long, value_name = "FILE")]
+    keep_order: Option<PathBuf>,
+
+    /// Carry these out again, after a backup was put back
+    #[arg(
+        long,
+        value_name = "ORDER",
+        num_args = 1..,
+        conflicts_with_all = ["subjects", "reason", "authority", "keep_order", "output"]
+    )]
+    again: Vec<PathBuf>,
+
+    /// The certificate of one of those; repeatable
+    #[arg(long = "certificate", value_name = "FILE")]
+    certificates: Vec<PathBuf>,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask at the terminal
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    identities: Identities,
+
+    /// Write the certificate to a file, all or nothing
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The order to carry out.
+struct Given<'a> {
+    order: ErasureOrder,
+    /// Where it is to be kept before that.
+    keep: Option<&'a Path>,
+}
+
+impl Erase {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        // That there is no log is told before that there is no key.
+        let info = bulla::info(self.place.directory())?;
+        if !self.again.is_empty() {
+            return again::run(&self, &info);
+        }
+        if !self.certificates.is_empty() {
+            return Err(Failure::usage("--certificate is for --again: -o writes the certificate"));
+        }
+        let Given { order, keep } = self.order(&info)?;
+        let until_it_is_begun = interrupt::exit_for_now()?;
+        let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);
+        let preview = match preview {
+            Ok(preview) => preview,
+            Err(error) if self.dry_run || is_final(error.kind()) => return Err(error.into()),
+            Err(error) => {
+                // An erasure that was cut short, which carrying this out finishes first; or what is wrong is told by whoever writes.
+                note!("what this will do cannot be told beforehand: {error}");
+                return self.carry_out(&info, &order, keep, None, until_it_is_begun);
+            }
+        };
+        let told = preview::to_text(&preview, &info.origin);
+        if self.dry_run {
+            return self.tell_only(&preview, &told);
+        }
+        told.lines().for_each(|line| note!("{line}"));
+        // Whom nobody knows, whoever writes says.
+        if let Some(refusal) = preview.refusal().filter(|_| !preview.numbers.is_empty()) {
+            return Err(self.refused(&preview, refusal.into()));
+        }
+        self.carry_out(&info, &order, keep, Some(&preview), until_it_is_begun)
+    }
+
+    /// Says what would be done, and no more.
+    fn tell_only(&self, preview: &ErasurePreview, told: &str) -> Result<Exit, Failure> {
+        if !self.json {
+            print(told)?;
+        }
+        if let Some(refusal) = preview.refusal() {
+            return Err(self.refused(preview, refusal.into()));
+        }
+        if self.json {
+            print_json(&serde_json::json!({ "preview": PreviewJson::from(preview) }))?;
+        }
+        let all_known = match &preview.before {
+            Some(before) => before.unknown.is_empty(),
+            None => preview.unknown().next().is_none(),
+        };
+        Ok(if all_known { Exit::Done } else { Exit::SomeRefused })
+    }
+
+    /// That nothing is done; with `--json`, in an object that has the preview, too.
+    fn refused(&self, preview: &ErasurePreview, failure: Failure) -> Failure {
+        if self.json {
+            let preview = PreviewJson::from(preview);
+            // It is refused already, and standard error says why.
+            let _ = print_json(&serde_json::json!({ "error": failure.message, "preview": preview }));
+        }
+        failure
+    }
+
+    /// Carries the order out, once whoever is at the terminal agrees.
+    fn carry_out(
+        &self,
+        info: &Info,
+        order: &ErasureOrder,
+        keep: Option<&Path>,
+        preview: Option<&ErasurePreview>,
+        until_it_is_begun: interrupt::ForNow,
+    ) -> Result<Exit, Failure> {
+        let refused = |failure| match preview {
+            Some(preview) => self.refused(preview, failure),
+            None => failure,
+        };
+        // What was done before is not done again, and nobody is not erased.
+        let erases = |preview: &ErasurePreview| preview.before.is_none() && !preview.numbers.is_empty();
+        let keep = keep.filter(|_| preview.is_none_or(erases));
+        if preview.is_none_or(erases) {
+            confirm(self.yes).map_err(refused)?;
+        }
+        drop(until_it_is_begun);
+        let output = self.begin_certificate(order)?;
+        keep.map_or(Ok(()), |path| kept_order::keep(path, order))?;
+        // Nobody is erased but whom it was said of.
+        let numbers = preview.map(|preview| &preview.numbers[..]);
+        let alone = || {
+            let log = append::open(&self.place, terminal::environment())?;
+            let erased = numbers.map_or_else(|| log.erase(order), |numbers| log.erase_only(order, numbers));
+            Ok((erased?, log.close()))
+        };
+        let ask = |writer: &Client| {
+            let erased =
+                numbers.map_or_else(|| writer.erase(order), |numbers| writer.erase_only(order, numbers));
+            Ok((erased?, Ok(())))
+        };
+        let done = through_writer(self.place.keys(), ask, alone);
+        let (erasure, closed) = done.map_err(|error| refused(error.into()))?;
+        let told =
+            closed.map_err(Failure::from).and_then(|()| self.tell(&erasure, info, (output, keep), preview));
+        told.map_err(|failure| {
+            let frame = erasure.frame;
+            failure.but_done(format!(
+                "the log tells of this erasure in frame {frame}; for its certificate: bulla prove DIR --event {frame} -o FILE"
+            ))
+        })?;
+        Ok(if erasure.unknown.is_empty() { Exit::Done } else { Exit::SomeRefused })
+    }
+
+    /// Begins the file of the certificate, with room for it, so that a full disk is known of before anything is destroyed. Not every
+    /// file system keeps room: on one that does not, and of a device, that is known only after it.
+    fn begin_certificate(&self, order: &ErasureOrder) -> Result<Option<Destination>, Failure> {
+        // Every number and every name's commitment is in the order, too, and longer there; besides there is a path in the tree.
+        let length = 2 * order.render().len() + (64 << 10);
+        let find_out =
+            "`bulla events DIR --kind erased` (for the certificate: `bulla prove DIR --event N -o FILE`)";
+        let Some(path) = self.output.as_deref() else {
+            return interrupt::finish_first(self.json, find_out, || ()).map(|()| None);
+        };
+        let output = Destination::open_to_finish(Some(path), &self.place, (self.json, find_out))?;
+        let reserved = output.reserve(length as u64);
+        reserved.map_err(|error| Failure::io(format!("making room for {}", path.display()), &error))?;
+        Ok(Some(output))
+    }
+
+    /// Writes the certificate, and says what was done.
+    fn tell(
+        &self,
+        erasure: &Erasure,
+        info: &Info,
+        (output, kept): (Option<Destination>, Option<&Path>),
+        preview: Option<&ErasurePreview>,
+    ) -> Result<(), Failure> {
+        let reader = Reader::open(self.place.directory())?.key(info.vkey.clone());
+        let certificate = reader.prove_event(erasure.frame)?;
+        if let Some(mut output) = output {
+            let written = output.writer().write_all(certificate.render().as_bytes());
+            let written = written.and_then(|()| output.finish());
+            written.map_err(|error| Failure::io("writing the certificate", &error))?;
+        }
+        let done = Done {
+            numbers: &erasure.numbers,
+            unknown: &erasure.unknown,
+            frame: erasure.frame,
+            keys_lost: erasure.keys_lost,
+            before: erasure.before,
+            known_again: &erasure.known_again,
+            certificate: self.output.as_deref(),
+            order: kept.or(self.keep_order.as_deref()),
+            preview: preview.map(PreviewJson::from),
+        };
+        if self.json { print_json(&done) } else { print(&done.to_text(&info.origin)) }
+    }
+
+    /// The order that was named, or is kept, or else a new one.
+    fn order(&self, info: &Info) -> Result<Given<'_>, Failure> {
+        let key = match authority(&self.place, self.authority.as_deref(), ErasureOrder::parse)? {
+            Authority::Order(order, _)
+                if self.subjects.is_empty() && self.reason.is_none() && self.keep_order.is_none() =>
+            {
+                return Ok(Given { order, keep: None });
+            }
+            Authority::Order(_, path) => {
+                let path = path.display();
+                let message = format!(
+                    "{path} is an order, which says whom and why, and is kept: leave out --subject, --reason and --keep-order"
+                );
+                return Err(Failure::usage(message));
+            }
+            Authority::Key(_) if self.subjects.is_empty() => {
+                return Err(Failure::usage("name the data subject to erase with --subject"));
+            }
+            Authority::Key(key) => key,
+        };
+        let (keep, reason) = (self.keep_order.as_deref(), self.reason.as_deref());
+        if let Some(path) = keep
+            && let Some(order) = kept_order::find(path, &self.place, info, (&self.subjects, reason))?
+        {
+            return Ok(Given { order, keep: None });
+        }
+        Ok(Given { order: give(&key, info.id, &self.subjects, reason)?, keep })
+    }
+}
+
+/// Whether whoever writes would say the same: about the order, or that there is no vault.
+fn is_final(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Invalid)
+}
+
+/// An order to erase.
+pub(crate) fn give(
+    key: &SigningKey,
+    log: LogId,
+    subjects: &[String],
+    reason: Option<&str>,
+) -> Result<ErasureOrder, Failure> {
+    let subjects = subjects.iter().map(String::as_str).collect::<Vec<_>>();
+    Ok(ErasureOrder::give(key, log, &subjects, reason, &Environment::default())?)
+}
+
+/// What an erasure does not reach, a line each.
+pub(crate) fn remains(remains: &[Remains]) -> String {
+    remains.iter().map(|remains| format!("  {remains}\n")).collect()
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    numbers: &'a [u64],
+    unknown: &'a [String],
+    frame: u64,
+    keys_lost: bool,
+    before: bool,
+    known_again: &'a [KnownAgain],
+    certificate: Option<&'a Path>,
+    /// Where the order is kept.
+    order: Option<&'a Path>,
+    /// What was told before; none where it could not be.
+    preview: Option<PreviewJson>,
+}
+
+impl Done<'_> {
+    fn to_text(&self, origin: &str) -> String {
+        let numbers = preview::listed(self.numbers);
+        let frame = self.frame;
+        let (already, now) = if self.before { (" already", "; nothing was done now") } else { ("", "") };
+        let mut text =
+            format!("erased{already}: {numbers} of {origin}; the log tells of it in frame {frame}{now}\n");
+        text.push_str(&preview::known_again(self.known_again));
+        let is_known = |name: &String| self.known_again.iter().any(|again| again.subject == *name);
+        for unknown in self.unknown.iter().filter(|name| !is_known(name)) {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(text, "unknown: {}: {}", on_line(unknown), preview::why_unknown(self.keys_lost));
+        }
+        text.push_str("what remains:\n");
+        text.push_str(&remains(&Remains::ALL));
+        text.push_str(&match self.certificate {
+            Some(path) => format!("certificate: {}\n", path.display()),
+            None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
+        });
+        if let Some(path) = self.order {
+            let _ = writeln!(text, "order: {}", path.display());
+        }
+        text
+    }
+}

@@ -1,0 +1,340 @@
+//! `bulla erase --again`: orders that were carried out before a backup of the log and its keys was put back.
+
+use crate::support::{Place, Ran, bulla, command, copy, eventually, exit, finish};
+use bulla::environment::{Clock, Environment, Interrupt};
+use bulla::keys::signing::SigningKey;
+use bulla::store::FileSystem;
+use bulla::{Entry, ErasureOrder, Log, Options};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A host whose clock stands still, so many seconds after the beginning of time.
+struct At(i64);
+
+impl Clock for At {
+    fn now(&self) -> i64 {
+        self.0 * 1_000_000_000
+    }
+
+    fn wait(&self, _: Duration, _: &Interrupt) {}
+}
+
+fn at(seconds: i64) -> Environment {
+    Environment { clock: Arc::new(At(seconds)), ..Environment::default() }
+}
+
+fn opened(place: &Place, seconds: i64) -> Log {
+    let [log, keys] = [place.audit(), place.path("audit.keys")].map(|path| Arc::new(FileSystem::new(path)));
+    Log::open_stores(log, keys, Options::default(), at(seconds)).unwrap()
+}
+
+/// An epoch that begins then, with an entry for each of these.
+fn append(place: &Place, seconds: i64, subjects: &[&str]) {
+    let log = opened(place, seconds);
+    let mut producer = log.producer().unwrap();
+    for &subject in subjects {
+        producer.append(&Entry::new("read", "place").subject(subject)).unwrap();
+    }
+    drop(producer);
+    log.close().unwrap();
+}
+
+fn path(place: &Place, name: &str) -> String {
+    place.path(name).to_str().unwrap().to_owned()
+}
+
+fn given(place: &Place, seconds: i64, names: &[&str]) -> ErasureOrder {
+    let key = SigningKey::parse(&fs::read_to_string(place.keys("erasure.key")).unwrap()).unwrap();
+    let id = bulla::info(place.audit()).unwrap().id;
+    ErasureOrder::give(&key, id, names, None, &at(seconds)).unwrap()
+}
+
+/// The file of an order that was given then.
+fn order(place: &Place, name: &str, seconds: i64, names: &[&str]) -> String {
+    place.write(name, given(place, seconds, names).render().as_bytes())
+}
+
+/// Carries an order out then, and gives its certificate.
+fn carry_out(place: &Place, seconds: i64, file: &str) -> String {
+    let log = opened(place, seconds);
+    let erasure = log.erase(&ErasureOrder::parse(&fs::read_to_string(file).unwrap()).unwrap()).unwrap();
+    log.close().unwrap();
+    let certificate = file.replace(".json", ".cert");
+    place.run("prove", &["--event", &erasure.frame.to_string(), "-o", &certificate]).exits(exit::DONE);
+    certificate
+}
+
+/// Ada and bob are met in 1000, ada again and carl in 2000; and there is a backup of that.
+fn backed_up() -> Place {
+    let place = Place::new();
+    append(&place, 1000, &["ada", "bob"]);
+    append(&place, 2000, &["ada", "carl"]);
+    back_up(&place);
+    place
+}
+
+fn back_up(place: &Place) {
+    for name in ["audit", "audit.keys"] {
+        copy(&place.path(name), &place.path(&format!("{name}.backup")));
+    }
+}
+
+fn put_back(place: &Place) {
+    for name in ["audit", "audit.keys"] {
+        fs::remove_dir_all(place.path(name)).unwrap();
+        copy(&place.path(&format!("{name}.backup")), &place.path(name));
+    }
+}
+
+fn again(place: &Place, words: &[&str]) -> Ran {
+    place.run("erase", &[&["--again"], words].concat())
+}
+
+fn outcomes(ran: Ran) -> Vec<Value> {
+    ran.json()["orders"].as_array().unwrap().iter().map(|order| order["outcome"].clone()).collect()
+}
+
+/// How many entries of somebody can be read.
+fn left(place: &Place, name: &str) -> usize {
+    place.run("export", &["--subject", name]).exits(exit::DONE).out.lines().count()
+}
+
+#[test]
+fn an_order_is_carried_out_again_on_whom_it_named_once() {
+    let place = backed_up();
+    let ada = order(&place, "ada.json", 2500, &["ada"]);
+    carry_out(&place, 3000, &ada);
+    assert_eq!(left(&place, "ada"), 0);
+    put_back(&place);
+    assert_eq!((left(&place, "ada"), left(&place, "bob")), (2, 1));
+
+    let size = place.info("tree_size");
+    let dry = again(&place, &[&ada, "--dry-run"]).exits(exit::DONE);
+    assert!(dry.out.starts_with(&format!("{ada}: would be erased: data subject ")), "{dry:?}");
+    assert!(dry.err.contains("ada: data subject ") && dry.err.contains("2 entries in all"), "{dry:?}");
+    assert_eq!(
+        outcomes(again(&place, &[&ada, "--dry-run", "--json"]).exits(exit::DONE)),
+        ["would-be-erased"]
+    );
+    assert_eq!((place.info("tree_size"), left(&place, "ada")), (size, 2));
+
+    let done = again(&place, &[&ada]).exits(exit::DONE);
+    assert!(done.out.starts_with(&format!("{ada}: erased: data subject ")), "{done:?}");
+    assert!(done.out.contains("; the log tells of it in frame "), "{done:?}");
+    assert_eq!((left(&place, "ada"), left(&place, "bob")), (0, 1));
+    let json = again(&place, &[&ada, "--json"]).exits(exit::DONE).json();
+    assert_eq!(
+        (&json["orders"][0]["outcome"], &json["orders"][0]["order"]),
+        (&json!("erased-already"), &json!(ada))
+    );
+    assert!(again(&place, &[&ada]).exits(exit::DONE).out.contains(": erased already: data subject "));
+    place.run("verify", &["--strict"]).exits(exit::DONE);
+}
+
+#[test]
+fn whoever_came_back_since_is_left_out_loudly_and_with_them_their_order() {
+    let place = backed_up();
+    let (ada, eve) = (order(&place, "ada.json", 2500, &["ada"]), order(&place, "eve.json", 2500, &["eve"]));
+    let both = order(&place, "both.json", 2500, &["bob", "eve"]);
+    append(&place, 2600, &["eve"]);
+    carry_out(&place, 3000, &eve);
+    put_back(&place);
+    // She is somebody else now, and is met before the orders are carried out again.
+    append(&place, 4000, &["ada", "eve"]);
+    let ran = again(&place, &[&eve, &both]).exits(exit::REFUSED);
+    assert!(ran.out.contains(&format!("{eve}: left out: came back since: data subject ")), "{ran:?}");
+    assert!(ran.out.contains("whom the order does not mean; the others of it take a new order\n"), "{ran:?}");
+    let some = again(&place, &[&both, &ada, &eve, "--json"]).exits(exit::SOME_REFUSED);
+    assert_eq!(outcomes(some), ["left-out", "erased", "left-out"]);
+    assert_eq!(["ada", "bob", "eve"].map(|name| left(&place, name)), [0, 1, 1]);
+}
+
+/// Between two frames that have the host's time nobody can tell, but by the certificate.
+#[test]
+fn what_the_clock_does_not_tell_the_certificate_does() {
+    let place = backed_up();
+    let carl = order(&place, "carl.json", 2500, &["carl"]);
+    let certificate = carry_out(&place, 3000, &carl);
+    put_back(&place);
+    let refused = again(&place, &[&carl]).exits(exit::REFUSED);
+    assert!(refused.out.contains(": refused: whether data subject "), "{refused:?}");
+    assert!(
+        refused.out.contains("came back since cannot be told") && refused.out.contains("--certificate"),
+        "{refused:?}"
+    );
+    assert_eq!(left(&place, "carl"), 1);
+    // Another order's says nothing of this one.
+    let ada = order(&place, "ada.json", 2500, &["ada"]);
+    let of_another = carry_out(&place, 3000, &ada);
+    put_back(&place);
+    again(&place, &[&carl, "--certificate", &of_another]).exits(exit::REFUSED);
+    // Nor does one of another log, or what is none.
+    for none in [&carl, &path(&place, "nowhere")] {
+        let ran = again(&place, &[&carl, "--certificate", none]);
+        assert!([exit::REFUSED, exit::ENVIRONMENT].contains(&ran.code) && ran.err.contains(none), "{ran:?}");
+    }
+    let other = backed_up();
+    let of_other = carry_out(&other, 3000, &order(&other, "carl.json", 2500, &["carl"]));
+    let ran = again(&place, &[&carl, "--certificate", &of_other]).exits(exit::REFUSED);
+    assert!(ran.err.contains("it is no certificate of an erasure of this log"), "{ran:?}");
+    assert_eq!(left(&place, "carl"), 1);
+    let both = ["--certificate", &of_another, "--certificate", &certificate];
+    let done = again(&place, &[&[&carl[..]], &both[..]].concat()).exits(exit::DONE);
+    assert!(done.out.contains(": erased: data subject "), "{done:?}");
+    assert_eq!(left(&place, "carl"), 0);
+
+    // Who has the name after that is another person, by number or by the time at which they came.
+    put_back(&place);
+    place.run("erase", &["--subject", "carl"]).exits(exit::DONE);
+    append(&place, 4000, &["carl"]);
+    let ran = again(&place, &[&[&carl[..]], &both[..]].concat()).exits(exit::REFUSED);
+    assert!(ran.out.contains(": left out: came back since: data subject 3,"), "{ran:?}");
+    assert_eq!(left(&place, "carl"), 1);
+}
+
+/// The certificate is a path in the tree: the frames that it shows to be older than the erasure are, in whatever second they were made.
+#[test]
+fn what_the_certificate_shows_takes_no_clock() {
+    let place = Place::new();
+    append(&place, 1000, &["ada"]);
+    back_up(&place);
+    let ada = order(&place, "ada.json", 1000, &["ada"]);
+    let certificate = carry_out(&place, 1000, &ada);
+    put_back(&place);
+    append(&place, 1000, &["bob"]);
+    again(&place, &[&ada]).exits(exit::REFUSED);
+    again(&place, &[&ada, "--certificate", &certificate]).exits(exit::DONE);
+    assert_eq!((left(&place, "ada"), left(&place, "bob")), (0, 1));
+
+    // Another log history, in which she has the same number, and was met after the erasure.
+    let place = Place::new();
+    append(&place, 1000, &["bob"]);
+    back_up(&place);
+    append(&place, 1000, &["ada"]);
+    let ada = order(&place, "ada.json", 1000, &["ada"]);
+    let certificate = carry_out(&place, 1000, &ada);
+    put_back(&place);
+    append(&place, 1000, &["ada"]);
+    let ran = again(&place, &[&ada, "--certificate", &certificate]).exits(exit::REFUSED);
+    assert!(ran.out.contains("came back since cannot be told"), "{ran:?}");
+    put_back(&place);
+    append(&place, 1001, &["ada"]);
+    let ran = again(&place, &[&ada, "--certificate", &certificate]).exits(exit::REFUSED);
+    assert!(ran.out.contains(": left out: came back since: data subject 1,"), "{ran:?}");
+    assert_eq!(left(&place, "ada"), 1);
+}
+
+#[test]
+fn whoever_is_held_is_left_out() {
+    let place = backed_up();
+    let orders =
+        [order(&place, "ada.json", 2500, &["ada", "bob"]), order(&place, "bob.json", 2500, &["bob"])];
+    place
+        .run("hold", &["add", "--subject", "ada", "--by", "legal", "--reason", "case 4711"])
+        .exits(exit::DONE);
+    let ran = again(&place, &[&orders[0], &orders[1]]).exits(exit::SOME_REFUSED);
+    assert!(ran.out.contains(": left out: held by legal: case 4711 (data subject "), "{ran:?}");
+    assert!(ran.out.contains(&format!("{}: erased: data subject ", orders[1])), "{ran:?}");
+    assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [2, 0]);
+    // Of the other order only the one who is left is erased, once that is allowed.
+    place
+        .run("hold", &["release", "--subject", "ada", "--by", "legal", "--reason", "closed"])
+        .exits(exit::DONE);
+    let ran = again(&place, &[&orders[0]]).exits(exit::SOME_REFUSED);
+    assert!(ran.out.contains(": not known: bob"), "{ran:?}");
+    assert_eq!(left(&place, "ada"), 0);
+}
+
+#[test]
+fn what_cannot_be_told_or_is_no_order_for_this_log_is_refused_and_the_others_are_carried_out() {
+    let place = backed_up();
+    let other = backed_up();
+    let ada = order(&place, "ada.json", 2500, &["ada"]);
+    let bob = order(&place, "bob.json", 2500, &["bob", "nobody"]);
+    let nobody = order(&place, "nobody.json", 2500, &["nobody"]);
+    let of_other = order(&other, "other.json", 2500, &["ada"]);
+    let forged = place
+        .write("forged.json", fs::read_to_string(&ada).unwrap().replace("\"ada\"", "\"bob\"").as_bytes());
+    let none = place.write("none.json", b"{}");
+    let nowhere = path(&place, "nowhere.json");
+    // Without an identity the first entries cannot be found.
+    let identity = path(&place, "officer.age");
+    fs::rename(place.keys("identity.age"), &identity).unwrap();
+    let ran = again(&place, &[&ada]).exits(exit::REFUSED);
+    assert!(
+        ran.out.contains(": refused: whether its data subjects came back since cannot be told: no identity"),
+        "{ran:?}"
+    );
+    let files = [&nobody, &of_other, &forged, &none, &nowhere];
+    let ran = again(&place, &[&files.map(String::as_str)[..], &["--identity", &identity]].concat())
+        .exits(exit::REFUSED);
+    assert_eq!(ran.out.lines().filter(|line| line.contains(": refused: ")).count(), files.len(), "{ran:?}");
+    let all = [&files.map(String::as_str)[..], &[&ada, &bob, "--identity", &identity]].concat();
+    let ran = again(&place, &all).exits(exit::SOME_REFUSED);
+    assert!(
+        ran.out.contains(&format!("{bob}: erased: "))
+            && ran.out.contains(&format!("{bob}: not known: nobody")),
+        "{ran:?}"
+    );
+    fs::rename(&identity, place.keys("identity.age")).unwrap();
+    assert_eq!(["ada", "bob", "carl"].map(|name| left(&place, name)), [0, 0, 1]);
+    // These say already whom, and why.
+    for words in [["--subject", "ada"], ["--reason", "why"], ["--keep-order", &nowhere], ["-o", &nowhere]] {
+        place.run("erase", &[&words[..], &["--again", &ada]].concat()).exits(exit::USAGE);
+    }
+    place.run("erase", &["--certificate", &nowhere, "--subject", "carl"]).exits(exit::USAGE);
+}
+
+#[test]
+fn where_keys_are_lost_an_order_with_an_unknown_name_is_refused() {
+    let place = backed_up();
+    append(&place, 2600, &["eve"]);
+    let (eve, bob) =
+        (order(&place, "eve.json", 3500, &["eve", "bob"]), order(&place, "bob.json", 2500, &["bob"]));
+    fs::remove_dir_all(place.path("audit.keys")).unwrap();
+    copy(&place.path("audit.keys.backup"), &place.path("audit.keys"));
+    place.run("restore", &[]).exits(exit::DONE);
+    let ran = again(&place, &[&eve, &bob]).exits(exit::SOME_REFUSED);
+    assert!(
+        ran.out
+            .contains(&format!("{eve}: refused: 1 of its names may be known or not, which cannot be told")),
+        "{ran:?}"
+    );
+    assert!(ran.out.contains(&format!("{bob}: erased: ")), "{ran:?}");
+}
+
+#[test]
+fn a_writer_carries_them_out_and_the_same_person_is_erased_once() {
+    let place = backed_up();
+    let files = [("ada.json", &["ada"][..]), ("both.json", &["ada", "bob"]), ("twice.json", &["bob"])];
+    let files = files.map(|(name, names)| order(&place, name, 2500, names));
+    let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
+    let stdin = child.stdin.take();
+    eventually("it has the log open", || !place.info("writer").is_null());
+    let ran = again(&place, &[&files[0], &files[1], &files[2], "--json"]).exits(exit::SOME_REFUSED);
+    assert_eq!(outcomes(ran), ["erased", "erased", "left-out"]);
+    drop(stdin);
+    finish(child).exits(exit::DONE);
+    assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [0, 0]);
+    let report = bulla(["verify", place.audit().to_str().unwrap(), "--json"]).exits(exit::DONE).json();
+    assert_eq!(report["erased"], 3);
+}
+
+#[test]
+fn at_a_terminal_it_asks_once() {
+    let place = backed_up();
+    let files = ["ada", "bob"].map(|name| order(&place, &format!("{name}.json"), 2500, &[name]));
+    let words = place.arguments("erase", &["--again", &files[0], &files[1]]);
+    let prompt = "To go on, type yes: ";
+    let (ran, _) = crate::keys::at_a_terminal(&[], &words, &[(prompt, "no\n")]);
+    assert!(ran.exits(exit::REFUSED).out.contains("nothing was done"));
+    assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [2, 1]);
+    let (ran, _) = crate::keys::at_a_terminal(&[], &words, &[(prompt, "yes\n")]);
+    ran.exits(exit::DONE);
+    assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [0, 0]);
+    let (ran, _) = crate::keys::at_a_terminal(&[], &words, &[]);
+    assert!(!ran.exits(exit::DONE).out.contains(prompt));
+}

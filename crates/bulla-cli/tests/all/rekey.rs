@@ -1,0 +1,191 @@
+//! Changing the key that orders erasures, by the command.
+
+use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, parse_lines};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::process::Stdio;
+
+/// A log of ten people, and where keys and orders lie.
+struct World {
+    place: Place,
+}
+
+impl World {
+    fn new() -> Self {
+        let place = Place::new();
+        place.append(&[], &lines(0..100)).exits(exit::DONE);
+        World { place }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.place.path(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Makes an erasure key in a file, and says which one it is.
+    fn make(&self, name: &str) -> String {
+        let ran = self.place.run("keys", &["new-erasure-key", "-o", &self.file(name)]).exits(exit::DONE);
+        ran.out.trim_end().to_owned()
+    }
+
+    fn set(&self, key: &str, more: &[&str]) -> Ran {
+        self.place.run("config", &[&["set", "log.erasure_key", key], more].concat())
+    }
+
+    /// Makes an order for another key, away from the log.
+    fn order(&self, from: &str, to: &str, name: &str) -> String {
+        let id = self.place.info("id").as_str().unwrap().to_owned();
+        let more =
+            ["--log", &id, "--new-erasure-key", to, "--authority", from, "-o", &self.file(name), "--json"];
+        let mut words = arguments!["order"];
+        words.extend(more.map(OsString::from));
+        let told = bulla(words).exits(exit::DONE).json();
+        assert_eq!((&told["new_erasure_key"], &told["output"]), (&to.into(), &self.file(name).into()));
+        self.file(name)
+    }
+
+    fn erase(&self, subject: &str, authority: &str, certificate: &str) -> Ran {
+        let certificate = self.file(certificate);
+        self.place.run("erase", &["--subject", subject, "--authority", authority, "-o", &certificate])
+    }
+
+    fn check(&self, certificate: &str, key: &str) -> Ran {
+        bulla(arguments!["check", self.file(certificate), "--erasure-key", key])
+    }
+
+    fn verify(&self, more: &[&str]) -> (i32, Vec<Value>) {
+        let ran = self.place.run("verify", &[&["--public", "--json"], more].concat());
+        (ran.code, ran.json()["findings"].as_array().unwrap().clone())
+    }
+
+    fn present(&self) -> String {
+        self.place.run("config", &["get", "log.erasure_key"]).exits(exit::DONE).out.trim_end().to_owned()
+    }
+}
+
+#[test]
+fn the_key_is_changed_with_the_one_before_or_by_an_order_and_certificates_stay_good() {
+    let world = World::new();
+    let first = world.present();
+    let former = world.place.keys("erasure.key").into_os_string().into_string().unwrap();
+    world.erase("s1", &former, "1.cert").exits(exit::DONE);
+    let (two, three) = (world.make("two.key"), world.make("three.key"));
+    assert!(two.contains("/erasure+") && two != three);
+
+    // With the key before, which lies in the key directory.
+    let ran = world.set(&two, &[]).exits(exit::DONE);
+    assert!(ran.out.contains("orders to erase are signed with this key from now on"), "{ran:?}");
+    assert_eq!(world.present(), two);
+    assert_eq!(world.place.info("erasure_key"), Value::from(&two[..]));
+    let ran = world.erase("s2", &former, "2.cert").exits(exit::REFUSED);
+    assert!(ran.err.contains(&format!("has to be signed with {two}")), "{ran:?}");
+    world.erase("s2", &world.file("two.key"), "2.cert").exits(exit::DONE);
+
+    // By an order, which has nothing confidential.
+    let order = world.order(&world.file("two.key"), &three, "rekey.order");
+    world.set(&two, &["--authority", &order]).exits(exit::USAGE);
+    let told = world.set(&three, &["--authority", &order, "--json"]).exits(exit::DONE).json();
+    assert_eq!((&told["changed"], &told["recorded"]), (&true.into(), &true.into()));
+    let told = world.set(&three, &["--authority", &order, "--json"]).exits(exit::DONE).json();
+    assert_eq!(told["changed"], false, "it is so already");
+    world.erase("s3", &world.file("three.key"), "3.cert").exits(exit::DONE);
+
+    for (certificate, key) in [("1.cert", &first), ("2.cert", &two), ("3.cert", &three)] {
+        world.check(certificate, key).exits(exit::DONE);
+        for other in [&first, &two, &three].into_iter().filter(|other| *other != key) {
+            world.check(certificate, other).exits(exit::VIOLATION);
+        }
+    }
+    for known in [&first, &two, &three] {
+        assert_eq!(world.verify(&["--erasure-key", known]), (exit::DONE, vec![]));
+    }
+    assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
+    let events =
+        parse_lines(&world.place.run("events", &["--json", "--kind", "rekeyed"]).exits(exit::DONE).out);
+    let of = |event: &Value| [&event["from"], &event["to"], &event["done"]].map(Value::to_string);
+    let expected = [[&first, &two], [&two, &three]]
+        .map(|[from, to]| [format!("\"{from}\""), format!("\"{to}\""), "true".to_owned()]);
+    assert_eq!(events.iter().map(of).collect::<Vec<_>>(), expected);
+    let listed = world.place.run("events", &[]).exits(exit::DONE).out;
+    assert!(
+        listed.contains(&format!("rekeyed     the erasure key changed, from {first} to {two}")),
+        "{listed}"
+    );
+}
+
+#[test]
+fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known() {
+    let world = World::new();
+    let two = world.make("two.key");
+    std::fs::remove_file(world.place.keys("erasure.key")).unwrap();
+    let ran = world.set(&two, &[]).exits(exit::REFUSED);
+    assert!(ran.err.contains("--lost"), "{ran:?}");
+    world.set(&two, &["--lost", "--authority", "x"]).exits(exit::USAGE);
+    world.set(&two, &["--lost"]).exits(exit::DONE);
+    world.erase("s1", &world.file("two.key"), "1.cert").exits(exit::DONE);
+    let (code, findings) = world.verify(&[]);
+    assert_eq!((code, findings.len()), (exit::VIOLATION, 1));
+    assert_eq!(
+        (&findings[0]["kind"], &findings[0]["severity"]),
+        (&"erasure-key-unordered".into(), &"violation".into())
+    );
+    let (code, findings) = world.verify(&["--erasure-key", &two]);
+    assert_eq!((code, &findings[0]["severity"]), (exit::DONE, &"notice".into()));
+    let ran = world.place.run("events", &["--json"]).exits(exit::VIOLATION);
+    assert!(
+        parse_lines(&ran.out)[0]["detail"].as_str().unwrap().contains("nobody with the key before"),
+        "{ran:?}"
+    );
+    world.place.run("events", &["--erasure-key", &two]).exits(exit::DONE);
+    // Another log's key.
+    let other = World::new().present();
+    let (code, findings) = world.verify(&["--erasure-key", &other]);
+    assert_eq!((code, &findings[1]["kind"]), (exit::VIOLATION, &"key-mismatch".into()));
+}
+
+#[test]
+fn what_is_no_change_of_the_erasure_key_is_refused_and_said() {
+    let world = World::new();
+    let (two, three) = (world.make("two.key"), world.make("three.key"));
+    let refused = |ran: Ran, code: i32, why: &str| {
+        let ran = ran.exits(code);
+        assert!(ran.err.contains(why) && ran.out.is_empty(), "{ran:?}");
+    };
+    refused(world.set("no key", &[]), exit::USAGE, "no key");
+    refused(
+        world.set(&two, &["--authority", &world.file("three.key")]),
+        exit::REFUSED,
+        "has to be signed with",
+    );
+    let order = world.order(&world.file("two.key"), &three, "foreign.order");
+    refused(world.set(&three, &["--authority", &order]), exit::REFUSED, "has to be signed with");
+    let text = world.place.write("text", b"hello");
+    refused(world.set(&two, &["--authority", &text]), exit::USAGE, "neither an erasure key nor an order");
+    refused(world.place.run("config", &["set", "linger", "5 ms", "--lost"]), exit::USAGE, "log.erasure_key");
+    refused(
+        world.place.run("config", &["set", "log.erasure_key", &two, "linger", "5 ms"]),
+        exit::USAGE,
+        "changed by an order",
+    );
+    refused(world.place.run("config", &["unset", "log.erasure_key"]), exit::USAGE, "cannot be unset");
+    refused(world.place.run("keys", &["new-erasure-key"]), exit::USAGE, "-o FILE");
+    let existing = world.file("two.key");
+    refused(world.place.run("keys", &["new-erasure-key", "-o", &existing]), exit::REFUSED, "exists");
+    assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
+    assert!(world.place.run("events", &["--kind", "rekeyed"]).exits(exit::DONE).out.is_empty());
+}
+
+#[test]
+fn a_writer_at_work_changes_the_key_and_goes_on() {
+    let world = World::new();
+    let two = world.make("two.key");
+    let mut writer = command(world.place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
+    eventually("the writer listens", || world.place.info("writer").is_u64());
+    let ran = world.set(&two, &[]).exits(exit::DONE);
+    assert!(ran.out.contains("changed, and recorded"), "{ran:?}");
+    let former = world.place.keys("erasure.key").into_os_string().into_string().unwrap();
+    world.erase("s1", &former, "1.cert").exits(exit::REFUSED);
+    world.erase("s1", &world.file("two.key"), "1.cert").exits(exit::DONE);
+    drop(writer.stdin.take());
+    finish(writer).exits(exit::DONE);
+    assert_eq!(world.verify(&["--erasure-key", &two]), (exit::DONE, vec![]));
+}

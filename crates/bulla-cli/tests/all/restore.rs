@@ -1,0 +1,73 @@
+//! `bulla restore` tells what it comes to, in words and in JSON, before it changes anything.
+
+use crate::support::{Place, copy, exit, lines};
+
+/// A log whose key directory is from before an entry and an erasure.
+fn with_older_keys() -> Place {
+    let place = Place::new();
+    place.append(&[], &lines(0..2)).exits(exit::DONE);
+    copy(&place.path("audit.keys"), &place.path("older"));
+    place.append(&[], &lines(2..3)).exits(exit::DONE);
+    place.run("erase", &["--subject", "s0", "--reason", "asked"]).exits(exit::DONE);
+    std::fs::rename(place.path("audit.keys"), place.path("newest")).unwrap();
+    std::fs::rename(place.path("older"), place.path("audit.keys")).unwrap();
+    place
+}
+
+#[test]
+fn a_dry_run_tells_the_same_as_the_restore_and_changes_nothing() {
+    let place = with_older_keys();
+    let state = || std::fs::read(place.keys("seal.state")).unwrap();
+    let (before, checkpoint) = (state(), std::fs::read(place.audit().join("checkpoint")).unwrap());
+    let looked = place.run("restore", &["--dry-run", "--json"]).exits(exit::DONE).json();
+    let words = place.run("restore", &["--dry-run"]).exits(exit::DONE);
+    assert_eq!((state(), std::fs::read(place.audit().join("checkpoint")).unwrap()), (before, checkpoint));
+    assert!(!place.keys("restoring").exists());
+    place.append(&[], b"").exits(exit::REFUSED);
+    let mut told = place.run("restore", &["--json"]).exits(exit::DONE).json();
+    assert_eq!(told["done"], true);
+    told["done"] = false.into();
+    assert_eq!(told, looked);
+    assert_eq!((&told["erased"], &told["lost"]), (&serde_json::json!([0]), &serde_json::json!(1)));
+    assert_eq!(told["makes_seal_state"], false);
+    for (of, frames, entries) in [("known", 2, 2), ("log", 6, 3)] {
+        assert_eq!((&told[of]["frames"], &told[of]["entries"]), (&frames.into(), &entries.into()), "{told}");
+        assert!(words.out.contains(&format!("{frames} frames with {entries} entries")), "{words:?}");
+        let time = told[of]["time"].as_str().unwrap();
+        assert!(words.out.contains(time), "{words:?}");
+    }
+    assert!(words.out.contains("by number: 0\n") && words.out.contains("data subjects: 1\n"), "{words:?}");
+    place.append(&[], &lines(3..4)).exits(exit::DONE);
+}
+
+#[test]
+fn what_a_restore_refuses_it_refuses_before_it_tells_anything() {
+    let place = Place::new();
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+    copy(&place.audit(), &place.path("older"));
+    place.append(&[], &lines(1..2)).exits(exit::DONE);
+    std::fs::remove_dir_all(place.audit()).unwrap();
+    copy(&place.path("older"), &place.audit());
+    let ran = place.run("restore", &[]).exits(exit::VIOLATION);
+    assert!(ran.out.is_empty() && ran.err.contains("an older copy was restored"), "{ran:?}");
+}
+
+#[test]
+fn a_log_without_erasure_gets_its_seal_state_back_without_an_identity() {
+    let place = Place::empty();
+    crate::support::bulla(crate::support::arguments!["init", place.audit(), "--erasure", "off"])
+        .exits(exit::DONE);
+    place.append(&[], &lines(0..2)).exits(exit::DONE);
+    let nothing_to_do = place.run("restore", &[]).exits(exit::REFUSED);
+    assert!(nothing_to_do.err.contains("without erasure"), "{nothing_to_do:?}");
+    std::fs::remove_file(place.keys("seal.state")).unwrap();
+    std::fs::rename(place.keys("seal.key"), place.path("seal.key")).unwrap();
+    std::fs::rename(place.keys("identity.age"), place.path("identity.age")).unwrap();
+    let missing = place.run("restore", &[]).exits(exit::REFUSED);
+    assert!(missing.err.contains("--seal-key"), "{missing:?}");
+    let key = place.path("seal.key").into_os_string().into_string().unwrap();
+    let told = place.run("restore", &["--seal-key", &key, "--json"]).exits(exit::DONE).json();
+    assert_eq!((&told["makes_seal_state"], &told["lost"]), (&true.into(), &0.into()));
+    place.append(&[], &lines(2..3)).exits(exit::DONE);
+    place.run("verify", &["--strict", "--seal-key", &key]).exits(exit::DONE);
+}

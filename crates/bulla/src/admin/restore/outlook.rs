@@ -1,0 +1,157 @@
+//! What a key directory that is to be taken up knows of the log, and what the log has: told before anything is changed.
+
+use crate::format::config::LogConfig;
+use crate::keys::restoring::Unknown;
+use crate::keys::seal_state::SealState;
+use crate::read::reader::Reader;
+use crate::scan::events::each_event;
+use crate::scan::manifest::{Frames, Manifest, Placed};
+use crate::scan::snapshot::Snapshot;
+use crate::write::recover;
+use bulla_proof::commitment::FrameKind;
+use bulla_store::{Error, ErrorKind, Result, Store};
+use bulla_vault::Vault;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a key directory that is to be taken up knows, what the log has, and what follows from that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outlook {
+    /// What the key directory knows of: nothing where its seal state is made anew from the seal key.
+    pub known: Extent,
+    /// What the log has under its checkpoint. All of it is kept.
+    pub log: Extent,
+    /// The data subjects whom the log says it erased, and whose keys the vault has again: they are erased again.
+    pub erased: Vec<u64>,
+    /// How many data subjects' keys are lost: they got numbers of which the vault knows nothing, and the log does not say that they
+    /// were erased. What follows the checkpoint may have more.
+    pub lost: u64,
+    /// Whether the seal state is missing, and is made anew from the seal key.
+    pub makes_seal_state: bool,
+}
+
+/// A log from its beginning up to some frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extent {
+    /// Frames.
+    pub frames: u64,
+    /// The entries in them, as far as the log has them.
+    pub entries: u64,
+    /// The writing host's clock at the last epoch or event among those of these frames that the log has, in seconds since the Unix
+    /// epoch.
+    pub time: Option<i64>,
+}
+
+/// What was looked at, for whoever goes on from there.
+pub(super) struct Looked {
+    pub(super) outlook: Outlook,
+    /// The number behind the last one that the frames under the checkpoint have.
+    pub(super) next_subject: u64,
+    /// Data subjects whom the log says it erased.
+    pub(super) erased: BTreeSet<u64>,
+}
+
+/// Looks, and changes nothing.
+///
+/// # Errors
+/// `NoKey` where the identity does not open a block that has to be read, `Tampered` where the log is not what was written, or the
+/// seal state, or in its absence the vault, knows of more than it has; else where the log or the vault cannot be read.
+pub(super) fn look(
+    (log, keys): (&Arc<dyn Store>, &dyn Store),
+    config: &LogConfig,
+    vault: Option<&Vault>,
+    (state, makes_seal_state): (&SealState, bool),
+    reader: Option<(&Reader, Unknown)>,
+) -> Result<Looked> {
+    let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
+    // What opening would refuse is refused before anything is told.
+    let frames = recover::frames(&**log, config, state, &manifest.snapshot.checkpoint)?;
+    if makes_seal_state {
+        // Nothing else says how many there were.
+        vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, frames))?;
+    }
+    let mut erased = BTreeSet::new();
+    each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
+    let (mut again, mut lost, mut next_subject) = (Vec::new(), 0, 0);
+    if let Some((reader, unknown)) = reader {
+        let mut before = 0;
+        if let Some(vault) = vault {
+            before = vault.next_number()?;
+            again = erased_again(&manifest, vault, before)?;
+        }
+        next_subject = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
+        lost = lost_between(before, next_subject, &erased);
+    }
+    let known = state.chain.next_frame();
+    let outlook = Outlook {
+        known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
+        log: extent(&manifest, manifest.size())?,
+        erased: again,
+        lost,
+        makes_seal_state,
+    };
+    Ok(Looked { outlook, next_subject, erased })
+}
+
+/// Whom the log erased since the vault followed it last, and whose keys the vault has; it gave the numbers below `before`.
+fn erased_again(manifest: &Manifest, vault: &Vault, before: u64) -> Result<Vec<u64>> {
+    let mut told = BTreeSet::new();
+    each_event(manifest, vault.follows()?, |_, event| told.extend(event.erases()))?;
+    let mut again = Vec::new();
+    for number in told.range(..before) {
+        if has_key(vault, *number)? {
+            again.push(*number);
+        }
+    }
+    Ok(again)
+}
+
+/// How many of these numbers have keys that are lost, and not erased.
+pub(super) fn lost_between(before: u64, next: u64, erased: &BTreeSet<u64>) -> u64 {
+    match before < next {
+        true => next - before - erased.range(before..next).count() as u64,
+        false => 0,
+    }
+}
+
+/// Whether the vault has the key of a data subject, or is about to destroy it.
+fn has_key(vault: &Vault, number: u64) -> Result<bool> {
+    match vault.key(number) {
+        Err(error) if error.kind() == ErrorKind::Erased => Ok(true),
+        key => Ok(key?.is_some()),
+    }
+}
+
+/// A vault has followed no frame that the log does not have, unless an older copy of the log was put in its place.
+fn refuse_older_log(log: &dyn Store, keys: &dyn Store, vault: &Vault, frames: u64) -> Result<()> {
+    let follows = vault.follows()?;
+    match follows > frames {
+        false => Ok(()),
+        true => Err(Error::tampered(format!(
+            "{} ends after {frames} frames, but the vault in {} has followed {follows}: an older copy of the log was put in its \
+             place; bring the newest one",
+            log.describe(""),
+            keys.describe("")
+        ))),
+    }
+}
+
+/// The log up to its first `frames` frames, all of which the list has.
+fn extent(manifest: &Manifest, frames: u64) -> Result<Extent> {
+    let Some(last) = frames.checked_sub(1) else { return Ok(Extent::default()) };
+    let (mut list, mut time) = (Frames::from(manifest, last)?, None);
+    while let Some(Placed { commitment, .. }) = list.next()? {
+        // A block has the times of its entries, which may come from elsewhere.
+        if commitment.kind == FrameKind::Event {
+            time = Some(commitment.latest);
+        }
+        if commitment.frame == last {
+            let begun = list.epoch().map(|epoch| epoch.commitment.latest);
+            let entries = commitment.first_entry + commitment.entries;
+            return Ok(Extent { frames, entries, time: time.max(begun) });
+        }
+    }
+    Err(Error::tampered(format!("frame {last} is not in the list; run `bulla verify`")))
+}
