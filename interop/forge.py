@@ -11,7 +11,7 @@ import shutil
 import struct
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Optional
+from typing import Iterable, Optional
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -49,13 +49,14 @@ class Forged:
 class Forge:
     """A log's frames and keys, to be changed and written elsewhere."""
 
-    def __init__(self, directory: Path, keys: Path) -> None:
+    def __init__(self, directory: Path, keys: Path, former: Iterable[Path] = ()) -> None:
         self.directory = directory
         of = log.opened(directory)
         self.config = of.config
         signing = (keys / "signing.key").read_text().strip().split("+", 4)
         self.signing = Ed25519PrivateKey.from_private_bytes(base64.b64decode(signing[-1])[1:])
-        self.erasure = keys / "erasure.key"
+        # With which orders can be signed: the log's key, or all that it had.
+        self.erasures = [secret_key(it) for it in (keys / "erasure.key", *former) if it.exists()]
         self.seal_key = seals.seal_key((keys / "seal.key").read_text(), self.config.log_id)
         opens = blocks.Opener(followed(of), verify.read_identities([keys / "identity.age"]), None)
         self.keys = {number: opens.epoch(number) for number in opens.history.epochs}
@@ -161,11 +162,9 @@ class Forge:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
-    def order(self, text: str) -> str:
-        """A note of a text by the key that orders erasures."""
-        assert self.config.erasure_key is not None
-        secret = base64.b64decode(self.erasure.read_text().strip().split("+", 4)[-1])[1:]
-        return signed(text, self.config.erasure_key, Ed25519PrivateKey.from_private_bytes(secret))
+    def order(self, text: str, by: int = 0) -> str:
+        """A note of a text by a key that orders erasures, or did."""
+        return signed(text, *self.erasures[by])
 
     def append(self, event: str) -> None:
         """An event behind all frames."""
@@ -180,6 +179,14 @@ class Forge:
 
     def checkpoint(self, size: int, root: bytes) -> str:
         return signed(f"{self.config.origin}\n{size}\n{base64.b64encode(root).decode()}\n", self.config.verifier, self.signing)
+
+
+def secret_key(path: Path) -> tuple[notes.Verifier, Ed25519PrivateKey]:
+    """The two halves of a key in its file."""
+    _, _, name, key_id, secret = path.read_text().strip().split("+", 4)
+    key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(secret)[1:])
+    public = b"\x01" + key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return notes.verifier(f"{name}+{key_id}+{base64.b64encode(public).decode()}"), key
 
 
 def signed(text: str, verifier: notes.Verifier, key: Ed25519PrivateKey) -> str:

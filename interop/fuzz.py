@@ -47,7 +47,8 @@ class Fuzz:
             shutil.rmtree(stale)
         self.zoo = Zoo(bulla, place / "zoo")
         self.samples = self.zoo.all()
-        self.forges = {name: Forge(it.log, it.keys) for name, it in self.samples.items()}
+        former = [self.zoo.place / f"erasure-{place}.key" for place in range(2)]
+        self.forges = {name: Forge(it.log, it.keys, former if name == "rekeyed" else ()) for name, it in self.samples.items()}
         # What was recovered lies in segments that a forged log has not got.
         for frame in self.forges["crashed"].frames:
             if frame.kind == commitments.EVENT:
@@ -369,9 +370,19 @@ class Fuzz:
         return f"event {text:.200}"
 
     def hold_round(self, number: int) -> None:
-        """Has a log tell of holds, releases and erasures by orders that hold, were used, are about something else, or are none."""
-        sample, forge = self.samples["erased"], self.forges["erased"].copy()
+        """Has a log tell of holds, releases and erasures by orders that hold, were used, are about something else, or are none,
+        or are signed with a key that counted before, or came to count only later.
+        """
+        name = self.draw.choice(["erased", "rekeyed"])
+        sample, forge = self.samples[name], self.forges[name].copy()
         told = []
+        for frame in forge.frames:
+            if frame.kind == commitments.EVENT and self.draw.random() < 0.2:
+                event = json.loads(frame.text)
+                if event["event"] in ("held", "released", "erased"):
+                    text = event["order"].split("\n\n")[0] + "\n"
+                    frame.text = json.dumps(event | {"order": forge.order(text, self.by(forge))}).encode()
+                    told.append(f"{event['event']} signed anew")
         for _ in range(self.draw.randrange(1, 9)):
             frames = [(at, json.loads(it.text)) for at, it in enumerate(forge.frames) if it.kind == commitments.EVENT]
             holds = [(at, it) for at, it in frames if it["event"] == "held"]
@@ -380,7 +391,7 @@ class Fuzz:
                 subject = base64.b64encode(self.draw.randbytes(32)).decode()
                 order = f"bulla-erasure-order-v1\nlog {forge.config.log_id.hex()}\ntime 1\nsubject {subject}\n"
                 numbers = [hold["number"]]
-                event = {"event": "erased", "numbers": numbers, "carried_out": [0], "order": forge.order(order), "remains": []}
+                event = {"event": "erased", "numbers": numbers, "carried_out": [0], "order": forge.order(order, self.by(forge)), "remains": []}
             elif self.draw.random() < 0.5:
                 event = {"event": "held", "number": self.draw.randrange(4), "order": self.hold_order(forge, "hold", self.draw.randbytes(32), frames)}
             else:
@@ -395,6 +406,11 @@ class Fuzz:
             frame = self.draw.choice([it for it in forge.frames if it.kind == commitments.EVENT])
             frame.raw["digest"] = True
         self.write_and_compare(number, f"events {', '.join(told)}{', one damaged' if damaged else ''}", forge, sample)
+
+    def by(self, forge: Forge) -> int:
+        """With which key: mostly the one that counts at last."""
+        last = len(forge.erasures) - 1
+        return last if self.draw.random() < 0.7 else self.draw.randrange(last + 1)
 
     def hold_order(self, forge: Forge, act: str, about: bytes, frames: list[tuple[int, dict[str, object]]]) -> str:
         way = self.draw.randrange(12)
@@ -411,7 +427,7 @@ class Fuzz:
             return text
         if way == 6:
             return signed(text, forge.config.verifier, forge.signing)
-        note = forge.order(text)
+        note = forge.order(text, self.by(forge))
         return self.mutated(note.encode()).decode(errors="replace") if way == 7 else note
 
     def lie_gap(self, forge: Forge) -> str:

@@ -82,12 +82,15 @@ class Zoo:
         return sample
 
     def rekeyed(self) -> Sample:
-        """Erasures by the first key, by the second, and by one of which the order was made elsewhere."""
+        """Erasures and holds by the first key, by the second, and by one of which the order was made elsewhere."""
         sample = self.init("rekeyed")
         self.append(sample, entries(random.Random(11), 30))
         self.run("erase", sample.log, "--subject", "user_1")
         log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
         former = sample.keys / "erasure.key"
+        because = ("--by", "legal", "--reason", "a case", "--authority")
+        for subject in ("user_4", "user_5"):
+            self.run("hold", sample.log, "add", "--subject", subject, *because, former)
         for place in range(2):
             key, order = self.place / f"erasure-{place}.key", self.place / f"rekey-{place}.order"
             for made in (key, order):
@@ -97,6 +100,8 @@ class Zoo:
             self.run("config", sample.log, "set", "log.erasure_key", public, "--authority", order)
             self.append(sample, entries(random.Random(12 + place), 10))
             self.run("erase", sample.log, "--subject", f"user_{2 + place}", "--authority", key)
+            self.run("hold", sample.log, "release", "--subject", f"user_{4 + place}", *because, key)
+            self.run("hold", sample.log, "add", "--subject", f"user_{6 + place}", *because, key)
             former = key
         return sample
 

@@ -14,15 +14,16 @@ pub(crate) enum Authority<T> {
     Order(T, PathBuf),
 }
 
-/// The authority in the file that was given, or else the key in the key directory; `parse` reads an order.
+/// The authority in the file that was given, or else the key in the key directory; `parse` reads an order. `otherwise` is what can be
+/// done where there is neither.
 pub(crate) fn authority<T>(
     place: &LogPaths,
-    given: Option<&Path>,
+    (given, otherwise): (Option<&Path>, &str),
     parse: impl FnOnce(&str) -> bulla::Result<T>,
 ) -> Result<Authority<T>, Failure> {
     let Some(authority) = place.authority(given)? else {
         let message = format!(
-            "{} is not there: name the log's erasure key, or an order made with it, with --authority",
+            "{} is not there: name the log's erasure key, or an order made with it, with --authority{otherwise}",
             place.keys().join(files::ERASURE_KEY).display()
         );
         return Err(Failure::new(Exit::Refused, message));

@@ -15,7 +15,7 @@ use serde::Serialize;
 Takes public data alone, of which each event is checked up to the signed root. Data subjects have
 numbers here, and no names: whose a number is, nobody is told. Heartbeats are left out unless
 --kind asks for them. Exit code 1 where an event is none, or an erasure, a hold or a release is
-not what was ordered with the log's erasure key, or an erasure of somebody who was held;
+not what was ordered with the erasure key of that time, or an erasure of somebody who was held;
 `bulla verify` tells all.
 
 A line has the frame, the time by the writing host's clock, the kind, and what the event says.

@@ -100,7 +100,7 @@ impl Hold {
     ) -> Result<T, Failure> {
         // That there is no log is told before that there is no key.
         let log = config::load_of_log(&FileSystem::new(self.place.directory()))?.0;
-        match authority(&self.place, self.authority.as_deref(), parse)? {
+        match authority(&self.place, (self.authority.as_deref(), ""), parse)? {
             Authority::Key(key) => make(&key, log.id),
             Authority::Order(order, _)
                 if self.subjects.is_empty() && self.by.is_none() && self.reason.is_none() =>

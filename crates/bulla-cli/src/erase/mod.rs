@@ -260,7 +260,7 @@ impl Erase {
 
     /// The order that was named, or is kept, or else a new one.
     fn order(&self, info: &Info) -> Result<Given<'_>, Failure> {
-        let key = match authority(&self.place, self.authority.as_deref(), ErasureOrder::parse)? {
+        let key = match authority(&self.place, (self.authority.as_deref(), ""), ErasureOrder::parse)? {
             Authority::Order(order, _)
                 if self.subjects.is_empty() && self.reason.is_none() && self.keep_order.is_none() =>
             {

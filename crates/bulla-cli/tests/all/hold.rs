@@ -97,6 +97,10 @@ fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
         &["--subject", "s7", "--by", "legal"],
         &["--release", &hold, "--by", "legal"],
         &["--release", &hold, "--subject", "s7", "--by", "legal", "--reason", "why"],
+        &["--release", &hold, "--hold", "--by", "legal", "--reason", "why"],
+        &["--new-erasure-key", erasure_key, "--by", "legal"],
+        &["--new-erasure-key", erasure_key, "--subject", "s7"],
+        &["--new-erasure-key", erasure_key, "--release", &hold, "--by", "legal", "--reason", "why"],
     ] {
         give(id, &path("slip"), slip).exits(exit::USAGE);
         assert!(!place.path("slip").exists(), "{slip:?}");
@@ -117,7 +121,9 @@ fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
     let note = path("note");
     fs::write(&note, file["order"].as_str().unwrap().to_owned() + "\n").unwrap();
     give(id, &path("by-note.json"), &[&["--release", &note], &closed[..]].concat()).exits(exit::DONE);
-    give(id, &release, &[&["--release", &hold], &closed[..]].concat()).exits(exit::DONE);
+    let given =
+        give(id, &release, &[&["--release", &hold, "--json"], &closed[..]].concat()).exits(exit::DONE);
+    assert_eq!(given.json(), json!({ "kind": "release", "output": release, "subjects": 0 }));
     carry_out("release", &release, exit::DONE);
     carry_out("release", &path("by-note.json"), exit::REFUSED);
     carry_out("add", &hold, exit::REFUSED);
@@ -169,4 +175,34 @@ fn a_hold_of_which_the_key_directory_knows_nothing_any_more_is_released_with_the
     release(by).exits(exit::DONE);
     place.run("erase", &["--subject", "s7"]).exits(exit::DONE);
     place.run("verify", &["--key", &place.verifier_key()]).exits(exit::DONE);
+}
+
+#[test]
+fn a_hold_of_the_erasure_key_before_is_released_with_the_one_that_counts_now() {
+    let place = held();
+    let (former, path) = (place.keys("erasure.key"), place.path("two.key"));
+    let [former, two] = [&former, &path].map(|path| path.to_str().unwrap());
+    let first = place.info("erasure_key").as_str().unwrap().to_owned();
+    let second = place.run("keys", &["new-erasure-key", "-o", two]).exits(exit::DONE).out;
+    let second = second.trim_end();
+    place.run("config", &["set", "log.erasure_key", second]).exits(exit::DONE);
+    let release = |key: &str| {
+        let closed = ["release", "--subject", "s7", "--by", "legal", "--reason", "closed"];
+        place.run("hold", &[&closed[..], &["--authority", key]].concat())
+    };
+    let refused = release(former).exits(exit::REFUSED);
+    assert!(refused.err.contains(&format!("has to be signed with {second}")), "{refused:?}");
+    release(two).exits(exit::DONE);
+    place.run("verify", &["--key", &place.verifier_key()]).exits(exit::DONE);
+    let told = parse_lines(&place.run("events", &["--json"]).exits(exit::DONE).out);
+    for (kind, by, other) in [("held", &first[..], second), ("released", second, &first)] {
+        let event = told.iter().find(|event| event["event"] == kind).unwrap();
+        assert_eq!(event["ordered"]["ok"], true, "{event}");
+        let certificate = place.path(kind);
+        let (certificate, frame) = (certificate.to_str().unwrap(), event["frame"].to_string());
+        place.run("prove", &["--event", &frame, "-o", certificate]).exits(exit::DONE);
+        let check = |key: &str| bulla(["check", certificate, "--erasure-key", key]);
+        check(by).exits(exit::DONE);
+        check(other).exits(exit::VIOLATION);
+    }
 }

@@ -10,7 +10,8 @@ use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
 use bulla::store::FileSystem;
 use bulla::{
-    ErrorKind, FindingKind, HoldDifference, HoldOrder, Log, LogId, Options, Reader, ReleaseOrder, Report,
+    Configure, ErasureKeyChange, ErasureOrder, ErrorKind, FindingKind, HoldDifference, HoldOrder, Log, LogId,
+    Options, Reader, ReleaseOrder, Report,
 };
 use bulla_proof::commitment::Commitment;
 use bulla_proof::hash::sha256;
@@ -203,6 +204,12 @@ fn told_in(place: usize, change: impl Fn(&str, &World) -> String) -> (World, u64
     log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap();
     log.release(&world.release("user_7", "legal")).unwrap();
     log.close().unwrap();
+    let event = changed(&world, place, |text| change(text, &world));
+    (world, event)
+}
+
+/// Has the words of one event be others. Returns its frame.
+fn changed(world: &World, place: usize, change: impl Fn(&str) -> String) -> u64 {
     let event = world.events()[place].0;
     let image = Image::of_store(&FileSystem::new(&world.directory));
     let layout = Layout::of(&image);
@@ -210,7 +217,7 @@ fn told_in(place: usize, change: impl Fn(&str, &World) -> String) -> (World, u64
     let path = format!("segments/{}", frame.segment);
     let mut content = image.get(&path).to_vec();
     let (head, body) = (frame.offset + 24..frame.offset + HEAD, frame.offset + HEAD..frame.end() - SEAL);
-    let text = change(std::str::from_utf8(&content[body.clone()]).unwrap(), &world);
+    let text = change(std::str::from_utf8(&content[body.clone()]).unwrap());
     content[body.clone()].copy_from_slice(text.as_bytes());
     let mut commitment = Commitment::decode(&content[head.clone()]).unwrap();
     commitment.body_digest = sha256(&[&content[body]]);
@@ -219,7 +226,7 @@ fn told_in(place: usize, change: impl Fn(&str, &World) -> String) -> (World, u64
     let signing = fs::read_to_string(world.keys().join("signing.key")).unwrap();
     let signing = SigningKey::parse(&signing).unwrap();
     signed(image, layout.size, &world.key, &signing).write_to(&world.directory);
-    (world, event)
+    event
 }
 
 /// What is in an event, signed by another key, for another log.
@@ -310,4 +317,69 @@ fn a_file_of_holds_that_nobody_ordered_is_damaged_and_the_log_is_not_told_of_it(
         assert_eq!(world.events().len(), before, "{name}");
         assert!(bulla::holds(&world.directory, world.keys()).is_err(), "{name}");
     }
+}
+
+fn rekey(world: &World, log: &Log, from: &SigningKey, to: &SigningKey) {
+    let change = ErasureKeyChange::give(from, world.id, to.verifier(), &Environment::default()).unwrap();
+    log.configure(&Configure::default().erasure_key(change).unwrap()).unwrap();
+}
+
+#[test]
+fn a_hold_of_the_key_before_stands_and_is_released_with_the_key_that_counts_by_then() {
+    let world = World::new();
+    world.append(0..60);
+    let (one, two) = (key(&world), other_key(&world));
+    let log = open(&world);
+    let hold = hold_with(&one, world.id, "user_7");
+    log.hold(&hold).unwrap();
+    log.hold(&hold_with(&one, world.id, "user_8")).unwrap();
+    rekey(&world, &log, &one, &two);
+    let refused = |result: bulla::Result<()>| {
+        let error = result.unwrap_err();
+        assert!(error.kind() == ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("it has to be signed with"), "{error}");
+    };
+    refused(log.release(&release_with(&one, world.id, hold.note())));
+    refused(log.hold(&hold_with(&one, world.id, "user_9")).map(drop));
+    log.release(&release_with(&two, world.id, hold.note())).unwrap();
+    let erase = |subject: &str| {
+        let order = ErasureOrder::give(&two, world.id, &[subject], None, &Environment::default()).unwrap();
+        log.erase(&order).map(|erasure| erasure.frame)
+    };
+    assert!(erase("user_8").unwrap_err().to_string().contains("held by legal"));
+    let erased = erase("user_7").unwrap();
+    log.close().unwrap();
+    assert_eq!(found(&world, FindingKind::HoldUnordered), [] as [u64; 0]);
+    assert!(world.verified().ok);
+    // As it would be where the release was ordered with the key that was replaced.
+    let released = changed(&world, 3, |text| signed_anew(text, &one, None));
+    assert_eq!(found(&world, FindingKind::HoldUnordered), [released]);
+    assert_eq!(found(&world, FindingKind::ErasedWhileHeld), [erased]);
+    let list = bulla::holds(&world.directory, world.keys()).unwrap();
+    assert_eq!(list.holds.len(), 2, "{list:?}");
+    // And where the first hold was ordered with the key that came only later: it holds all the same.
+    let held = changed(&world, 0, |text| signed_anew(text, &two, None));
+    assert_eq!(found(&world, FindingKind::HoldUnordered), [held, released]);
+}
+
+#[test]
+fn what_the_key_before_ordered_is_told_before_that_key_is_replaced() {
+    let world = World::new();
+    world.append(0..60);
+    let (one, two) = (key(&world), other_key(&world));
+    let log = open(&world);
+    let order = serde_json::from_str::<serde_json::Value>(&world.hold("user_7", "legal", "why").render());
+    let mut hold = order.unwrap();
+    let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+    hold.as_object_mut().unwrap().remove("subject");
+    (hold["number"], hold["since"], hold["frame"]) = (number.into(), 0.into(), serde_json::Value::Null);
+    // As a hold leaves it that was cut short.
+    let file = serde_json::json!({ "told": 0, "holds": [hold] });
+    fs::write(world.keys().join("holds"), file.to_string()).unwrap();
+    rekey(&world, &log, &one, &two);
+    log.close().unwrap();
+    let kinds = world.events().iter().map(|(_, event)| event.kind()).collect::<Vec<_>>();
+    assert_eq!(kinds, ["held", "rekeyed"]);
+    assert_eq!(found(&world, FindingKind::HoldUnordered), [] as [u64; 0]);
+    assert_eq!(bulla::holds(&world.directory, world.keys()).unwrap().differences, []);
 }
