@@ -11,6 +11,7 @@ use crate::verify::parse_key;
 use bulla::config::LogConfig;
 use bulla::control::through_writer;
 use bulla::environment::Environment;
+use bulla::keys::files;
 use bulla::store::FileSystem;
 use bulla::{
     Configure, Configured, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace, SettingSource,
