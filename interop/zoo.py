@@ -89,7 +89,7 @@ class Zoo:
         log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
         former = sample.keys / "erasure.key"
         because = ("--by", "legal", "--reason", "a case", "--authority")
-        for subject in ("user_4", "user_5"):
+        for subject in ("user_0", "user_4"):
             self.run("hold", sample.log, "add", "--subject", subject, *because, former)
         for place in range(2):
             key, order = self.place / f"erasure-{place}.key", self.place / f"rekey-{place}.order"
@@ -100,8 +100,8 @@ class Zoo:
             self.run("config", sample.log, "set", "log.erasure_key", public, "--authority", order)
             self.append(sample, entries(random.Random(12 + place), 10))
             self.run("erase", sample.log, "--subject", f"user_{2 + place}", "--authority", key)
-            self.run("hold", sample.log, "release", "--subject", f"user_{4 + place}", *because, key)
-            self.run("hold", sample.log, "add", "--subject", f"user_{6 + place}", *because, key)
+            for action in ("release", "add"):
+                self.run("hold", sample.log, action, "--subject", f"user_{4 * place}", *because, key)
             former = key
         return sample
 
