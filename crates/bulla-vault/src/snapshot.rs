@@ -207,8 +207,8 @@ impl Change<'_, '_> {
 /// The vault was not made to its end.
 pub(super) fn unfinished(name: &str) -> Error {
     Error::unavailable(format!(
-        "{name} holds no vault: restore it from a backup or a replica, with `roots`, also where its `vault.db` is damaged; where there \
-         is none, `bulla restore --new-vault` goes on without those who are in it"
+        "{name} holds no vault: restore it from a backup or a replica, with `roots`; a `vault.db` that is there is damaged; where \
+         there is no other, `bulla restore --new-vault` goes on without those who are in it"
     ))
 }
 
