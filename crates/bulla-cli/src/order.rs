@@ -13,7 +13,7 @@ use bulla::{ErasureKeyChange, HoldOrder, LogId, ReleaseOrder, SignedNote};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Order an erasure, a hold, a release, or another key, away from the host that writes the log
+/// Order an erasure, a hold, a release or another key, away from the writing host
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The order names the data subjects, or who holds and why: it is confidential. `bulla erase DIR
