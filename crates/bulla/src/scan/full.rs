@@ -106,9 +106,17 @@ pub(crate) struct Scan<'a> {
 /// What bears on who was erased, held and released.
 enum Told {
     /// An event of what has to be ordered.
-    Ordered { event: Event, seconds: i64, place: Finding },
+    Ordered(Box<Ordered>),
     /// Events before this frame may be lost.
     Lost { before: u64 },
+}
+
+/// An event of what has to be ordered.
+struct Ordered {
+    event: Event,
+    seconds: i64,
+    /// Where it is: how to tell of it.
+    place: Finding,
 }
 
 /// A segment that is being read.
@@ -523,7 +531,8 @@ impl<'a> Scan<'a> {
                             Event::Erased { .. } | Event::Held { .. } | Event::Released { .. } => {
                                 let place = Finding::new(FindingKind::ErasureUnordered, "");
                                 let place = place.at(segment, *offset).frame(commitment.frame);
-                                self.told.push(Told::Ordered { event, seconds: commitment.earliest, place });
+                                let seconds = commitment.earliest;
+                                self.told.push(Told::Ordered(Box::new(Ordered { event, seconds, place })));
                             }
                             event => self.events.push(event),
                         }

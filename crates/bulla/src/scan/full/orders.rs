@@ -1,6 +1,6 @@
 //! Whether erasures were ordered by whoever may.
 
-use super::{Scan, Told, held};
+use super::{Ordered, Scan, Told, held};
 use crate::erase::signed_with::opened_with_one_of;
 use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
@@ -21,7 +21,8 @@ impl Scan<'_> {
         for told in std::mem::take(&mut self.told) {
             match told {
                 Told::Lost { before } => holds.lose(before),
-                Told::Ordered { event, seconds, place } => {
+                Told::Ordered(ordered) => {
+                    let Ordered { event, seconds, place } = *ordered;
                     let frame = place.frame.unwrap_or_default();
                     let counting = keys.at(frame);
                     let unordered = holds.take(self.config.id, &counting, (frame, seconds), &event);
