@@ -80,6 +80,17 @@ def write_events(events):
         write("small_files", f"order-{index}", case["note"].rpartition("\n\n")[0].encode() + b"\n")
         write("small_files", f"order-file-{index}",
               json.dumps(dict(order=case["note"], subjects=case["subjects"])).encode())
+    for index, case in enumerate(events["hold_orders"]):
+        for kind, order in (("hold", case), ("release", case["release"])):
+            write("small_files", f"{kind}-order-{index}", order["note"].rpartition("\n\n")[0].encode() + b"\n")
+            kept = {name: order[name] for name in ("subject", "by", "reason", "salts") if name in order}
+            write("small_files", f"{kind}-order-file-{index}", json.dumps(dict(order=order["note"], **kept)).encode())
+    case = events["hold_orders"][0]
+    held = dict(number=7, by="legal", reason="case 4711", since=1700000000, order=case["note"], salts=case["salts"])
+    made_up = {name: value for name, value in held.items() if name != "salts"} | dict(by="unknown (frame 2)", frame=2)
+    holds = dict(told=9, holds=[held | dict(frame=3), held | dict(by="b", frame=None), made_up,
+                                held | dict(by="c", frame=8, release=case["release"]["note"])])
+    write("small_files", "holds", json.dumps(holds).encode())
 
 
 def write_proofs(proofs, groups):
@@ -222,9 +233,6 @@ def main():
     write("small_files", "segment", b"00000000000000000012-3.seg")
     event = {"event": "abandoned", "segment": "00000000000000000012.seg", "next_frame": 12, "offset": 0, "reason": "x"}
     write("small_files", "event", json.dumps(event).encode())
-    held = dict(number=7, by="legal", reason="case 4711", since=1700000000)
-    holds = dict(told=9, holds=[held | dict(frame=3), held | dict(by="b", frame=None), held | dict(by="c", frame=8, releasing=True)])
-    write("small_files", "holds", json.dumps(holds).encode())
     write("config", "settings", b'[settings]\nlinger = "20 ms"\ndurability = "os"\nvault_replicas = ["/mnt/a"]\n')
     identity = (keys / "identity.age").read_text().splitlines()[0]
     write("small_files", "identity", (identity + "\nAGE-SECRET-KEY-1\n").encode())

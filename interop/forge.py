@@ -11,7 +11,7 @@ import shutil
 import struct
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Optional
+from typing import Iterable, Optional
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -49,12 +49,14 @@ class Forged:
 class Forge:
     """A log's frames and keys, to be changed and written elsewhere."""
 
-    def __init__(self, directory: Path, keys: Path) -> None:
+    def __init__(self, directory: Path, keys: Path, former: Iterable[Path] = ()) -> None:
         self.directory = directory
         of = log.opened(directory)
         self.config = of.config
         signing = (keys / "signing.key").read_text().strip().split("+", 4)
         self.signing = Ed25519PrivateKey.from_private_bytes(base64.b64decode(signing[-1])[1:])
+        # With which orders can be signed: the log's key, or all that it had.
+        self.erasures = [secret_key(it) for it in (keys / "erasure.key", *former) if it.exists()]
         self.seal_key = seals.seal_key((keys / "seal.key").read_text(), self.config.log_id)
         opens = blocks.Opener(followed(of), verify.read_identities([keys / "identity.age"]), None)
         self.keys = {number: opens.epoch(number) for number in opens.history.epochs}
@@ -125,7 +127,8 @@ class Forge:
             body = AESGCM(keys.body).encrypt(u64(frame.frame) + bytes(4), body, head)
         elif block:
             body += bytes(16)
-        return head + sha256(body), body
+        digest = bytes(32) if "digest" in frame.raw else sha256(body)
+        return head + digest, body
 
     def write(self, place: Path, covered: Optional[int] = None) -> None:
         """Writes the log, in one segment; the checkpoint covers so many frames, or all."""
@@ -159,8 +162,31 @@ class Forge:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
+    def order(self, text: str, by: int = 0) -> str:
+        """A note of a text by a key that orders erasures, or did."""
+        return signed(text, *self.erasures[by])
+
+    def append(self, event: str) -> None:
+        """An event behind all frames."""
+        last = self.frames[-1]
+        epoch, number, entry = last.epoch, len(self.frames), last.first_entry + last.entries
+        self.frames.append(
+            Forged(
+                commitments.EVENT, number, entry, 0, last.latest, last.latest, epoch, 0, bytes(32), 0, last.hash, last.log_id,
+                event.encode(), number,
+            )  # fmt: skip
+        )
+
     def checkpoint(self, size: int, root: bytes) -> str:
         return signed(f"{self.config.origin}\n{size}\n{base64.b64encode(root).decode()}\n", self.config.verifier, self.signing)
+
+
+def secret_key(path: Path) -> tuple[notes.Verifier, Ed25519PrivateKey]:
+    """The two halves of a key in its file."""
+    _, _, name, key_id, secret = path.read_text().strip().split("+", 4)
+    key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(secret)[1:])
+    public = b"\x01" + key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return notes.verifier(f"{name}+{key_id}+{base64.b64encode(public).decode()}"), key
 
 
 def signed(text: str, verifier: notes.Verifier, key: Ed25519PrivateKey) -> str:

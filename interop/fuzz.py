@@ -31,7 +31,7 @@ from bulla_reader import age, commitments, config, events, index, lines, proofs,
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.hashes import crc32c, expand, extract, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
-from forge import Forge, Forged, padded, wrapped  # noqa: E402
+from forge import Forge, Forged, padded, signed, wrapped  # noqa: E402
 from grammar import Grammar  # noqa: E402
 from zoo import Sample, Zoo  # noqa: E402
 
@@ -47,7 +47,8 @@ class Fuzz:
             shutil.rmtree(stale)
         self.zoo = Zoo(bulla, place / "zoo")
         self.samples = self.zoo.all()
-        self.forges = {name: Forge(it.log, it.keys) for name, it in self.samples.items()}
+        former = [self.zoo.place / f"erasure-{place}.key" for place in range(2)]
+        self.forges = {name: Forge(it.log, it.keys, former if name == "rekeyed" else ()) for name, it in self.samples.items()}
         # What was recovered lies in segments that a forged log has not got.
         for frame in self.forges["crashed"].frames:
             if frame.kind == commitments.EVENT:
@@ -78,7 +79,7 @@ class Fuzz:
         kinds = [
             self.bytes_round, self.bytes_round, self.lying_round, self.lying_round, self.columns_round, self.columns_round,
             self.proof_round, self.group_round, self.index_round, self.vault_round, self.grant_round, self.order_round,
-            self.settings_round, self.tail_round,
+            self.settings_round, self.tail_round, self.hold_round,
         ]  # fmt: skip
         kind = getattr(self, f"{self.only}_round") if self.only else self.draw.choice(kinds)
         kind(number)
@@ -367,6 +368,67 @@ class Fuzz:
             )
         frame.text = text.encode()
         return f"event {text:.200}"
+
+    def hold_round(self, number: int) -> None:
+        """Has a log tell of holds, releases and erasures by orders that hold, were used, are about something else, or are none,
+        or are signed with a key that counted before, or came to count only later.
+        """
+        name = self.draw.choice(["erased", "rekeyed"])
+        sample, forge = self.samples[name], self.forges[name].copy()
+        told = []
+        for frame in forge.frames:
+            if frame.kind == commitments.EVENT and self.draw.random() < 0.2:
+                event = json.loads(frame.text)
+                if event["event"] in ("held", "released", "erased"):
+                    text = event["order"].split("\n\n")[0] + "\n"
+                    frame.text = json.dumps(event | {"order": forge.order(text, self.by(forge))}).encode()
+                    told.append(f"{event['event']} signed anew")
+        for _ in range(self.draw.randrange(1, 9)):
+            frames = [(at, json.loads(it.text)) for at, it in enumerate(forge.frames) if it.kind == commitments.EVENT]
+            holds = [(at, it) for at, it in frames if it["event"] == "held"]
+            at, hold = self.draw.choice(holds)
+            if self.draw.random() < 0.2:
+                subject = base64.b64encode(self.draw.randbytes(32)).decode()
+                order = f"bulla-erasure-order-v1\nlog {forge.config.log_id.hex()}\ntime 1\nsubject {subject}\n"
+                numbers = [hold["number"]]
+                event = {"event": "erased", "numbers": numbers, "carried_out": [0], "order": forge.order(order, self.by(forge)), "remains": []}
+            elif self.draw.random() < 0.5:
+                event = {"event": "held", "number": self.draw.randrange(4), "order": self.hold_order(forge, "hold", self.draw.randbytes(32), frames)}
+            else:
+                order = self.hold_order(forge, "release", events.order_digest(hold["order"]), frames)
+                event = {"event": "released", "number": hold["number"], "held": at, "order": order}
+                if self.draw.random() < 0.2:
+                    event[self.draw.choice(["number", "held"])] = self.draw.randrange(len(forge.frames) + 2)
+            forge.append(json.dumps(event))
+            told.append(event["event"])
+        damaged = self.draw.random() < 0.3
+        if damaged:
+            frame = self.draw.choice([it for it in forge.frames if it.kind == commitments.EVENT])
+            frame.raw["digest"] = True
+        self.write_and_compare(number, f"events {', '.join(told)}{', one damaged' if damaged else ''}", forge, sample)
+
+    def by(self, forge: Forge) -> int:
+        """With which key: mostly the one that counts at last."""
+        last = len(forge.erasures) - 1
+        return last if self.draw.random() < 0.7 else self.draw.randrange(last + 1)
+
+    def hold_order(self, forge: Forge, act: str, about: bytes, frames: list[tuple[int, dict[str, object]]]) -> str:
+        way = self.draw.randrange(12)
+        if way == 0:
+            return str(self.draw.choice([it["order"] for _, it in frames if "order" in it]))
+        log_id = bytes(16) if way == 1 else forge.config.log_id
+        act = {"hold": "release", "release": "hold"}[act] if way == 2 else act
+        about = self.draw.randbytes(32) if way == 3 else about
+        digests = [base64.b64encode(it).decode() for it in (about, self.draw.randbytes(32))]
+        text = f"bulla-hold-order-v1\nlog {log_id.hex()}\ntime {self.draw.choice(['1', '1', '01'])}\n{act} {digests[0]}\nbecause {digests[1]}\n"
+        if way == 4:
+            text = self.mutated(text.encode()).decode(errors="replace")
+        if way == 5:
+            return text
+        if way == 6:
+            return signed(text, forge.config.verifier, forge.signing)
+        note = forge.order(text, self.by(forge))
+        return self.mutated(note.encode()).decode(errors="replace") if way == 7 else note
 
     def lie_gap(self, forge: Forge) -> str:
         at = self.draw.randrange(1, len(forge.frames) + 1)
@@ -658,7 +720,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--place", type=Path)
-    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order, settings, tail")
+    parser.add_argument("--only", help="rounds of this kind alone: bytes, lying, columns, proof, group, index, vault, grant, order, settings, tail, hold")
     parser.add_argument("--kinds", action="store_true", help="name the rounds in which findings are of other kinds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

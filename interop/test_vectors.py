@@ -157,6 +157,20 @@ class Vectors(unittest.TestCase):
             self.assertEqual((order.log_id.hex(), order.seconds, order.reason), (vector["log"], vector["seconds"], vector["reason"]))
             file = json.dumps({"order": vector["note"], "subjects": vector["subjects"]}).encode()
             self.assertEqual(events.order_file(file)[1], [it["subject"] for it in vector["subjects"]])
+        for vector in found["hold_orders"]:
+            release = vector.pop("release")
+            read, releases = events.hold_order(vector["note"]), events.hold_order(release["note"])
+            self.assertEqual((read.log_id.hex(), read.seconds, read.releases, releases.releases), (vector["log"], vector["seconds"], False, True))
+            self.assertEqual(releases.about, events.order_digest(vector["note"]))
+            for file, order in ((vector, read), (release, releases)):
+                names = ("subject", "by", "reason", "salts")
+                kept = {"order": file["note"], **{name: file[name] for name in names if name in file}}
+                self.assertEqual(events.hold_file(json.dumps(kept).encode()), order)
+                self.assertTrue(erasure_key.signed(order.note))
+                changed = json.dumps(kept | {"reason": "another"}).encode()
+                self.refused("another reason", lambda: events.hold_file(changed))
+        for vector in found["hold_orders_refused"]:
+            self.refused(vector["name"], lambda: events.hold_order(vector["note"]))
         for vector in found["bodies_taken"]:
             self.certificate(vector["file"], key)
         for vector in found["refused"]:

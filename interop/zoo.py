@@ -76,18 +76,21 @@ class Zoo:
         names = ("--subject", "user_1", "--subject", "n\u00f6body", "--reason", "asked")
         self.run("order", "--log", log_id, *names, "--authority", key, "-o", order)
         self.run("erase", sample.log, "--authority", order, "-o", self.place / "erased.cert")
-        self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal")
+        self.run("hold", sample.log, "release", "--subject", "user_2", "--by", "legal", "--reason", "it is closed")
         self.append(sample, entries(random.Random(4), 20))
         self.run("erase", sample.log, "--subject", "user_2", "--subject", "user_3", "-o", self.place / "second.cert")
         return sample
 
     def rekeyed(self) -> Sample:
-        """Erasures by the first key, by the second, and by one of which the order was made elsewhere."""
+        """Erasures and holds by the first key, by the second, and by one of which the order was made elsewhere."""
         sample = self.init("rekeyed")
         self.append(sample, entries(random.Random(11), 30))
         self.run("erase", sample.log, "--subject", "user_1")
         log_id = json.loads(self.run("info", sample.log, "--json"))["id"]
         former = sample.keys / "erasure.key"
+        because = ("--by", "legal", "--reason", "a case", "--authority")
+        for subject in ("user_0", "user_4"):
+            self.run("hold", sample.log, "add", "--subject", subject, *because, former)
         for place in range(2):
             key, order = self.place / f"erasure-{place}.key", self.place / f"rekey-{place}.order"
             for made in (key, order):
@@ -97,6 +100,8 @@ class Zoo:
             self.run("config", sample.log, "set", "log.erasure_key", public, "--authority", order)
             self.append(sample, entries(random.Random(12 + place), 10))
             self.run("erase", sample.log, "--subject", f"user_{2 + place}", "--authority", key)
+            for action in ("release", "add"):
+                self.run("hold", sample.log, action, "--subject", f"user_{4 * place}", *because, key)
             former = key
         return sample
 

@@ -23,8 +23,8 @@ SHAPES = {
     "configured": {"before": "digest", "after": "digest", "changed": "keys"},
     "rekeyed": {"before": "digest", "after": "digest", "from": "text", "to": "text", "order": "text"},
     "erased": {"numbers": "numbers", "carried_out": "numbers", "order": "text", "remains": "remains"},
-    "held": {"number": "number"},
-    "released": {"number": "number", "held": "number"},
+    "held": {"number": "number", "order": "text"},
+    "released": {"number": "number", "held": "number", "order": "text"},
     "exported": {"entries": "number", "filters": "filters", "format": "format"},
     "heartbeat": {},
 }  # fmt: skip
@@ -138,32 +138,124 @@ def order(text: str) -> Order:
     """An order, whoever signed it; refuses what is none."""
     structure = "erasure order"
     note = notes.note(text)
-    lines = note.text[:-1].split("\n")
-    if lines[0] != "bulla-erasure-order-v1":
-        raise Refused(structure, "must begin with the line of version 1")
-    rest = lines[1:]
-
-    def value(name: str) -> str:
-        if not rest or not rest[0].startswith(name + " "):
-            raise Refused(structure, f"must have a line `{name}` there")
-        return rest.pop(0)[len(name) + 1 :]
-
-    log_id = value("log")
-    if not re.fullmatch("[0-9a-f]{32}", log_id):
-        raise Refused(structure, "the log id must be 32 hexadecimal digits")
-    seconds = notes.decimal(value("time"), structure, "the time must be a decimal number")
-    reason = value("reason") if rest and rest[0].startswith("reason ") else None
+    rest = note.text[:-1].split("\n")
+    log_id, seconds = order_head(rest, "bulla-erasure-order-v1", structure)
+    reason = value_of(rest, "reason", structure) if rest and rest[0].startswith("reason ") else None
     if reason is not None and (not 1 <= len(reason.encode()) <= 1024 or any(map(is_control, reason))):
         raise Refused(structure, "the reason must be from 1 to 1,024 bytes without control characters")
     subjects = []
     while rest:
-        subject = notes.base64_bytes(value("subject"), structure)
-        if len(subject) != 32:
-            raise Refused(structure, "a subject must be a hash of 32 bytes")
-        subjects.append(subject)
+        subjects.append(hash_of(rest, "subject", structure))
     if not 1 <= len(subjects) <= 4096 or len(set(subjects)) != len(subjects):
         raise Refused(structure, "must have from 1 to 4,096 subjects, each once")
-    return Order(note, bytes.fromhex(log_id), seconds, reason, tuple(subjects))
+    return Order(note, log_id, seconds, reason, tuple(subjects))
+
+
+def order_head(rest: list[str], version: str, structure: str) -> tuple[bytes, int]:
+    """The log id and the time of an order, whose first lines these are; what comes after them is left."""
+    if rest.pop(0) != version:
+        raise Refused(structure, "must begin with the line of version 1")
+    log_id = value_of(rest, "log", structure)
+    if not re.fullmatch("[0-9a-f]{32}", log_id):
+        raise Refused(structure, "the log id must be 32 hexadecimal digits")
+    return bytes.fromhex(log_id), notes.decimal(value_of(rest, "time", structure), structure, "the time must be a decimal number")
+
+
+def value_of(rest: list[str], name: str, structure: str) -> str:
+    """What the next line says, which has to have that name."""
+    if not rest or not rest[0].startswith(name + " "):
+        raise Refused(structure, f"must have a line `{name}` there")
+    return rest.pop(0)[len(name) + 1 :]
+
+
+def hash_of(rest: list[str], name: str, structure: str) -> bytes:
+    found = notes.base64_bytes(value_of(rest, name, structure), structure)
+    if len(found) != 32:
+        raise Refused(structure, f"the line `{name}` must have a hash of 32 bytes")
+    return found
+
+
+@dataclass(frozen=True)
+class HoldOrder:
+    """An order to hold, or to release: the text of its note, and what that says; `about` is the line `hold` or `release`."""
+
+    note: notes.Note
+    log_id: bytes
+    seconds: int
+    releases: bool
+    about: bytes
+    because: bytes
+
+
+def hold_order(text: str) -> HoldOrder:
+    """An order to hold or to release, whoever signed it; refuses what is none."""
+    structure = "hold order"
+    note = notes.note(text)
+    rest = note.text[:-1].split("\n")
+    log_id, seconds = order_head(rest, "bulla-hold-order-v1", structure)
+    releases = bool(rest) and rest[0].startswith("release ")
+    about = hash_of(rest, "release" if releases else "hold", structure)
+    because = hash_of(rest, "because", structure)
+    if rest:
+        raise Refused(structure, "must have five lines")
+    return HoldOrder(note, log_id, seconds, releases, about, because)
+
+
+def order_digest(text: str) -> bytes:
+    """By which an order is known: the digest of its text, or of all of it where it is no note."""
+    try:
+        text = notes.note(text).text
+    except Refused:
+        pass
+    return sha256(text.encode())
+
+
+def check_hold_order(event: dict[str, Any], log_id: bytes) -> HoldOrder:
+    """The order of an event `held` or `released`; refuses one for something else, as far as the event alone shows."""
+    found = hold_order(event["order"])
+    if found.log_id != log_id:
+        raise Refused("hold order", "must be for this log")
+    if found.releases != (event["event"] == "released"):
+        raise Refused("hold order", "must be to hold where the event holds, and to release where it releases")
+    return found
+
+
+def hold_file(data: bytes) -> HoldOrder:
+    """An order to hold or to release with what it commits to; refuses a file that commits to something else."""
+    structure = "hold order file"
+    if len(data) > MOST:
+        raise Refused(structure, "must be at most 1 MiB")
+    found = json_object(data, structure)
+    salts = found.get("salts")
+    subject = {"subject"} & set(found)
+    if set(found) != {"order", "by", "reason", "salts"} | subject or not isinstance(salts, dict) or set(salts) != {"because"} | subject:
+        raise Refused(structure, "must have all fields of its kind, and no others")
+    texts = [found[name] for name in ("order", "by", "reason", *subject)] + list(salts.values())
+    if not all(isinstance(it, str) and is_text(it) for it in texts):
+        raise Refused(structure, "must have text in its fields")
+    read = hold_order(found["order"])
+    if not all(1 <= len(found[it].encode()) <= 1024 and not any(map(is_control, found[it])) for it in ("by", "reason")):
+        raise Refused(structure, "who and why must be from 1 to 1,024 bytes without control characters")
+    if read.releases == bool(subject) or hold_reason(salt_of(salts["because"]), found["by"], found["reason"]) != read.because:
+        raise Refused(structure, "the order must commit to who and why")
+    if subject and held_subject(salt_of(salts["subject"]), found["subject"]) != read.about:
+        raise Refused(structure, "the order must commit to the name")
+    return read
+
+
+def salt_of(text: str) -> bytes:
+    salt = notes.base64_bytes(text, "hold order file")
+    if len(salt) != 32:
+        raise Refused("hold order file", "a salt must have 32 bytes")
+    return salt
+
+
+def held_subject(salt: bytes, name: str) -> bytes:
+    return sha256(b"bulla held subject v1\0" + salt + name.encode())
+
+
+def hold_reason(salt: bytes, by: str, reason: str) -> bytes:
+    return sha256(b"bulla hold reason v1\0" + salt + by.encode() + b"\0" + reason.encode())
 
 
 def check_key_order(event: dict[str, Any], log_id: bytes) -> None:

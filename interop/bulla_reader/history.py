@@ -43,8 +43,8 @@ class Change:
 
 
 @dataclass
-class Erasure:
-    """An event `erased`, whose order is judged once it is known which key counted."""
+class Ordered:
+    """An event `erased`, `held` or `released`, whose order is judged once it is known which key counted."""
 
     number: int
     frame: Optional[Frame]
@@ -56,7 +56,7 @@ class History:
     log: Log
     spans: list[Span] = field(default_factory=lambda: [Span(0)])
     changes: list[Change] = field(default_factory=list)
-    erasures: list[Erasure] = field(default_factory=list)
+    ordered: list[Ordered] = field(default_factory=list)
     # The digest of [log] in the last epoch, where that is known, and the event since then that allows another.
     digest: Optional[bytes] = None
     announced: Optional[tuple[int, dict[str, Any]]] = None
@@ -72,6 +72,10 @@ class History:
     damaged: list[int] = field(default_factory=list)
     held: dict[int, list[int]] = field(default_factory=dict)
     orders: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
+    # Of every event `held` its number and the digest of its order, by its frame; those of them that were released; all digests.
+    holds: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    released: set[int] = field(default_factory=set)
+    hold_orders: set[bytes] = field(default_factory=set)
 
 
 def followed(log: Log, known: Optional[notes.Verifier] = None) -> History:
@@ -138,7 +142,7 @@ def follow_key(history: History, number: int, digest: bytes) -> None:
 
 
 def judge_orders(history: History, known: Optional[notes.Verifier]) -> None:
-    """Compares erasures with their orders, and changes of the erasure key with theirs."""
+    """Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs."""
     log, last = history.log, history.spans[-1]
     present = log.config.erasure_key.text if log.config.erasure_key is not None else None
     settled = history.digest == log.config.digest
@@ -147,8 +151,9 @@ def judge_orders(history: History, known: Optional[notes.Verifier]) -> None:
         last.ends = announced["from"] if announced["event"] == "rekeyed" else present
     else:
         last.ends = present if settled else None
-    for erasure in history.erasures:
-        judge_erasure(history, erasure, counting(history, erasure.number, present))
+    for ordered in history.ordered:
+        judge = judge_erasure if ordered.event["event"] == "erased" else judge_hold
+        judge(history, ordered, counting(history, ordered.number, present))
     vouched = [at for at, it in enumerate(history.changes) if known is not None and it.event["to"] == known.text]
     for at, change in enumerate(history.changes):
         wrong = lie(history, at, change, present if settled else change.event["to"])
@@ -196,7 +201,7 @@ def lie(history: History, at: int, change: Change, present: Optional[str]) -> Op
     return None
 
 
-def judge_erasure(history: History, erasure: Erasure, keys: list[notes.Verifier]) -> None:
+def judge_erasure(history: History, erasure: Ordered, keys: list[notes.Verifier]) -> None:
     log, event = history.log, erasure.event
     try:
         order = events.check_accord(event, log.config.log_id)
@@ -207,6 +212,10 @@ def judge_erasure(history: History, erasure: Erasure, keys: list[notes.Verifier]
             raise Refused("erasure", "the order was carried out before, for others")
     except Refused as refused:
         log.find("erasure-unordered", str(refused), erasure.frame)
+    for subject in event["numbers"]:
+        holds = [hold for hold in history.held.get(subject, []) if not any(hold < it < erasure.number for it in history.damaged)]
+        if holds:
+            log.find("erased-while-held", f"data subject {subject} was held in frames {holds}", erasure.frame)
 
 
 def sound_body(log: Log, frame: Optional[Frame], number: int) -> Optional[bytes]:
@@ -290,21 +299,40 @@ def take_event(history: History, number: int, frame: Optional[Frame], body: Opti
             history.allowed = bytes.fromhex(event["after"])
         if bytes.fromhex(event["before"]) == history.digest:
             history.announced = (number, event)
-    elif kind == "held":
+    elif kind in ("held", "released", "erased"):
+        history.ordered.append(Ordered(number, frame, event))
+        for subject in event.get("numbers", []):
+            history.erased.setdefault(subject, number)
+
+
+def judge_hold(history: History, ordered: Ordered, keys: list[notes.Verifier]) -> None:
+    """A hold counts whatever its order is worth, a release only where that holds."""
+    number, event = ordered.number, ordered.event
+    digest = events.order_digest(event["order"])
+    try:
+        if check_hold(history, ordered, keys, digest):
+            history.held[event["number"]].remove(event["held"])
+            history.released.add(event["held"])
+    except Refused as refused:
+        history.log.find("hold-unordered", str(refused), ordered.frame)
+    history.hold_orders.add(digest)
+    if event["event"] == "held":
         history.held.setdefault(event["number"], []).append(number)
-    elif kind == "released":
-        holds = history.held.get(event["number"], [])
-        if event["held"] in holds:
-            holds.remove(event["held"])
-    elif kind == "erased":
-        take_erasure(history, number, frame, event)
+        history.holds[number] = event["number"], digest
 
 
-def take_erasure(history: History, number: int, frame: Optional[Frame], event: dict[str, Any]) -> None:
-    log = history.log
-    history.erasures.append(Erasure(number, frame, event))
-    for subject in event["numbers"]:
-        holds = [hold for hold in history.held.get(subject, []) if not any(hold < it < number for it in history.damaged)]
-        if holds:
-            log.find("erased-while-held", f"data subject {subject} was held in frames {holds}", frame)
-        history.erased.setdefault(subject, number)
+def check_hold(history: History, ordered: Ordered, keys: list[notes.Verifier], digest: bytes) -> bool:
+    """Whether it releases a hold that is known; refuses what was not ordered so."""
+    number, event = ordered.number, ordered.event
+    order = events.check_hold_order(event, history.log.config.log_id)
+    if not any(key.signed(order.note) for key in keys):
+        raise Refused("hold", "the order must be signed with the erasure key that counts")
+    if digest in history.hold_orders:
+        raise Refused("hold", "the order was carried out before")
+    if not order.releases or any(event["held"] <= it < number for it in history.damaged):
+        return False
+    if event["held"] not in history.holds or event["held"] in history.released:
+        raise Refused("hold", "must release what is held")
+    if history.holds[event["held"]] != (event["number"], order.about):
+        raise Refused("hold", "the order must be about the hold that is released")
+    return True

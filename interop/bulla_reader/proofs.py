@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
@@ -309,21 +310,30 @@ def withheld_fields(personal: int) -> list[str]:
 
 
 def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Optional[dict[str, Any]]:
-    """The event `erased` that a proof is of, once it is in accord with its order; nothing of another event."""
+    """The event that a proof is of, once it is in accord with its order; nothing of an event that nobody orders."""
     found = events.decoded(proof.body)
-    if found["event"] != "erased":
+    ordered: Union[events.Order, events.HoldOrder]
+    if found["event"] in ("held", "released"):
+        ordered = events.check_hold_order(found, proof.commitment.log_id)
+    elif found["event"] == "erased":
+        ordered = events.check_accord(found, proof.commitment.log_id)
+    else:
         return None
-    ordered = events.check_accord(found, proof.commitment.log_id)
     if erasure_key is not None and not erasure_key.signed(ordered.note):
         raise Refused("erasure order", "must be signed with the erasure key")
     return found
 
 
 def check_order(proof: EventProof, erasure_key: Optional[notes.Verifier], file: bytes) -> list[str]:
-    """The names in the file of an order; refuses it where it is not the one of the certificate."""
+    """The names in the file of an order to erase; refuses a file that is not that of the order in the event."""
     event = certificate(proof, erasure_key)
-    order, names = events.order_file(file)
-    if event is None or order.note.text != events.order(event["order"]).note.text:
+    names: list[str] = []
+    order: Union[events.Order, events.HoldOrder]
+    if event is not None and event["event"] in ("held", "released"):
+        order = events.hold_file(file)
+    else:
+        order, names = events.order_file(file)
+    if event is None or events.order_digest(event["order"]) != events.order_digest(json.loads(file)["order"]):
         raise Refused("order file", "must be of the order that the event has")
     if erasure_key is not None and not erasure_key.signed(order.note):
         raise Refused("order file", "must be signed with the erasure key")

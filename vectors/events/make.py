@@ -12,12 +12,12 @@ KINDS = [
     dict(event="configured", before=ONE, after=OTHER, changed=["recipients", "heartbeat", "fields.client"]),
     dict(event="rekeyed", before=ONE, after=OTHER, **{"from": "a+…", "to": "b+…"}, order="…"),
     dict(event="erased", numbers=[3, 8], carried_out=[0, 2], order="…", remains=["shared-fields", "copies"]),
-    dict(event="held", number=3),
-    dict(event="released", number=3, held=12),
+    dict(event="held", number=3, order="…"),
+    dict(event="released", number=3, held=12, order="…"),
     dict(event="exported", entries=5, filters=["subject", "time"], format="jsonl"),
     dict(event="heartbeat"),
 ]
-RECOVERED, ABANDONED, CONFIGURED, REKEYED, ERASED, HELD, _, EXPORTED, HEARTBEAT = KINDS
+RECOVERED, ABANDONED, CONFIGURED, REKEYED, ERASED, HELD, RELEASED, EXPORTED, HEARTBEAT = KINDS
 
 # What a member may be, besides what is above.
 ALLOWED = [
@@ -63,6 +63,9 @@ WRONG = [
     (ERASED, dict(remains=["everything"])),
     (ERASED, dict(order=7)),
     (HELD, dict(number="3")),
+    (HELD, dict(order=None)),
+    (RELEASED, dict(order=7)),
+    (RELEASED, dict(held=-1)),
     (EXPORTED, dict(filters=["subject", "subject"])),
     (EXPORTED, dict(filters=["alice"])),
     (EXPORTED, dict(format="JSON lines")),

@@ -1,6 +1,7 @@
 //! `bulla check`.
 
 mod certificate;
+mod hold;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -36,7 +37,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "VKEY")]
     erasure_key: Option<String>,
 
-    /// Of a certificate: the order, which says whom it is about
+    /// Of a certificate: the order, which says whom it is about, and of a hold or a release by whom and why
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
 
@@ -55,7 +56,7 @@ impl Check {
         let file = ProofFile::parse(&bytes).map_err(refused)?;
         if !matches!(file, ProofFile::Event(_)) && (self.erasure_key.is_some() || self.order.is_some()) {
             let message =
-                format!("{} is no certificate of an erasure: only that has an order", name(&self.file));
+                format!("{} is no certificate: only what proves an event has an order", name(&self.file));
             return Err(Failure::usage(message));
         }
         match file {

@@ -1,6 +1,7 @@
 //! `bulla config`.
 
 use crate::append::{tell_differences, tell_recovery, tell_resumed};
+use crate::authority::{Authority, authority};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
@@ -11,7 +12,6 @@ use bulla::config::LogConfig;
 use bulla::control::through_writer;
 use bulla::environment::Environment;
 use bulla::keys::files;
-use bulla::keys::signing::SigningKey;
 use bulla::store::FileSystem;
 use bulla::{
     Configure, Configured, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace, SettingSource,
@@ -106,31 +106,17 @@ impl Config {
         if self.lost {
             return Ok(ErasureKeyChange::unordered(&to));
         }
-        let Some(authority) = self.place.authority(self.authority.as_deref())? else {
-            let message = format!(
-                "{} is not there: name the erasure key before, or an order made with it, with --authority; where nobody has that key \
-                 any more, --lost changes it without one",
-                self.place.keys().join(files::ERASURE_KEY).display()
-            );
-            return Err(Failure::new(Exit::Refused, message));
+        let otherwise = "; where nobody has the erasure key any more, --lost changes it without one";
+        let given = (self.authority.as_deref(), otherwise);
+        let key = match authority(&self.place, given, ErasureKeyChange::parse)? {
+            Authority::Order(change, _) if change.to() == to.to_string() => return Ok(change),
+            Authority::Order(change, path) => {
+                let path = path.display();
+                let message = format!("{path} orders that the erasure key be {}, not {to}", change.to());
+                return Err(Failure::usage(message));
+            }
+            Authority::Key(key) => key,
         };
-        if !authority.text.starts_with(SECRET_KEY) {
-            let change = ErasureKeyChange::parse(&authority.text).map_err(|error| {
-                let why = format!("it is neither an erasure key nor an order to change it ({error})");
-                authority.error(bulla::Error::invalid(why))
-            })?;
-            return match change.to() == to.to_string() {
-                true => Ok(change),
-                false => {
-                    let path = authority.path.display();
-                    Err(Failure::usage(format!(
-                        "{path} orders that the erasure key be {}, not {to}",
-                        change.to()
-                    )))
-                }
-            };
-        }
-        let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
         let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
         match log.erasure_key.as_ref() == Some(&to) {
             // It is so already: nothing is ordered.
@@ -254,9 +240,6 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configure
 /// The key that is changed by an order.
 const ERASURE_KEY: &str = "log.erasure_key";
 
-/// What the file of a secret key begins with.
-const SECRET_KEY: &str = "PRIVATE+KEY+";
-
 /// The setting that is a list.
 const PLACES: &str = "vault_replicas";
 
@@ -347,7 +330,7 @@ impl Outcome {
                 let heartbeat =
                     heartbeat.then_some("the log promises another heartbeat, or none, from now on\n");
                 let erasure_key = erasure_key.then_some(
-                    "orders to erase are signed with this key from now on, and with no other;\n\
+                    "orders to erase, to hold and to release are signed with this key from now on, and with no other;\n\
                      those that were carried out before stay good\n",
                 );
                 let told =

@@ -14,8 +14,9 @@ use serde::Serialize;
 #[command(after_help = "\
 Takes public data alone, of which each event is checked up to the signed root. Data subjects have
 numbers here, and no names: whose a number is, nobody is told. Heartbeats are left out unless
---kind asks for them. Exit code 1 where an event is none, or an erasure is not what was
-ordered with the log's erasure key, or of somebody who was held; `bulla verify` tells all.
+--kind asks for them. Exit code 1 where an event is none, or an erasure, a hold or a release is
+not what was ordered with the erasure key of that time, or an erasure of somebody who was held;
+`bulla verify` tells all.
 
 A line has the frame, the time by the writing host's clock, the kind, and what the event says.
 With the frame, `bulla prove audit --event FRAME` proves it to others.
@@ -156,8 +157,10 @@ fn to_text(logged: &LoggedEvent) -> String {
         Event::Erased { numbers, .. } => {
             format!("data subject {}; {}", list(numbers), order_to_text(logged))
         }
-        Event::Held { number } => format!("data subject {number}"),
-        Event::Released { number, held } => format!("data subject {number}, held in frame {held}"),
+        Event::Held { number, .. } => format!("data subject {number}; {}", order_to_text(logged)),
+        Event::Released { number, held, .. } => {
+            format!("data subject {number}, held in frame {held}; {}", order_to_text(logged))
+        }
         Event::Exported(record) => {
             let chosen = match &record.filters[..] {
                 [] => "everything".to_owned(),
@@ -180,17 +183,23 @@ fn done(logged: &LoggedEvent) -> &'static str {
 }
 
 fn order_to_text(logged: &LoggedEvent) -> String {
-    let said = logged.order.as_ref().map_or_else(
+    let said = ordered(logged).map_or_else(
         || "without an order".to_owned(),
-        |order| {
-            let reason = order.reason.as_deref().map_or_else(String::new, |reason| format!(", {reason}"));
-            format!("ordered {}{reason}", time(order.seconds))
+        |(when, reason)| {
+            let reason = reason.map_or_else(String::new, |reason| format!(", {reason}"));
+            format!("ordered {}{reason}", time(when))
         },
     );
     match &logged.objection {
         None => said,
         Some(why) => format!("{said}; but {why}"),
     }
+}
+
+/// When it was ordered, and why, where that is public.
+fn ordered(logged: &LoggedEvent) -> Option<(u64, Option<&str>)> {
+    let erasure = logged.order.as_ref().map(|order| (order.seconds, order.reason.as_deref()));
+    erasure.or(logged.hold_order.as_ref().map(|order| (order.seconds, None)))
 }
 
 fn list(numbers: &[u64]) -> String {
@@ -210,7 +219,7 @@ struct EventJson<'a> {
     /// Of a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<Option<bool>>,
-    /// Of an erasure.
+    /// Of an erasure, a hold or a release.
     #[serde(skip_serializing_if = "Option::is_none")]
     ordered: Option<OrderJson<'a>>,
 }
@@ -226,7 +235,8 @@ enum Told<'a> {
 struct OrderJson<'a> {
     time: Option<String>,
     reason: Option<&'a str>,
-    /// Whether verification objects to nothing: the log's erasure key signed it, the erasure is as it says, and nobody was held.
+    /// Whether verification objects to nothing: the erasure key of that time signed it, the event is as it says, and nobody who was erased was
+    /// held.
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
@@ -238,10 +248,12 @@ impl<'a> From<&'a LoggedEvent> for EventJson<'a> {
             Ok(event) => Told::Event(event),
             Err(why) => Told::Invalid { event: "invalid", detail: why },
         };
-        let order = logged.order.as_ref();
-        let ordered = matches!(logged.event, Ok(Event::Erased { .. })).then(|| OrderJson {
-            time: order.map(|order| time(order.seconds)),
-            reason: order.and_then(|order| order.reason.as_deref()),
+        let order = ordered(logged);
+        let is_ordered =
+            matches!(logged.event, Ok(Event::Erased { .. } | Event::Held { .. } | Event::Released { .. }));
+        let ordered = is_ordered.then(|| OrderJson {
+            time: order.map(|(when, _)| time(when)),
+            reason: order.and_then(|(_, reason)| reason),
             ok: logged.objection.is_none(),
             detail: logged.objection.as_deref(),
         });

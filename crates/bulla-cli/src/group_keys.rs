@@ -59,14 +59,32 @@ pub(crate) fn group_keys(
         Some(subject_keys) => Ok(Some(Arc::new(subject_keys))),
         None if !log.erasure => Ok(None),
         None => {
-            let message = format!(
-                "there is no vault in {}, which has the keys of data subjects: name the key directory with --keys or a \
-                 grant with --grant, or read what is not personal with --withhold-personal",
-                keys.display()
-            );
-            Err(Failure::new(Exit::Refused, message))
+            let or = " or a grant with --grant, or read what is not personal with --withhold-personal";
+            Err(without_vault(&keys, or))
         }
     }
+}
+
+/// What names can be looked up in, for who cannot do without.
+pub(crate) fn names(place: &LogPaths) -> Result<Arc<dyn GroupKeys>, Failure> {
+    let log = config::load_of_log(&FileSystem::new(place.directory()))?.0;
+    let keys = place.keys();
+    match SubjectKeys::in_directory(&keys, log.id) {
+        Some(subject_keys) => Ok(Arc::new(subject_keys)),
+        None if !log.erasure => {
+            let message = "the log has `erasure = \"off\"`: data subjects have no numbers in it";
+            Err(Failure::new(Exit::Refused, message))
+        }
+        None => Err(without_vault(&keys, "")),
+    }
+}
+
+fn without_vault(keys: &Path, or: &str) -> Failure {
+    let keys = keys.display();
+    let message = format!(
+        "there is no vault in {keys}, which has the keys of data subjects: name the key directory with --keys{or}"
+    );
+    Failure::new(Exit::Refused, message)
 }
 
 fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {

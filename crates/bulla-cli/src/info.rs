@@ -63,7 +63,7 @@ struct Facts {
     fields: BTreeMap<&'static str, String>,
     /// Whether personal fields can be erased.
     erasure: bool,
-    /// The key that orders to erase are signed with.
+    /// The key that orders to erase, to hold and to release are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     erasure_key: Option<String>,
     entries: u64,

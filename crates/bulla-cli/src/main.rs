@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 mod append;
+mod authority;
 mod check;
 mod config;
 mod erase;

@@ -7,9 +7,12 @@ use serde::Serialize;
 /// Says that there was nothing, and what can be said of the data subjects that were asked for by name.
 pub(crate) fn tell(subjects: &[AskedSubject]) {
     note!("0 entries");
-    for AskedSubject { subject, standing, .. } in subjects {
-        note!("data subject `{}` {standing}", on_line(subject));
-    }
+    subjects.iter().for_each(tell_of);
+}
+
+/// Says what can be said of a data subject that was asked for by name.
+pub(crate) fn tell_of(AskedSubject { subject, standing, .. }: &AskedSubject) {
+    note!("data subject `{}` {standing}", on_line(subject));
 }
 
 /// The same of one of them, for a program.

@@ -53,12 +53,7 @@ impl Order {
     /// Where it is not the text of an order, or breaks a limit.
     pub fn parse(text: &str) -> Result<Self, OrderError> {
         let mut lines = text.strip_suffix('\n').ok_or(OrderError::Form)?.split('\n').peekable();
-        if lines.next() != Some(ORDER_HEADER) {
-            return Err(OrderError::Form);
-        }
-        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let log = field("log").and_then(LogId::parse).ok_or(OrderError::Form)?;
-        let seconds = field("time").and_then(crate::checkpoint::parse_size).ok_or(OrderError::Form)?;
+        let (log, seconds) = read_head(ORDER_HEADER, &mut lines).ok_or(OrderError::Form)?;
         let reason = lines.peek().and_then(|line| line.strip_prefix("reason ")).map(str::to_owned);
         if reason.is_some() {
             lines.next();
@@ -84,9 +79,7 @@ impl Order {
     /// # Errors
     /// Where it did not, or the note is no order.
     pub fn open(note: &[u8], key: &VerifierKey) -> Result<Self, OrderError> {
-        let note = SignedNote::parse(note).map_err(OrderError::Note)?;
-        note.verify(key).map_err(OrderError::Note)?;
-        Self::parse(note.text)
+        Self::parse(signed_text(note, key).map_err(OrderError::Note)?)
     }
 
     /// The order as a signed note, its signature made by `sign`, which has the secret half of `key`.
@@ -99,9 +92,7 @@ impl Order {
         sign: impl FnOnce(&[u8]) -> [u8; SIGNATURE_LENGTH],
     ) -> Result<String, OrderError> {
         self.check()?;
-        let text = self.text();
-        let signature = key.signature_line(&sign(text.as_bytes()));
-        Ok(format!("{text}\n{signature}"))
+        Ok(signed(&self.text(), key, sign))
     }
 
     /// Checks what a log tells of the order's execution: that it was given for that log, and that as many data subjects at
@@ -134,10 +125,7 @@ impl Order {
     }
 
     fn check(&self) -> Result<(), OrderError> {
-        let is_line = |reason: &String| {
-            !reason.is_empty() && reason.len() <= MAX_REASON && !reason.contains(|c: char| c.is_control())
-        };
-        if !self.reason.as_ref().is_none_or(is_line) {
+        if !self.reason.as_deref().is_none_or(is_line) {
             return Err(OrderError::Reason);
         }
         let mut sorted = self.subjects.iter().map(|subject| subject.0).collect::<Vec<_>>();
@@ -150,7 +138,7 @@ impl Order {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{ORDER_HEADER}\nlog {}\ntime {}\n", self.log, self.seconds);
+        let mut text = head(ORDER_HEADER, self.log, self.seconds);
         if let Some(reason) = &self.reason {
             // Writing to a `String` cannot fail.
             let _ = writeln!(text, "reason {reason}");
@@ -160,6 +148,45 @@ impl Order {
         }
         text
     }
+}
+
+/// The lines that every order begins with.
+pub(crate) fn head(header: &str, log: LogId, seconds: u64) -> String {
+    format!("{header}\nlog {log}\ntime {seconds}\n")
+}
+
+/// Reads them: the log that the order is for, and when it was given.
+pub(crate) fn read_head<'a>(header: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<(LogId, u64)> {
+    lines.next().filter(|line| *line == header)?;
+    let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let log = field("log").and_then(LogId::parse)?;
+    Some((log, field("time").and_then(crate::checkpoint::parse_size)?))
+}
+
+/// The text of a note that `key` signed.
+pub(crate) fn signed_text<'a>(note: &'a [u8], key: &VerifierKey) -> Result<&'a str, NoteError> {
+    let note = SignedNote::parse(note)?;
+    note.verify(key).map(|()| note.text)
+}
+
+/// The note with this text, its signature made by `sign`, which has the secret half of `key`.
+pub(crate) fn signed(
+    text: &str,
+    key: &VerifierKey,
+    sign: impl FnOnce(&[u8]) -> [u8; SIGNATURE_LENGTH],
+) -> String {
+    format!("{text}\n{}", key.signature_line(&sign(text.as_bytes())))
+}
+
+/// By which an order is known: two notes with the same text are one, whatever other signatures stand beneath it. What is no note
+/// is known by all of it.
+pub fn order_digest(note: &str) -> Hash {
+    sha256(&[SignedNote::parse(note.as_bytes()).map_or(note, |note| note.text).as_bytes()])
+}
+
+/// Whether this is a line of text, of 1 to [`MAX_REASON`] bytes, as reasons and names of offices are.
+pub fn is_line(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_REASON && !text.contains(|c: char| c.is_control())
 }
 
 /// Whether a list has something in it, and each item is above the one before: so are the numbers of data subjects in an event.

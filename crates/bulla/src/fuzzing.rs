@@ -3,8 +3,9 @@
 //! `fuzz/` drives them with coverage, a plain test with the corpus alone. Each states what must hold, whatever the
 //! bytes. Not part of the API.
 
-use crate::erase::ErasureOrder;
-use crate::erase::holds::{Holds, ToldHolds};
+use crate::erase::holds::Holds;
+use crate::erase::told_holds::ToldHolds;
+use crate::erase::{ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::epoch::EpochBody;
 use crate::format::event::Event;
 use crate::format::files;
@@ -25,6 +26,7 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, SignedNote, VerifierKey};
 use bulla_proof::commitment::{Commitment, LogId};
+use bulla_proof::hold_order::HoldNote;
 use bulla_proof::order::Order;
 use bulla_proof::proof::Checked;
 use bulla_proof::tile;
@@ -130,7 +132,7 @@ pub fn small_files(bytes: &[u8]) {
         assert_eq!(Event::decode(&event.encode()).ok(), Some(event));
     }
     if let Ok(mut holds) = serde_json::from_slice::<Holds>(bytes) {
-        let _ = holds.follow(&ToldHolds::default());
+        let _ = holds.follow(&ToldHolds::default(), |frame| Ok(frame.to_string()));
         assert!(holds.into_list().iter().all(|hold| hold.frame.is_none()), "the log tells of none of them");
     }
     if let Ok(epoch) = EpochBody::decode(bytes) {
@@ -145,6 +147,15 @@ pub fn small_files(bytes: &[u8]) {
     }
     if let Ok(order) = ErasureOrder::parse(text) {
         assert!(ErasureOrder::parse(&order.render()).is_ok_and(|again| again == order));
+    }
+    if let Ok(order) = HoldNote::parse(text) {
+        assert!(order.check_hold(order.log).is_ok() != order.check_release(order.log).is_ok());
+    }
+    if let Ok(order) = HoldOrder::parse(text) {
+        assert!(HoldOrder::parse(&order.render()).is_ok_and(|again| again == order));
+    }
+    if let Ok(order) = ReleaseOrder::parse(text) {
+        assert!(ReleaseOrder::parse(&order.render()).is_ok_and(|again| again == order));
     }
     let _ = parse_seal_key(text, LogId([7; 16]));
     let _ = SigningKey::parse(text);

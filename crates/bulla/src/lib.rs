@@ -29,6 +29,7 @@ pub use bulla_crypto::environment;
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;
 pub use bulla_proof::hash::{Hash, HashId};
+pub use bulla_proof::hold_order;
 pub use bulla_proof::key_order;
 pub use bulla_proof::note::SignedNote;
 pub use bulla_proof::order;
@@ -38,7 +39,8 @@ pub use bulla_store as store;
 pub use bulla_store::{Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{
-    Erasure, ErasureKeyChange, ErasureOrder, Hold, HoldDifference, HoldUnderWay, KnownAgain, ResumedErasure,
+    Erasure, ErasureKeyChange, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, KnownAgain,
+    ReleaseOrder, ResumedErasure,
 };
 pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
@@ -68,7 +70,7 @@ pub use read::pseudonyms::Pseudonyms;
 pub use read::reader::Reader;
 pub use read::reading::{Delivery, ReadReport};
 pub use read::select::Matches;
-pub use read::standing::{AskedSubject, Standing};
+pub use read::standing::{AskedSubject, AskedSubjects, Standing};
 pub use read::verify::{Report, Verify};
 pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};

@@ -1,6 +1,7 @@
 //! What a proof of an event says; above all the certificate of an erasure.
 
 use super::Check;
+use super::hold::{self, Because, Ordered, by_whom};
 use crate::erase::remains;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{self, error_in};
@@ -29,6 +30,11 @@ pub(super) struct Certificate<'a> {
     /// The data subjects, where the order was given, and what happened to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     subjects: Option<Vec<Named>>,
+    /// Of a hold or a release: whom, by whom and why, where the order was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<Because>,
+    #[serde(skip)]
+    hold: Option<Ordered>,
     #[serde(skip)]
     told: Event,
     #[serde(skip)]
@@ -66,15 +72,16 @@ impl<'a> Certificate<'a> {
         let event = String::from_utf8_lossy(checked.event()).into_owned();
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key).transpose()?;
-        let order = arguments.order.as_deref().map(|path| {
+        let mut hold = hold::read(&told, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
+        let order = arguments.order.as_deref().filter(|_| hold.is_none()).map(|path| {
             let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;
         let ordered = match &told {
             Event::Erased { order, .. } => Some(read_order(order, key.as_ref()).map_err(violation)?),
-            _ if key.is_some() || order.is_some() => {
-                return Err(Failure::usage("the event is no erasure: nobody ordered it"));
+            _ if hold.is_none() && (key.is_some() || order.is_some()) => {
+                return Err(Failure::usage("the event is no erasure, hold or release: nobody ordered it"));
             }
             _ => None,
         };
@@ -109,6 +116,8 @@ impl<'a> Certificate<'a> {
             event,
             ordered: key.is_some(),
             subjects,
+            because: hold.as_mut().and_then(|hold| hold.because.take()),
+            hold,
             told,
             order: ordered,
             key,
@@ -124,6 +133,9 @@ impl<'a> Certificate<'a> {
             ("log", self.origin.to_owned()),
             ("recorded", format!("frame {}, {}; tree size {}", self.frame, self.time, self.tree_size)),
         ];
+        if let Some(hold) = &self.hold {
+            return table(&hold.to_lines(lines, self.because.as_ref(), self.key.as_ref()));
+        }
         let Event::Erased { numbers, carried_out, remains: left, .. } = &self.told else {
             lines.push(("event", self.event.get().to_owned()));
             return table(&lines);
@@ -140,11 +152,7 @@ impl<'a> Certificate<'a> {
             }
             lines.push(("ordered", time(order.seconds)));
             lines.extend(order.reason.iter().map(|reason| ("reason", reason.clone())));
-            let by = self.key.as_ref().map_or_else(
-                || "signature NOT checked: anybody can write an order; --erasure-key checks it".to_owned(),
-                |key| format!("signed by {key}"),
-            );
-            lines.push(("order", by));
+            lines.push(("order", by_whom(self.key.as_ref())));
         }
         format!("{}what remains:\n{}", table(&lines), remains(left))
     }

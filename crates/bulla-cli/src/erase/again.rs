@@ -164,7 +164,7 @@ fn objection(preview: &ErasurePreview) -> Option<(Outcome, String)> {
         return preview.refusal().map(|refusal| (Outcome::Refused, refusal.to_string()));
     }
     let others = if preview.numbers.len() > 1 { "; the others of it take a new order" } else { "" };
-    if let Some(hold) = preview.holds.iter().find(|hold| !hold.releasing) {
+    if let Some(hold) = preview.holds.iter().find(|hold| !hold.is_releasing()) {
         let (number, by, reason) = (hold.number, on_line(&hold.by), on_line(&hold.reason));
         return Some((Outcome::LeftOut, format!("held by {by}: {reason} (data subject {number}){others}")));
     }

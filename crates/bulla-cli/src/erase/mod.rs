@@ -6,6 +6,7 @@ mod kept_order;
 mod preview;
 
 use crate::append;
+use crate::authority::{Authority, authority};
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::identity::Identities;
@@ -16,7 +17,7 @@ use crate::terminal;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::event::Remains;
-use bulla::keys::{files, signing::SigningKey};
+use bulla::keys::signing::SigningKey;
 use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, Info, KnownAgain, LogId, Reader};
 use confirm::confirm;
 use preview::{Looking, PreviewJson};
@@ -287,32 +288,24 @@ impl Erase {
 
     /// The order that was named, or is kept, or else a new one.
     fn order(&self, info: &Info) -> Result<Given<'_>, Failure> {
-        let Some(authority) = self.place.authority(self.authority.as_deref())? else {
-            let message = format!(
-                "{} is not there: name the log's erasure key, or an order made with it, with --authority",
-                self.place.keys().join(files::ERASURE_KEY).display()
-            );
-            return Err(Failure::new(Exit::Refused, message));
-        };
-        if !authority.text.starts_with("PRIVATE+KEY+") {
-            let order = ErasureOrder::parse(&authority.text).map_err(|error| {
-                let message =
-                    format!("it is neither the log's erasure key nor an order made with it ({error})");
-                authority.error(bulla::Error::invalid(message))
-            })?;
-            if !self.subjects.is_empty() || self.reason.is_some() || self.keep_order.is_some() {
-                let path = authority.path.display();
+        let key = match authority(&self.place, (self.authority.as_deref(), ""), ErasureOrder::parse)? {
+            Authority::Order(order, _)
+                if self.subjects.is_empty() && self.reason.is_none() && self.keep_order.is_none() =>
+            {
+                return Ok(Given { order, keep: None, kept: None });
+            }
+            Authority::Order(_, path) => {
+                let path = path.display();
                 let message = format!(
                     "{path} is an order, which says whom and why, and is kept: leave out --subject, --reason and --keep-order"
                 );
                 return Err(Failure::usage(message));
             }
-            return Ok(Given { order, keep: None, kept: None });
-        }
-        if self.subjects.is_empty() {
-            return Err(Failure::usage("name the data subject to erase with --subject"));
-        }
-        let key = SigningKey::parse(&authority.text).map_err(|error| authority.error(error))?;
+            Authority::Key(_) if self.subjects.is_empty() => {
+                return Err(Failure::usage("name the data subject to erase with --subject"));
+            }
+            Authority::Key(key) => key,
+        };
         let (keep, reason) = (self.keep_order.as_deref(), self.reason.as_deref());
         if let Some(path) = keep
             && let Some(order) = kept_order::find(path, &self.place, info, (&self.subjects, reason))?

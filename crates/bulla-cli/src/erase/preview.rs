@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::export::progress::Passes;
 use crate::group_keys::vault;
+use crate::hold::HoldJson;
 use crate::identity::Identities;
 use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, time};
@@ -166,8 +167,9 @@ pub(super) fn why_unknown(keys_lost: bool) -> &'static str {
     }
 }
 
-fn hold_to_text(Hold { number, by, reason, since, releasing, .. }: &Hold, what_of_it: &str) -> String {
-    let releasing = if *releasing { " (its release is under way)" } else { "" };
+fn hold_to_text(hold: &Hold, what_of_it: &str) -> String {
+    let Hold { number, by, reason, since, .. } = hold;
+    let releasing = if hold.is_releasing() { " (its release is under way)" } else { "" };
     let (by, reason, since) = (on_line(by), on_line(reason), time(*since));
     format!("data subject {number} is held by {by} since {since}: {reason}{releasing}{what_of_it}\n")
 }
@@ -211,7 +213,7 @@ fn counted(entries: u64) -> String {
 #[derive(Serialize)]
 pub(super) struct PreviewJson {
     subjects: Vec<SubjectJson>,
-    holds: Vec<Hold>,
+    holds: Vec<HoldJson>,
     keys_lost: bool,
     /// The frame that tells of the order already.
     erased_already: Option<u64>,
@@ -222,7 +224,7 @@ pub(super) struct PreviewJson {
     others: Option<Vec<OtherJson>>,
     /// Whether these are all of them.
     all_others: Option<bool>,
-    held_others: Option<Vec<Hold>>,
+    held_others: Option<Vec<HoldJson>>,
     /// Frames that were looked at.
     tree_size: Option<u64>,
     not_sure: Vec<String>,
@@ -257,7 +259,7 @@ impl From<&ErasurePreview> for PreviewJson {
         let other = |other: &bulla::OtherSubject| OtherJson { number: other.number, entries: other.entries };
         PreviewJson {
             subjects: preview.subjects.iter().map(subject).collect(),
-            holds: preview.holds.clone(),
+            holds: preview.holds.iter().map(HoldJson::from).collect(),
             keys_lost: preview.keys_lost,
             erased_already: preview.before.as_ref().map(|before| before.frame),
             known_again: preview.known_again(),
@@ -265,7 +267,7 @@ impl From<&ErasurePreview> for PreviewJson {
             shared: going.map(|going| going.shared),
             others: going.map(|going| going.others.iter().map(other).collect()),
             all_others: going.map(|going| going.all_others),
-            held_others: going.map(|going| going.held_others.clone()),
+            held_others: going.map(|going| going.held_others.iter().map(HoldJson::from).collect()),
             tree_size: going.map(|going| going.tree_size),
             not_sure: going
                 .map_or_else(Vec::new, |going| going.not_sure.iter().map(ToString::to_string).collect()),

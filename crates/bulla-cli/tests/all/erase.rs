@@ -130,7 +130,7 @@ fn what_cannot_be_told_after_it_was_done_is_said_to_be_done() {
     let changes: [(&str, &[&str], &str); 6] = [
         ("erase", &["--subject", "s9"], "bulla prove DIR --event"),
         ("hold", &[&["add"], &whom[..]].concat(), "it is done: held;"),
-        ("hold", &[&["release"], &whom[..4]].concat(), "it is done: released;"),
+        ("hold", &[&["release"], &whom[..]].concat(), "it is done: released;"),
         ("config", &["set", "linger", "20 ms"], "it is done: changed"),
         ("config", &["set", "log.heartbeat", "60 s"], "recorded in the log"),
         ("keys", &["rotate"], "it is done: a new epoch"),
@@ -393,8 +393,10 @@ fn whoever_is_held_stays() {
     let refused = place.run("erase", &["--subject", "s7", "-o", &certificate]).exits(exit::REFUSED);
     assert!(refused.err.contains("held by legal: case 4711"), "{refused:?}");
     assert!(!place.path("erased.cert").exists(), "nothing half is left");
-    hold("release", &whom).exits(exit::DONE);
-    hold("release", &whom).exits(exit::REFUSED);
+    hold("release", &whom).exits(exit::USAGE);
+    let release = [&whom[..], &["--reason", "case closed"]].concat();
+    hold("release", &release).exits(exit::DONE);
+    hold("release", &release).exits(exit::REFUSED);
     assert_eq!(hold("list", &[]).exits(exit::DONE).out, "nobody is held\n");
     place.run("erase", &["--subject", "s7", "-o", &certificate]).exits(exit::DONE);
     assert_eq!(withheld(&place), 10);
@@ -499,7 +501,9 @@ fn a_writer_erases_and_holds_while_it_appends() {
     let before = place.info("entries").as_u64().unwrap();
     place.run("hold", &["add", "--subject", "s7", "--by", "legal", "--reason", "case"]).exits(exit::DONE);
     place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
-    place.run("hold", &["release", "--subject", "s7", "--by", "legal"]).exits(exit::DONE);
+    place
+        .run("hold", &["release", "--subject", "s7", "--by", "legal", "--reason", "closed"])
+        .exits(exit::DONE);
     let erased = place.run("erase", &["--subject", "s7", "--json"]).exits(exit::DONE).json();
     assert_eq!(numbers(&erased), 1);
     place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);

@@ -240,7 +240,9 @@ fn whoever_is_held_is_left_out() {
     assert!(ran.out.contains(&format!("{}: erased: data subject ", orders[1])), "{ran:?}");
     assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [2, 0]);
     // Of the other order only the one who is left is erased, once that is allowed.
-    place.run("hold", &["release", "--subject", "ada", "--by", "legal"]).exits(exit::DONE);
+    place
+        .run("hold", &["release", "--subject", "ada", "--by", "legal", "--reason", "closed"])
+        .exits(exit::DONE);
     let ran = again(&place, &[&orders[0]]).exits(exit::SOME_REFUSED);
     assert!(ran.out.contains(": not known: bob"), "{ran:?}");
     assert_eq!(left(&place, "ada"), 0);

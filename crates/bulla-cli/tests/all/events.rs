@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 fn filled() -> Place {
     let place = Place::new();
     place.append(&[], &lines(0..100)).exits(exit::DONE);
-    let hold = ["--subject", "s1", "--by", "legal"];
-    place.run("hold", &[&["add"], &hold[..], &["--reason", "case 1"]].concat()).exits(exit::DONE);
+    let hold = ["--subject", "s1", "--by", "legal", "--reason", "case 1"];
+    place.run("hold", &[&["add"], &hold[..]].concat()).exits(exit::DONE);
     place.run("hold", &[&["release"], &hold[..]].concat()).exits(exit::DONE);
     let out = place.path("out").into_os_string().into_string().unwrap();
     place.run("export", &["--subject", "s2", "--status", "200", "--record", "-o", &out]).exits(exit::DONE);
@@ -38,6 +38,12 @@ fn events_tell_who_was_held_erased_and_shown_to_whom_and_what_was_changed() {
     assert_eq!(all[2]["filters"], json!(["subject", "status"]));
     assert_eq!((&all[3]["filters"], &all[3]["entries"]), (&json!([]), &json!(100)));
     assert_eq!((&all[4]["changed"], &all[4]["done"]), (&json!(["fields.client"]), &json!(true)));
+    for hold in &all[..2] {
+        assert!(hold["order"].as_str().unwrap().starts_with("bulla-hold-order-v1\n"), "{hold}");
+        let ordered = &hold["ordered"];
+        assert_eq!((&ordered["ok"], &ordered["reason"]), (&json!(true), &json!(null)), "why is confidential");
+        assert!(ordered["time"].is_string(), "{ordered}");
+    }
     let ordered = &all[5]["ordered"];
     assert_eq!((&ordered["ok"], &ordered["reason"]), (&json!(true), &json!("request 7")), "{ordered}");
     assert_eq!(all[5]["numbers"].as_array().unwrap().len(), 1);
@@ -49,7 +55,7 @@ fn events_tell_who_was_held_erased_and_shown_to_whom_and_what_was_changed() {
     assert_eq!((starts.len(), text.lines().count()), (1, 6), "{text}");
     for (line, said) in text.lines().zip([
         "held        data subject ",
-        ", held in frame ",
+        "; ordered 20",
         "0 entries as jsonl, by subject, status",
         "100 entries as jsonl, everything",
         "configured  fields.client changed",

@@ -121,7 +121,8 @@ fn a_grant_and_an_order_are_told_of() {
     let subjects = ["--subject", "s1", "--subject", "s2", "--json"];
     let mut words = arguments!["order", "--log", id, "--authority", key, "-o", &order];
     words.extend(subjects.map(std::ffi::OsString::from));
-    assert_eq!(bulla(words).exits(exit::DONE).json(), json!({ "output": order, "subjects": 2 }));
+    let told = json!({ "kind": "erasure", "output": order, "subjects": 2 });
+    assert_eq!(bulla(words).exits(exit::DONE).json(), told);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod formats;
 mod generate;
 mod grant;
 mod held;
+mod hold;
 mod hostile;
 mod info;
 mod init;

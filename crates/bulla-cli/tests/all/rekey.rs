@@ -73,7 +73,10 @@ fn the_key_is_changed_with_the_one_before_or_by_an_order_and_certificates_stay_g
 
     // With the key before, which lies in the key directory.
     let ran = world.set(&two, &[]).exits(exit::DONE);
-    assert!(ran.out.contains("orders to erase are signed with this key from now on"), "{ran:?}");
+    assert!(
+        ran.out.contains("orders to erase, to hold and to release are signed with this key from now on"),
+        "{ran:?}"
+    );
     assert_eq!(world.present(), two);
     assert_eq!(world.place.info("erasure_key"), Value::from(&two[..]));
     let ran = world.erase("s2", &former, "2.cert").exits(exit::REFUSED);
@@ -159,7 +162,11 @@ fn what_is_no_change_of_the_erasure_key_is_refused_and_said() {
     let order = world.order(&world.file("two.key"), &three, "foreign.order");
     refused(world.set(&three, &["--authority", &order]), exit::REFUSED, "has to be signed with");
     let text = world.place.write("text", b"hello");
-    refused(world.set(&two, &["--authority", &text]), exit::USAGE, "neither an erasure key nor an order");
+    refused(
+        world.set(&two, &["--authority", &text]),
+        exit::USAGE,
+        "neither the log's erasure key nor an order",
+    );
     refused(world.place.run("config", &["set", "linger", "5 ms", "--lost"]), exit::USAGE, "log.erasure_key");
     refused(
         world.place.run("config", &["set", "log.erasure_key", &two, "linger", "5 ms"]),

@@ -9,6 +9,7 @@ mod commitment;
 mod consistency;
 mod entry;
 mod hash;
+mod hold_order;
 mod multiproof;
 mod note;
 mod order;

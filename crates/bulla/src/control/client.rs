@@ -9,7 +9,7 @@ use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Status, decod
 use super::server::PATIENCE;
 use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
-use crate::erase::{Erasure, ErasureOrder};
+use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::ExportRecord;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_store::{Error, ErrorKind, Result};
@@ -142,9 +142,8 @@ impl Client {
     ///
     /// # Errors
     /// As there; `Closed` where the writer let go of the log before it answered.
-    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
-        let (subject, by, reason) = (subject.to_owned(), by.to_owned(), reason.to_owned());
-        match self.ask(&Request::Hold { subject, by, reason }, Answered::Done)? {
+    pub fn hold(&self, order: &HoldOrder) -> Result<bool> {
+        match self.ask(&Request::Hold(order.clone()), Answered::Done)? {
             Answer::Held(added) => Ok(added),
             _ => Err(strange()),
         }
@@ -154,10 +153,8 @@ impl Client {
     ///
     /// # Errors
     /// As there; `Closed` where the writer let go of the log before it answered.
-    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
-        match self
-            .ask(&Request::Release { subject: subject.to_owned(), by: by.to_owned() }, Answered::Done)?
-        {
+    pub fn release(&self, order: &ReleaseOrder) -> Result<()> {
+        match self.ask(&Request::Release(order.clone()), Answered::Done)? {
             Answer::Released => Ok(()),
             _ => Err(strange()),
         }

@@ -28,8 +28,8 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::RecordExport(record) => engine.record(record.event()?).map(|_| Answer::Recorded),
         Request::Erase(order) => engine.erase(&order, None).map(Answer::Erased),
         Request::EraseOnly { order, numbers } => engine.erase(&order, Some(&numbers)).map(Answer::Erased),
-        Request::Hold { subject, by, reason } => engine.hold(&subject, &by, &reason).map(Answer::Held),
-        Request::Release { subject, by } => engine.release(&subject, &by).map(|()| Answer::Released),
+        Request::Hold(order) => engine.hold(&order).map(Answer::Held),
+        Request::Release(order) => engine.release(&order).map(|()| Answer::Released),
     }
 }
 

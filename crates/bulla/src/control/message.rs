@@ -1,7 +1,7 @@
 //! The requests and answers of the control socket, and their form as JSON.
 
 use crate::admin::configure::{Configure, Configured};
-use crate::erase::{Erasure, ErasureOrder};
+use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::{ExportRecord, parse_digest};
 use crate::write::recover::Recovery;
 use base64::Engine as _;
@@ -55,9 +55,9 @@ pub(super) enum Request {
     /// [`crate::Log::erase_only`].
     EraseOnly { order: ErasureOrder, numbers: Vec<u64> },
     /// [`crate::Log::hold`].
-    Hold { subject: String, by: String, reason: String },
+    Hold(HoldOrder),
     /// [`crate::Log::release`].
-    Release { subject: String, by: String },
+    Release(ReleaseOrder),
 }
 
 #[derive(Serialize, Deserialize)]

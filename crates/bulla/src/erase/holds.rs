@@ -1,19 +1,26 @@
 //! Holds: who must not be erased for now, by whose word and why.
 //!
-//! Who holds and why is in a file of the key directory; the log tells, in events, which data subject was held and released, by
-//! number. Invariants:
+//! Who holds and why is in a file of the key directory, with what the order to hold was salted with; the log tells, in events, which
+//! data subject was held and released, by number and by whose signed order. Invariants:
 //! - a hold is in the file before the log tells of it, and stays there until the log tells of its release: so a crash leaves
 //!   whoever is to be held, and whoever is to be released, held, and opening the log has it tell of what it has not told yet;
 //! - the log's events count. Where the file says otherwise, because it was deleted, put back or edited, it is brought in
 //!   line with them, and what differed is told.
 
-use super::refusals::held;
+use super::hold_order::{HoldSalts, open};
+use super::refusals::{erasure_key, held};
+use super::told_holds::{ToldHold, ToldHolds};
+use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::keys::files;
+use bulla_proof::hash::Hash;
+use bulla_proof::hold_order::HoldNote;
+use bulla_proof::note::SignedNote;
+use bulla_proof::order::order_digest;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 
 /// A reason not to erase a data subject for now.
@@ -32,9 +39,26 @@ pub struct Hold {
     /// The frame of the event that tells of it; none where the log does not tell of it yet, which opening the log makes good.
     #[serde(default)]
     pub frame: Option<u64>,
+    /// The order, a signed note: its public part, which the event has.
+    pub order: String,
+    /// What the order was salted with, where the file was not made up from the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) salts: Option<HoldSalts>,
+    /// The note of the order to release it, of which the log does not tell yet: until it does, the data subject is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) release: Option<String>,
+}
+
+impl Hold {
+    /// Whether this is what the log tells of it.
+    fn is_in(&self, told: &ToldHold) -> bool {
+        told.number == self.number && told.order == order_digest(&self.order)
+    }
+
     /// Whether it was released, and the log does not tell of that yet: until it does, the data subject is held.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub releasing: bool,
+    pub fn is_releasing(&self) -> bool {
+        self.release.is_some()
+    }
 }
 
 /// How the file of holds differs from what the log's signed events tell.
@@ -133,45 +157,6 @@ impl fmt::Display for HoldUnderWay {
     }
 }
 
-/// What the log's events tell of holds, in the order of their frames.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct ToldHolds {
-    /// Those that were not released, by the frame of the event: whom, and since when.
-    held: BTreeMap<u64, (u64, i64)>,
-    /// Those that were released, by that frame: whom.
-    released: BTreeMap<u64, u64>,
-    /// The number of frames up to the last of these events, that one included.
-    frames: u64,
-}
-
-impl ToldHolds {
-    /// Takes in an event in a frame of this time. A release of no hold that was told of says nothing.
-    pub(crate) fn take(&mut self, frame: u64, seconds: i64, event: &Event) {
-        match event {
-            Event::Held { number } => _ = self.held.insert(frame, (*number, seconds)),
-            Event::Released { number, held } => {
-                if self.held.get(held).is_some_and(|(whom, _)| whom == number) {
-                    self.held.remove(held);
-                    self.released.insert(*held, *number);
-                }
-            }
-            _ => return,
-        }
-        self.frames = frame + 1;
-    }
-
-    /// The number of frames up to the last event of a hold.
-    pub(crate) fn frames(&self) -> u64 {
-        self.frames
-    }
-
-    /// Which of these data subjects are held, and the frames that tell so.
-    pub(crate) fn held_of(&self, numbers: &[u64]) -> Vec<(u64, u64)> {
-        let held = self.held.iter().map(|(frame, (number, _))| (*number, *frame));
-        held.filter(|(number, _)| numbers.binary_search(number).is_ok()).collect()
-    }
-}
-
 /// All holds of a log, as they lie in the key directory.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,11 +168,9 @@ pub(crate) struct Holds {
 }
 
 const LIMIT: u64 = 64 << 20;
-/// The longest `by` and `reason`, in bytes.
-const MAX_TEXT: usize = 1024;
 
 impl Holds {
-    /// Reads them; none where there is no file.
+    /// Reads them; none where there is no file. What the log is to be told of them is another matter: [`Holds::check`].
     ///
     /// # Errors
     /// `Unavailable` where the file cannot be read or is damaged: who is held is then unknown, and nobody is erased.
@@ -198,6 +181,58 @@ impl Holds {
                 serde_json::from_slice(&text).map_err(|error| files::damaged(keys, files::HOLDS, error))
             }
         }
+    }
+
+    /// Checks that what the log is to be told was ordered, and that each hold is by whom, and for the reason, that was ordered. Of those
+    /// that were brought in line with what the log has `told`, also that none of their orders was carried out.
+    ///
+    /// # Errors
+    /// As for a file that is damaged.
+    pub(crate) fn check(&self, keys: &dyn Store, config: &LogConfig, told: Option<&ToldHolds>) -> Result<()> {
+        let checked = self.holds.iter().try_for_each(|hold| self.check_one(hold, config, told));
+        checked.map_err(|why| files::damaged(keys, files::HOLDS, why))
+    }
+
+    fn check_one(
+        &self,
+        hold: &Hold,
+        config: &LogConfig,
+        told: Option<&ToldHolds>,
+    ) -> std::result::Result<(), String> {
+        let Hold { number, by, reason, frame, order, salts, release, .. } = hold;
+        let of = |what: &str, why: String| format!("the order to {what} data subject {number}: {why}");
+        let key = || erasure_key(config).map_err(|error| error.to_string());
+        let note = match frame {
+            None => {
+                let note = open(order, key()?).map_err(|why| of("hold", why))?;
+                note.check_hold(config.id).map_err(|error| of("hold", error.to_string()))?;
+                let digest = order_digest(order);
+                if self.holds.iter().filter(|other| order_digest(&other.order) == digest).count() > 1 {
+                    return Err(of("hold", "it is there twice".to_owned()));
+                }
+                if told.is_some_and(|told| told.has_order(&digest)) {
+                    return Err(of("hold", "it was carried out before, and for somebody else".to_owned()));
+                }
+                Some(note)
+            }
+            // The log tells of it, with what that is worth.
+            Some(_) => {
+                SignedNote::parse(order.as_bytes()).ok().and_then(|note| HoldNote::parse(note.text).ok())
+            }
+        };
+        if let (Some(salts), Some(note)) = (salts, note)
+            && !salts.explain(&note, by, reason)
+        {
+            return Err(of("hold", "it is by somebody else, or for another reason".to_owned()));
+        }
+        if let Some(release) = release {
+            let note = open(release, key()?).map_err(|why| of("release", why))?;
+            let hold = note.check_release(config.id).map_err(|error| of("release", error.to_string()))?;
+            if hold != order_digest(order) {
+                return Err(of("release", "it is about another hold".to_owned()));
+            }
+        }
+        Ok(())
     }
 
     /// Makes them durable.
@@ -224,19 +259,34 @@ impl Holds {
         self.told
     }
 
-    /// Brings them in line with what the log tells. What was about to be told, and was, is no difference.
-    pub(crate) fn follow(&mut self, told: &ToldHolds) -> Vec<HoldDifference> {
+    /// Brings them in line with what the log tells; `order_in` gives the order of the hold in a frame. What was about to be told, and
+    /// was, is no difference.
+    ///
+    /// # Errors
+    /// As `order_in`.
+    pub(crate) fn follow(
+        &mut self,
+        told: &ToldHolds,
+        mut order_in: impl FnMut(u64) -> Result<String>,
+    ) -> Result<Vec<HoldDifference>> {
         let (mut left, mut differences) = (told.held.clone(), Vec::new());
+        let by_order = told.held.iter().chain(&told.released);
+        let by_order = by_order.map(|(frame, told)| (told.order, *frame)).collect::<HashMap<Hash, u64>>();
+        for hold in &mut self.holds {
+            // What was about to be told is known by its order.
+            let found = hold.frame.is_none().then(|| by_order.get(&order_digest(&hold.order)).copied());
+            hold.frame = hold.frame.or(found.flatten());
+        }
         self.holds.retain_mut(|hold| {
             let (number, Some(frame)) = (hold.number, hold.frame) else { return true };
-            if told.released.get(&frame) == Some(&number) {
-                if !hold.releasing {
+            if told.released.get(&frame).is_some_and(|told| hold.is_in(told)) {
+                if !hold.is_releasing() {
                     differences.push(HoldDifference::Released { number, frame });
                 }
                 return false;
             }
             match left.remove(&frame) {
-                Some((whom, _)) if whom == number => {}
+                Some(told) if hold.is_in(&told) => {}
                 other => {
                     left.extend(other.map(|other| (frame, other)));
                     differences.push(HoldDifference::Untold { number, frame });
@@ -245,30 +295,34 @@ impl Holds {
             }
             true
         });
-        for hold in self.holds.iter_mut().filter(|hold| hold.frame.is_none()) {
-            let frame = left.iter().find(|(_, (number, _))| *number == hold.number).map(|(frame, _)| *frame);
-            hold.frame = frame.filter(|frame| left.remove(frame).is_some());
-        }
-        for (frame, (number, since)) in left {
+        for (frame, ToldHold { number, since, .. }) in left {
             differences.push(HoldDifference::Missing { number, frame });
             let by = format!("unknown (frame {frame})");
             let reason = "the log tells of this hold; who holds, and why, is lost".to_owned();
-            self.holds.push(Hold { number, by, reason, since, frame: Some(frame), releasing: false });
+            let (order, frame) = (order_in(frame)?, Some(frame));
+            self.holds.push(Hold { number, by, reason, since, frame, order, salts: None, release: None });
         }
-        self.told = told.frames;
-        differences
+        self.told = told.frames();
+        Ok(differences)
     }
 
     /// The same, and what is under way besides.
-    pub(crate) fn compare(&mut self, told: &ToldHolds) -> (Vec<HoldDifference>, Vec<HoldUnderWay>) {
+    ///
+    /// # Errors
+    /// As [`Holds::follow`].
+    pub(crate) fn compare(
+        &mut self,
+        told: &ToldHolds,
+        order_in: impl FnMut(u64) -> Result<String>,
+    ) -> Result<(Vec<HoldDifference>, Vec<HoldUnderWay>)> {
         let before = self.holds.clone();
-        let differences = self.follow(told);
+        let differences = self.follow(told, order_in)?;
         let whom = |hold: &Hold| (hold.number, hold.by.clone());
         let mut under_way = Vec::new();
         for hold in &before {
             let (number, by) = whom(hold);
-            let is_told = hold.frame.is_some_and(|frame| told.released.get(&frame) == Some(&number));
-            if hold.releasing && is_told {
+            let released = hold.frame.and_then(|frame| told.released.get(&frame));
+            if hold.is_releasing() && released.is_some_and(|told| hold.is_in(told)) {
                 under_way.push(HoldUnderWay::Released { number, by });
             }
         }
@@ -276,50 +330,56 @@ impl Holds {
             let (number, by) = whom(hold);
             match hold {
                 Hold { frame: None, .. } => under_way.push(HoldUnderWay::Hold { number, by }),
-                Hold { releasing: true, .. } => under_way.push(HoldUnderWay::Release { number, by }),
+                Hold { release: Some(_), .. } => under_way.push(HoldUnderWay::Release { number, by }),
                 _ => {}
             }
         }
-        (differences, under_way)
+        Ok((differences, under_way))
     }
 
-    /// Adds a hold, of which the log has to be told then. False where it is there already; with another reason it gets that one.
+    /// Adds a hold, of which the log has to be told then. False where it is there already.
     ///
     /// # Errors
-    /// `Invalid` for a text that is empty or too long.
+    /// `Refused` where there is one by the same, for another reason.
     pub(crate) fn add(&mut self, hold: Hold) -> Result<bool> {
-        for (what, text) in [("who holds", &hold.by), ("the reason", &hold.reason)] {
-            if text.trim().is_empty() || text.len() > MAX_TEXT || text.contains(|c: char| c.is_control()) {
-                let message = format!("{what} has to be told in one line of 1 to {MAX_TEXT} bytes");
-                return Err(Error::invalid(message));
+        let same = |it: &&Hold| it.number == hold.number && it.by == hold.by;
+        match self.holds.iter().find(same) {
+            Some(held) if held.reason == hold.reason => Ok(false),
+            Some(Hold { number, by, .. }) => {
+                let message = format!(
+                    "data subject {number} is held by {by} for another reason, which was signed: hold under another name, and \
+                     release that hold then"
+                );
+                Err(Error::new(ErrorKind::Refused, message))
+            }
+            None => {
+                self.holds.push(hold);
+                Ok(true)
             }
         }
-        let same = |it: &Hold| it.number == hold.number && it.by == hold.by;
-        match self.holds.iter_mut().find(|it| same(it)) {
-            Some(held) if held.reason == hold.reason => return Ok(false),
-            Some(held) => held.reason = hold.reason,
-            None => self.holds.push(hold),
-        }
-        Ok(true)
     }
 
-    /// Marks a hold as released, of which the log has to be told then.
+    /// Has the hold that was ordered by the note with this digest released by another, of which the log has to be told then. Returns
+    /// the number of who is held.
     ///
     /// # Errors
     /// `Refused` where there is none.
-    pub(crate) fn release(&mut self, number: u64, by: &str) -> Result<()> {
-        let found = self.holds.iter_mut().find(|hold| hold.number == number && hold.by == by);
-        let none = || Error::new(ErrorKind::Refused, format!("there is no such hold by `{by}`"));
-        found.ok_or_else(none)?.releasing = true;
-        Ok(())
+    pub(crate) fn release(&mut self, order: &Hash, release: &str) -> Result<u64> {
+        let found = self.holds.iter_mut().find(|hold| order_digest(&hold.order) == *order);
+        let none = "there is no such hold: nobody was held by the order that this one is about, or was released before";
+        let hold = found.ok_or_else(|| Error::new(ErrorKind::Refused, none))?;
+        hold.release = Some(release.to_owned());
+        Ok(hold.number)
     }
 
     /// What the log has to be told of next: the place in the list, and the event.
     pub(crate) fn untold(&self) -> Option<(usize, Event)> {
         self.holds.iter().enumerate().find_map(|(place, hold)| match hold {
-            Hold { frame: None, number, .. } => Some((place, Event::Held { number: *number })),
-            Hold { frame: Some(held), number, releasing: true, .. } => {
-                Some((place, Event::Released { number: *number, held: *held }))
+            Hold { frame: None, number, order, .. } => {
+                Some((place, Event::Held { number: *number, order: order.clone() }))
+            }
+            Hold { frame: Some(held), number, release: Some(order), .. } => {
+                Some((place, Event::Released { number: *number, held: *held, order: order.clone() }))
             }
             _ => None,
         })
@@ -345,79 +405,4 @@ impl Holds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hold(number: u64, by: &str, frame: Option<u64>) -> Hold {
-        Hold { number, by: by.to_owned(), reason: "why".to_owned(), since: 5, frame, releasing: false }
-    }
-
-    fn told(events: &[(u64, Event)]) -> ToldHolds {
-        let mut told = ToldHolds::default();
-        events.iter().for_each(|(frame, event)| told.take(*frame, 9, event));
-        told
-    }
-
-    fn held(frame: u64, number: u64) -> (u64, Event) {
-        (frame, Event::Held { number })
-    }
-
-    fn released(frame: u64, number: u64, held: u64) -> (u64, Event) {
-        (frame, Event::Released { number, held })
-    }
-
-    #[test]
-    fn what_was_about_to_be_told_and_was_is_no_difference() {
-        let mut holds = Holds { told: 0, holds: vec![hold(7, "a", None)] };
-        assert_eq!(holds.untold(), Some((0, Event::Held { number: 7 })));
-        let first = told(&[held(3, 7)]);
-        assert_eq!(holds.follow(&first), []);
-        assert_eq!((holds.holds[0].frame, holds.told, holds.untold()), (Some(3), 4, None));
-        // Another one holds, too, and the first is released.
-        holds.add(hold(7, "b", None)).unwrap();
-        holds.was_told(1, 5);
-        holds.release(7, "a").unwrap();
-        assert_eq!(holds.untold(), Some((0, Event::Released { number: 7, held: 3 })));
-        let all = told(&[held(3, 7), held(5, 7), released(8, 7, 3)]);
-        assert_eq!(holds.follow(&all), []);
-        assert_eq!((holds.told, holds.holds), (9, vec![hold(7, "b", Some(5))]));
-    }
-
-    #[test]
-    fn where_the_file_differs_the_log_counts_and_the_difference_is_told() {
-        let log = told(&[held(3, 7), held(4, 8), released(5, 8, 4), held(6, 9)]);
-        // The file was deleted.
-        let mut holds = Holds::default();
-        let missing = [(7, 3), (9, 6)].map(|(number, frame)| HoldDifference::Missing { number, frame });
-        assert_eq!(holds.follow(&log), missing);
-        assert_eq!(
-            holds.holds.iter().map(|hold| (hold.number, hold.frame)).collect::<Vec<_>>(),
-            [(7, Some(3)), (9, Some(6))]
-        );
-        assert!(holds.refuse(&[9]).unwrap_err().to_string().contains("unknown (frame 6)"));
-        // It has what it has now, and no difference any more.
-        assert_eq!((holds.follow(&log), holds.untold()), (vec![], None));
-        // An older file, and one that names frames in which there is no such thing.
-        let mut holds = Holds { told: 5, holds: vec![hold(7, "a", Some(3)), hold(8, "b", Some(4))] };
-        let expected = vec![
-            HoldDifference::Released { number: 8, frame: 4 },
-            HoldDifference::Missing { number: 9, frame: 6 },
-        ];
-        assert_eq!(holds.follow(&log), expected);
-        let mut holds = Holds { told: 7, holds: vec![hold(1, "a", Some(3)), hold(9, "b", Some(6))] };
-        let expected = vec![
-            HoldDifference::Untold { number: 1, frame: 3 },
-            HoldDifference::Missing { number: 7, frame: 3 },
-        ];
-        assert_eq!(holds.follow(&log), expected);
-        assert_eq!(holds.untold(), Some((0, Event::Held { number: 1 })), "whoever is in the file is held");
-    }
-
-    #[test]
-    fn a_release_of_another_hold_says_nothing() {
-        let log = told(&[held(3, 7), released(4, 8, 3), released(5, 7, 4), held(6, 8)]);
-        assert_eq!(log.held_of(&[7, 8]), [(7, 3), (8, 6)]);
-        assert_eq!(log.held_of(&[8]), [(8, 6)]);
-        assert_eq!((log.held_of(&[1]), log.frames()), (vec![], 7));
-    }
-}
+mod tests;

@@ -3,15 +3,20 @@
 //! The keys are destroyed by the [vault](bulla_vault), step by step; `engine::erasing` sees to it that nothing is sealed
 //! under them meanwhile, and that the log tells of it. What remains is in [`crate::format::event::Remains`].
 
+pub(crate) mod hold_order;
 pub(crate) mod holds;
 mod key_change;
 mod order;
 pub(crate) mod pending;
 pub(crate) mod refusals;
+pub(crate) mod salt;
+pub(crate) mod signed_with;
+pub(crate) mod told_holds;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub use hold_order::{HoldOrder, ReleaseOrder};
 pub use holds::{Hold, HoldDifference, HoldUnderWay};
 pub use key_change::ErasureKeyChange;
 pub use order::ErasureOrder;

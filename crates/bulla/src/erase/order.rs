@@ -1,15 +1,15 @@
 //! An order to erase with the names of the data subjects, which whoever gave the order keeps. The log gets only its public part.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use super::salt::Salt;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::SignedNote;
-use bulla_proof::order::{MAX_ORDERED, MAX_REASON, ORDER_SALT_LENGTH, Order, ordered_subject};
+use bulla_proof::order::{MAX_ORDERED, MAX_REASON, Order, ordered_subject};
 use bulla_store::{Error, ErrorKind, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Debug};
 
@@ -31,10 +31,6 @@ struct Ordered {
     salt: Salt,
 }
 
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-struct Salt([u8; ORDER_SALT_LENGTH]);
-
 impl ErasureOrder {
     /// The longest file, in bytes: what a writer takes in one message (see [`crate::control`]).
     pub const MAX_LENGTH: usize = 1 << 20;
@@ -51,11 +47,8 @@ impl ErasureOrder {
         reason: Option<&str>,
         environment: &Environment,
     ) -> Result<Self> {
-        let ordered = |subject: &&str| {
-            let mut salt = [0; ORDER_SALT_LENGTH];
-            environment.random.fill(&mut salt)?;
-            Ok(Ordered { subject: (*subject).to_owned(), salt: Salt(salt) })
-        };
+        let ordered =
+            |subject: &&str| Ok(Ordered { subject: (*subject).to_owned(), salt: Salt::draw(environment)? });
         let mut sorted = subjects.to_vec();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -67,7 +60,7 @@ impl ErasureOrder {
         let subjects = subjects.iter().map(ordered).collect::<Result<Vec<Ordered>>>()?;
         let order = Order {
             log,
-            seconds: environment.clock.now().div_euclid(1_000_000_000).try_into().unwrap_or(0),
+            seconds: seconds(environment),
             reason: reason.map(str::to_owned),
             subjects: subjects.iter().map(Ordered::commitment).collect(),
         };
@@ -92,16 +85,12 @@ impl ErasureOrder {
     /// # Errors
     /// `Invalid` where it is none.
     pub fn parse(text: &str) -> Result<Self> {
-        // What is in the file is confidential: the error says where, not what.
-        serde_json::from_str(text).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            Error::invalid(format!("it is not an order to erase (line {line}, column {column})"))
-        })
+        parse(text, "an order to erase")
     }
 
     /// The file, as JSON.
     pub fn render(&self) -> String {
-        serde_json::to_string_pretty(self).expect("an order has nothing that JSON cannot hold") + "\n"
+        render(self)
     }
 
     /// The public part, a signed note of [`bulla_proof::order`].
@@ -167,33 +156,40 @@ impl ErasureOrder {
     }
 }
 
+/// Now, in seconds since the epoch, UTC.
+pub(super) fn seconds(environment: &Environment) -> u64 {
+    environment.clock.now().div_euclid(1_000_000_000).try_into().unwrap_or(0)
+}
+
+/// Reads the file of an order of any kind.
+///
+/// # Errors
+/// `Invalid` where it is none.
+pub(super) fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
+    // What is in the file is confidential: the error says where, not what.
+    serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Error::invalid(format!("it is not {what} (line {line}, column {column})"))
+    })
+}
+
+/// The file of an order of any kind.
+pub(super) fn render(order: &impl Serialize) -> String {
+    serde_json::to_string_pretty(order).expect("an order has nothing that JSON cannot hold") + "\n"
+}
+
 fn refused(why: String) -> Error {
     Error::new(ErrorKind::Refused, format!("the order to erase: {why}"))
 }
 
 impl Ordered {
     fn commitment(&self) -> Hash {
-        ordered_subject(&self.salt.0, &self.subject)
+        ordered_subject(self.salt.bytes(), &self.subject)
     }
 }
 
 impl Debug for ErasureOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ErasureOrder").field("subjects", &self.subjects.len()).finish_non_exhaustive()
-    }
-}
-
-impl TryFrom<String> for Salt {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Salt).ok_or("a salt is 32 bytes in base64")
-    }
-}
-
-impl From<Salt> for String {
-    fn from(salt: Salt) -> Self {
-        BASE64_STANDARD.encode(salt.0)
     }
 }

@@ -64,7 +64,7 @@ pub enum Event {
         /// The places in the order's list, from 0, of the names whose keys were destroyed: one at least, strictly ascending.
         /// By the other names the vault knew nobody, and of them nothing was erased.
         carried_out: Vec<u32>,
-        /// The order, signed by the log's erasure key, as a signed note.
+        /// The order, signed by the erasure key that counts in this frame, as a signed note.
         order: String,
         /// What the erasure does not reach.
         remains: Vec<Remains>,
@@ -74,6 +74,8 @@ pub enum Event {
     Held {
         /// The number of the data subject.
         number: u64,
+        /// The order, signed by the erasure key that counts in this frame, as a signed note.
+        order: String,
     },
     /// A hold was released.
     Released {
@@ -81,6 +83,8 @@ pub enum Event {
         number: u64,
         /// The frame of the event that told of the hold.
         held: u64,
+        /// The order to release it, signed by the erasure key that counts in this frame, as a signed note.
+        order: String,
     },
     /// Entries were exported or granted to somebody.
     Exported(ExportRecord),

@@ -14,7 +14,7 @@ pub use receipt::Receipt;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
-use crate::erase::{Erasure, ErasureOrder, HoldDifference, ResumedErasure};
+use crate::erase::{Erasure, ErasureOrder, HoldDifference, HoldOrder, ReleaseOrder, ResumedErasure};
 use crate::fields::{CompiledRules, Replacements};
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
@@ -278,23 +278,25 @@ impl Log {
         self.engine.erase(order, Some(numbers))
     }
 
-    /// Holds a data subject: it is not erased until [`Log::release`]. False where `by` holds it for this reason already.
+    /// Holds a data subject, as `order` says, and has the log tell of it under a checkpoint: it is not erased until
+    /// [`Log::release`]. False where the same holds it for that reason already.
     ///
     /// # Errors
-    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for texts that are
-    /// empty or longer than 1,024 bytes, else where a file cannot be written.
-    pub fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+    /// `Refused` where the log has no erasure, the order is not signed with its erasure key or was carried out before, the vault does not
+    /// know the data subject, or the same holds it for another reason; `Invalid` for texts that are empty or longer than 1,024
+    /// bytes, else where a file cannot be written: opening the log goes on then.
+    pub fn hold(&self, order: &HoldOrder) -> Result<bool> {
         check_owner(self.owner)?;
-        self.engine.hold(subject, by, reason)
+        self.engine.hold(order)
     }
 
-    /// Releases what `by` holds.
+    /// Releases the hold that `order` is about, and has the log tell of it under a checkpoint.
     ///
     /// # Errors
     /// `Refused` where there is no such hold, else as [`Log::hold`].
-    pub fn release(&self, subject: &str, by: &str) -> Result<()> {
+    pub fn release(&self, order: &ReleaseOrder) -> Result<()> {
         check_owner(self.owner)?;
-        self.engine.release(subject, by)
+        self.engine.release(order)
     }
 
     /// Has `tell` called when something failed that may pass (a disk that is full, a plugin that does not answer), with what

@@ -1,7 +1,7 @@
 //! The epochs of a log: when each began, and what can be known of who opens it.
 
 use crate::format::epoch::EpochBody;
-use crate::read::reading::epoch_body;
+use crate::scan::events::epoch_body;
 use crate::scan::manifest::{Frames, Manifest};
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::recipients::Identity;

@@ -83,7 +83,7 @@ impl ErasurePreview {
             false => self
                 .holds
                 .iter()
-                .find(|hold| !hold.releasing)
+                .find(|hold| !hold.is_releasing())
                 .map(|hold| held(hold.number, &hold.by, &hold.reason)),
         }
     }

@@ -1,16 +1,15 @@
 //! What a log tells of itself: its events, with public data alone.
 
-use crate::erase::holds::ToldHolds;
+use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
-use crate::read::reading::epoch_body;
-use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
-use crate::scan::events::{Told, body_of};
+use crate::scan::events::{Told, body_of, epoch_body, erasure_keys};
 use crate::scan::full::held;
 use crate::scan::full::orders::Orders;
-use crate::scan::manifest::{Frames, Manifest};
+use crate::scan::manifest::Frames;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
+use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::{SignedNote, VerifierKey};
 use bulla_proof::order::Order;
 use bulla_store::Result;
@@ -29,9 +28,11 @@ pub struct LoggedEvent {
     pub done: Option<bool>,
     /// Of an erasure: its order, as it stands there; none where that is no order.
     pub order: Option<Order>,
-    /// Of an erasure: what verification objects to in it, which is a violation. Where there is nothing, the erasure key that counted
-    /// then signed the order, the event is in accord with it, and nobody of it was held. Of a change of that key which was
-    /// done: what is wrong with it.
+    /// Of a hold or a release: its order, as it stands there; none where that is no such order.
+    pub hold_order: Option<HoldNote>,
+    /// Of an erasure, a hold or a release: what verification objects to in it, which is a violation. Where there is nothing, the
+    /// erasure key that counted then signed the order, the event is in accord with it, and nobody who was erased was held. Of a
+    /// change of that key which was done: what is wrong with it.
     pub objection: Option<String>,
 }
 
@@ -44,7 +45,7 @@ impl Reader {
     /// before that; `Unavailable` where a file cannot be read; and whatever `each` returns.
     pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
         let reading = self.reading()?;
-        let keys = self.erasure_keys(&reading.manifest)?;
+        let keys = erasure_keys(&reading.manifest)?;
         let wrong_changes = keys.objections(self.given.erasure_key.as_ref());
         let mut frames = Frames::new(&reading.manifest)?;
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
@@ -69,10 +70,11 @@ impl Reader {
                             }
                             event => {
                                 let counting = keys.at(logged.frame);
-                                self.objection(event, &counting, &mut orders, &holds)
+                                let place = (logged.frame, logged.time);
+                                let unordered = holds.take(self.config.id, &counting, place, event);
+                                unordered.or_else(|| self.objection(event, &counting, &mut orders, &holds))
                             }
                         };
-                        holds.take(logged.frame, logged.time, event);
                     }
                     match waiting.is_empty() && logged.change().is_none() {
                         true => each(logged)?,
@@ -83,26 +85,6 @@ impl Reader {
             }
         }
         waiting.into_iter().try_for_each(each)
-    }
-
-    /// Which erasure key counts in which frame. All frames are passed for it, before anything is told.
-    fn erasure_keys(&self, manifest: &Manifest) -> Result<ErasureKeys> {
-        let (mut frames, mut history) = (Frames::new(manifest)?, KeyHistory::default());
-        while let Some(placed) = frames.next()? {
-            let frame = placed.commitment.frame;
-            match placed.commitment.kind {
-                FrameKind::Epoch => history.epoch(frame, epoch_body(&mut frames, placed)?.config),
-                FrameKind::Event => {
-                    let event = body_of(&mut frames, placed)?.body.map(|body| Event::decode(&body));
-                    event
-                        .and_then(std::result::Result::ok)
-                        .iter()
-                        .for_each(|event| history.event(frame, event));
-                }
-                _ => {}
-            }
-        }
-        Ok(history.finish(&self.config))
     }
 
     /// What verification objects to in an erasure.
@@ -123,14 +105,16 @@ impl LoggedEvent {
     fn of(Told { commitment, body }: Told) -> Self {
         let event = body.ok_or_else(|| "it is longer than any event".to_owned());
         let event = event.and_then(|body| Event::decode(&body).map_err(|error| error.to_string()));
-        let order = match &event {
-            Ok(Event::Erased { order, .. }) => {
-                SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok())
+        let note = |order: &str| SignedNote::parse(order.as_bytes()).ok().map(|note| note.text.to_owned());
+        let (order, hold_order) = match &event {
+            Ok(Event::Erased { order, .. }) => (note(order).and_then(|text| Order::parse(&text).ok()), None),
+            Ok(Event::Held { order, .. } | Event::Released { order, .. }) => {
+                (None, note(order).and_then(|text| HoldNote::parse(&text).ok()))
             }
-            _ => None,
+            _ => (None, None),
         };
         let (frame, time) = (commitment.frame, commitment.earliest);
-        LoggedEvent { frame, time, event, done: None, order, objection: None }
+        LoggedEvent { frame, time, event, done: None, order, hold_order, objection: None }
     }
 
     /// The digests of `[log]` before and after a change of it.

@@ -2,7 +2,7 @@
 
 use crate::erase::holds::Holds;
 use crate::erase::{Hold, HoldDifference, HoldUnderWay};
-use crate::scan::events::told_holds;
+use crate::scan::events::{hold_order, told_holds};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_store::{Error, FileSystem, Result, Store};
@@ -33,10 +33,14 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
     let mut file = Holds::load(&keys)?;
     // A writer may hold or release meanwhile. What it has begun is in the file.
     for _ in 0..100 {
-        let told = told_holds(&Manifest::load(Snapshot::of(log.clone())?)?)?;
+        let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
+        let told = told_holds(&manifest)?;
         let before = std::mem::replace(&mut file, Holds::load(&keys)?);
         if before == file {
-            let (differences, under_way) = file.compare(&told);
+            let config = &manifest.snapshot.config;
+            file.check(&keys, config, None)?;
+            let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
+            file.check(&keys, config, Some(&told))?;
             return Ok(HeldSubjects { holds: file.into_list(), differences, under_way });
         }
     }

@@ -8,7 +8,7 @@ use crate::format::config::{self, LogConfig};
 use crate::read::given::{Given, given};
 use crate::read::reading::{Delivery, Keyring, ReadReport, Reading};
 use crate::read::select::Matches;
-use crate::read::standing::AskedSubject;
+use crate::read::standing::{AskedSubject, AskedSubjects};
 use crate::scan::query::Query;
 use crate::scan::snapshot::Snapshot;
 use bulla_proof::Entry;
@@ -134,6 +134,15 @@ impl Reader {
     /// As [`Reader::for_each`].
     pub fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
         self.reading()?.subjects_not_found(query)
+    }
+
+    /// The numbers of data subjects, by name, with the group keys that were given; and what can be said of whoever has none: a name
+    /// that was misspelt must not come to "nobody has to do with this".
+    ///
+    /// # Errors
+    /// `NoKey` without group keys; else as [`Reader::for_each`].
+    pub fn numbers_of(&self, subjects: &[&str]) -> Result<AskedSubjects> {
+        self.reading()?.numbers_of(subjects)
     }
 
     /// What the current checkpoint covers.

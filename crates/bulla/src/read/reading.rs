@@ -7,14 +7,14 @@
 
 mod groups;
 
-use crate::format::epoch::EpochBody;
 use crate::index::{self, Gathered, Indexed, Lookup, Named, Rebuild};
 use crate::read::given::{Given, Progress};
 use crate::read::select::{Asked, Mark, Matches, Memory, Selected, Selection, asked_for, open_checked};
-use crate::read::standing::{AskedSubject, Nothing, summary};
+use crate::read::standing::{AskedSubject, AskedSubjects, Nothing, look_up, summary};
 use crate::scan::erasures::{Erased, Erasures};
+use crate::scan::events::epoch_body;
 use crate::scan::keyless::Keyless;
-use crate::scan::located::{Located, most_memory, verified};
+use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
 use crate::scan::open::BlockOpener;
@@ -153,6 +153,14 @@ impl<'a> Reading<'a> {
             whole: true,
         };
         nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
+    }
+
+    /// As [`crate::Reader::numbers_of`].
+    pub(crate) fn numbers_of(&self, subjects: &[&str]) -> Result<AskedSubjects> {
+        let without = || Error::new(ErrorKind::NoKey, "the numbers of data subjects are in the vault alone");
+        let keys = self.given.group_keys.as_deref().ok_or_else(without)?;
+        let size = self.manifest.snapshot.checkpoint.size;
+        look_up(subjects, keys, size, || Erased::in_manifest(&self.manifest, 0))
     }
 
     /// As [`crate::Reader::read`].
@@ -335,11 +343,6 @@ impl<'a> Reading<'a> {
         }
         Ok(next)
     }
-}
-
-/// What an epoch's frame says.
-pub(crate) fn epoch_body(frames: &mut Frames<'_>, epoch: Placed) -> Result<EpochBody> {
-    EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())
 }
 
 fn candidate(

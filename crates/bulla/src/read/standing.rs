@@ -61,12 +61,14 @@ impl fmt::Display for Standing {
     }
 }
 
-/// A data subject that a query asked for by name, and who is not in what it found.
+/// A data subject that was asked for by name: by a query that found nothing of them, or for their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskedSubject {
-    /// As the query has it.
+    /// As it was asked for.
     pub subject: String,
+    /// Their number, where they have one.
+    pub number: Option<u64>,
     /// What can be said of them.
     pub standing: Standing,
 }
@@ -94,25 +96,16 @@ impl Nothing<'_> {
             TextFilter::BeginsWith(_) => None,
         });
         let names = names.collect::<Vec<_>>();
-        let asked = |name: &&str, standing| AskedSubject { subject: (*name).to_owned(), standing };
         let Some(keys) = self.keys.filter(|_| !names.is_empty()) else {
             let standing = match (self.erasure, self.whole && self.asks_for_subjects_alone()) {
                 (true, _) => Standing::NoVault,
                 (false, true) => Standing::NeverMet,
                 (false, false) => Standing::NotAllAsked,
             };
-            return Ok(names.iter().map(|name| asked(name, standing)).collect());
+            let one = |name: &&str| AskedSubject { subject: (*name).to_owned(), number: None, standing };
+            return Ok(names.iter().map(one).collect());
         };
-        let keyless = Keyless::of(keys, &erased)?;
-        let unknown = match (keys.is_complete(), keyless.is_nobody_below(self.size)) {
-            (false, _) => Standing::NoVault,
-            (true, false) => Standing::KeysLost,
-            (true, true) => Standing::NotKnown,
-        };
-        let numbers = numbers_of(&names, keys, erased)?;
-        let one =
-            |(name, number): (&&str, Option<u64>)| asked(name, number.map_or(unknown, |_| Standing::Known));
-        Ok(names.iter().zip(numbers).map(one).collect())
+        Ok(look_up(&names, keys, self.size, erased)?.subjects)
     }
 
     fn asks_for_subjects_alone(&self) -> bool {
@@ -122,7 +115,43 @@ impl Nothing<'_> {
     }
 }
 
-/// The same, to follow what says that nothing was found, without names: what an error says is kept where they must not be.
+/// Data subjects that were asked for by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AskedSubjects {
+    /// Each of them, as they were asked for.
+    pub subjects: Vec<AskedSubject>,
+    /// Whether keys are lost that the log does not say were erased: what is told of a number without a key may then be about any of
+    /// them, besides what is told of their own.
+    pub keys_lost: bool,
+}
+
+/// The numbers of data subjects of a log of `size` frames, and what can be said of whoever has none; `erased` says whose keys
+/// were destroyed.
+///
+/// # Errors
+/// Where the keys cannot be looked up; as `erased`.
+pub(crate) fn look_up(
+    names: &[&str],
+    keys: &dyn GroupKeys,
+    size: u64,
+    erased: impl Fn() -> Result<Erased>,
+) -> Result<AskedSubjects> {
+    let keys_lost = !Keyless::of(keys, &erased)?.is_nobody_below(size);
+    let unknown = match (keys.is_complete(), keys_lost) {
+        (false, _) => Standing::NoVault,
+        (true, true) => Standing::KeysLost,
+        (true, false) => Standing::NotKnown,
+    };
+    let one = |(name, number): (&&str, Option<u64>)| {
+        let standing = number.map_or(unknown, |_| Standing::Known);
+        AskedSubject { subject: (*name).to_owned(), number, standing }
+    };
+    let subjects = names.iter().zip(numbers_of(names, keys, erased)?).map(one).collect();
+    Ok(AskedSubjects { subjects, keys_lost })
+}
+
+/// What is said of them, to follow what says that nothing was found, without names: what an error says is kept where they must not be.
 pub(crate) fn summary(subjects: &[AskedSubject]) -> String {
     if let [AskedSubject { standing, .. }] = subjects {
         return format!("; the data subject {standing}");

@@ -3,12 +3,14 @@
 //! Who was erased, who is held and which `[log]` is allowed rests on all events. So where one is none of this version, nothing that
 //! rests on them is answered.
 
-use crate::erase::holds::ToldHolds;
+use crate::erase::told_holds::ToldHolds;
+use crate::format::epoch::EpochBody;
 use crate::format::event::{Event, MAX_EVENT};
+use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
 use crate::scan::located::{event_in, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
-use bulla_store::Result;
+use bulla_store::{Error, ErrorKind, Result};
 
 /// Gives `each` the events in the frames of a manifest from `from` on, with the commitments of their frames.
 ///
@@ -37,9 +39,65 @@ pub(crate) fn each_event(
 /// # Errors
 /// As [`each_event`].
 pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
-    let mut told = ToldHolds::default();
-    each_event(manifest, 0, |commitment, event| told.take(commitment.frame, commitment.earliest, &event))?;
+    let mut of_holds = Vec::new();
+    each_event(manifest, 0, |commitment, event| {
+        if event.is_of_hold() {
+            of_holds.push((commitment.frame, commitment.earliest, event));
+        }
+    })?;
+    if of_holds.is_empty() {
+        return Ok(ToldHolds::default());
+    }
+    let (mut told, keys) = (ToldHolds::default(), erasure_keys(manifest)?);
+    for (frame, seconds, event) in &of_holds {
+        // What is wrong with one of them is for verification to say.
+        let _ = told.take(manifest.snapshot.config.id, &keys.at(*frame), (*frame, *seconds), event);
+    }
     Ok(told)
+}
+
+/// Which erasure key counts in which frame. An epoch that is damaged tells none, and neither does what is no event of this version.
+///
+/// # Errors
+/// `Tampered` where an event is damaged or missing, `Unavailable` where a frame cannot be read.
+pub(crate) fn erasure_keys(manifest: &Manifest) -> Result<ErasureKeys> {
+    let (mut frames, mut history) = (Frames::new(manifest)?, KeyHistory::default());
+    while let Some(placed) = frames.next()? {
+        let frame = placed.commitment.frame;
+        match placed.commitment.kind {
+            FrameKind::Epoch => match epoch_body(&mut frames, placed) {
+                Ok(body) => history.epoch(frame, body.config),
+                Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+                Err(_) => history.lose_epoch(frame),
+            },
+            FrameKind::Event => {
+                let event = body_of(&mut frames, placed)?.body.map(|body| Event::decode(&body));
+                event.into_iter().flatten().for_each(|event| history.event(frame, &event));
+            }
+            _ => {}
+        }
+    }
+    Ok(history.finish(&manifest.snapshot.config))
+}
+
+/// What the frame of an epoch tells, which was met last.
+///
+/// # Errors
+/// `Tampered` where it is damaged or none of this version, `Unavailable` where it cannot be read.
+pub(crate) fn epoch_body(frames: &mut Frames<'_>, epoch: Placed) -> Result<EpochBody> {
+    EpochBody::decode(&verified(&frames.locate(epoch)?)?.into_body())
+}
+
+/// The order in the event of a hold, which is in this frame.
+///
+/// # Errors
+/// As [`each_event`].
+pub(crate) fn hold_order(manifest: &Manifest, frame: u64) -> Result<String> {
+    let body = event(manifest, frame)?.map(|(_, body)| Event::decode(&body)).transpose()?;
+    match body {
+        Some(Event::Held { order, .. }) => Ok(order),
+        _ => Err(Error::tampered(format!("frame {frame} told of a hold, and does not any more"))),
+    }
 }
 
 /// The commitment and the body of the event in a frame, if there is one.

@@ -29,6 +29,7 @@ pub enum FindingKind {
     KeyLost,
     ErasureKeyUnordered,
     ErasureUnordered,
+    HoldUnordered,
     ErasedWhileHeld,
     IndexMismatch,
     SurplusBytes,
@@ -45,7 +46,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 32] = [
+    pub const ALL: [FindingKind; 33] = [
         FindingKind::ConfigDamaged,
         FindingKind::ConfigMismatch,
         FindingKind::CheckpointDamaged,
@@ -66,6 +67,7 @@ impl FindingKind {
         FindingKind::KeyLost,
         FindingKind::ErasureKeyUnordered,
         FindingKind::ErasureUnordered,
+        FindingKind::HoldUnordered,
         FindingKind::ErasedWhileHeld,
         FindingKind::IndexMismatch,
         FindingKind::SurplusBytes,
@@ -103,6 +105,7 @@ impl FindingKind {
             Self::KeyLost => "key-lost",
             Self::ErasureKeyUnordered => "erasure-key-unordered",
             Self::ErasureUnordered => "erasure-unordered",
+            Self::HoldUnordered => "hold-unordered",
             Self::ErasedWhileHeld => "erased-while-held",
             Self::IndexMismatch => "index-mismatch",
             Self::SurplusBytes => "surplus-bytes",
@@ -127,6 +130,7 @@ impl FindingKind {
                 | Self::EventInvalid
                 | Self::ErasureKeyUnordered
                 | Self::ErasureUnordered
+                | Self::HoldUnordered
                 | Self::ErasedWhileHeld
                 | Self::Stale
         );

@@ -13,7 +13,6 @@ pub(crate) mod orders;
 mod position;
 mod tail;
 
-use crate::erase::holds::ToldHolds;
 use crate::format::config::{LogConfig, allowed::AllowedConfig};
 use crate::format::event::{Event, MAX_EVENT};
 use crate::format::frame::{self, HEAD, Head};
@@ -59,13 +58,12 @@ pub(crate) struct Scan<'a> {
     events: Vec<Event>,
     /// The numbers of the data subjects that were erased.
     erased: HashSet<u64>,
-    /// Erasures that were met, to be compared with their orders once it is known which key counted where.
-    erasures: Vec<ToldErasure>,
+    /// What was ordered, and where events may be lost, in the order of the frames: to be compared with the orders once it is known
+    /// which key counted where.
+    told: Vec<Told>,
     keys: KeyHistory,
     /// An erasure key that is known from elsewhere.
     pub(crate) known_key: Option<VerifierKey>,
-    /// What was told of holds since events were last lost.
-    holds: ToldHolds,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -105,11 +103,19 @@ pub(crate) struct Scan<'a> {
     pub(crate) findings: Findings,
 }
 
-/// An erasure that an event tells of.
-struct ToldErasure {
-    numbers: Vec<u64>,
-    carried_out: Vec<u32>,
-    order: String,
+/// What bears on who was erased, held and released.
+enum Told {
+    /// An event of what has to be ordered.
+    Ordered(Box<Ordered>),
+    /// Events before this frame may be lost.
+    Lost { before: u64 },
+}
+
+/// An event of what has to be ordered.
+struct Ordered {
+    event: Event,
+    seconds: i64,
+    /// Where it is: how to tell of it.
     place: Finding,
 }
 
@@ -200,10 +206,9 @@ impl<'a> Scan<'a> {
             read_to: Vec::new(),
             events: Vec::new(),
             erased: HashSet::new(),
-            erasures: Vec::new(),
+            told: Vec::new(),
             keys: KeyHistory::default(),
             known_key: None,
-            holds: ToldHolds::default(),
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),
@@ -361,9 +366,9 @@ impl<'a> Scan<'a> {
         self.forget(next - frame);
         self.next_entry = None;
         self.unsure_epoch = true;
-        self.lose_events();
         self.keys.lose_epoch(frame);
         self.next = next;
+        self.lose_events();
         Ok(())
     }
 
@@ -501,7 +506,9 @@ impl<'a> Scan<'a> {
     /// An event may be lost: one that allowed another `[log]`, or that released a hold.
     fn lose_events(&mut self) {
         self.unsure_terms = true;
-        self.holds = ToldHolds::default();
+        // Of what may be lost one after the other the last says all.
+        self.told.pop_if(|told| matches!(told, Told::Lost { .. }));
+        self.told.push(Told::Lost { before: self.next });
     }
 
     /// Keeps what events tell, and tells of gaps.
@@ -519,17 +526,13 @@ impl<'a> Scan<'a> {
                     Ok(event) => {
                         self.take_event(&event);
                         self.keys.event(commitment.frame, &event);
-                        self.holds.take(commitment.frame, commitment.earliest, &event);
+                        self.erased.extend(event.erases());
                         match event {
-                            Event::Erased { numbers, carried_out, order, .. } => {
-                                if let Some(detail) = held(&self.holds.held_of(&numbers)) {
-                                    let finding = Finding::new(FindingKind::ErasedWhileHeld, detail);
-                                    self.add(finding.at(segment, *offset).frame(commitment.frame));
-                                }
-                                self.erased.extend(&numbers);
+                            Event::Erased { .. } | Event::Held { .. } | Event::Released { .. } => {
                                 let place = Finding::new(FindingKind::ErasureUnordered, "");
                                 let place = place.at(segment, *offset).frame(commitment.frame);
-                                self.erasures.push(ToldErasure { numbers, carried_out, order, place });
+                                let seconds = commitment.earliest;
+                                self.told.push(Told::Ordered(Box::new(Ordered { event, seconds, place })));
                             }
                             event => self.events.push(event),
                         }

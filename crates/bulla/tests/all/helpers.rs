@@ -1,9 +1,15 @@
 //! What tests of several places need.
 
+use bulla::control::SubjectKeys;
+use bulla::environment::Environment;
+use bulla::keys::signing::SigningKey;
+use bulla::{HoldOrder, LogId, Reader, ReleaseOrder, default_keys};
 pub(crate) use bulla_testkit::Rng;
 use bulla_testkit::fault::Fault;
 pub(crate) use bulla_testkit::sweep::{in_full, in_turn};
 use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether `fault` can strike the operation of this line of a trace.
@@ -56,3 +62,31 @@ macro_rules! refuse_writes {
     };
 }
 pub(crate) use refuse_writes;
+
+/// An order to hold somebody of the log in this directory, with the erasure key that lies beside it.
+pub(crate) fn hold_order(
+    directory: &Path,
+    subject: &str,
+    by: &str,
+    reason: &str,
+) -> bulla::Result<HoldOrder> {
+    let (key, log) = erasure_key(directory);
+    HoldOrder::give(&key, log, subject, (by, reason), &Environment::default())
+}
+
+/// An order to release what somebody holds there; where they hold nothing, one that is about nothing.
+pub(crate) fn release_order(directory: &Path, subject: &str, by: &str) -> ReleaseOrder {
+    let (keys, (key, log)) = (default_keys(directory), erasure_key(directory));
+    let names = Arc::new(SubjectKeys::in_directory(&keys, log).unwrap());
+    let asked = Reader::open(directory).unwrap().group_keys(names).numbers_of(&[subject]).unwrap();
+    let number = asked.subjects[0].number;
+    let held = bulla::holds(directory, &keys).unwrap().holds;
+    let hold = held.into_iter().find(|hold| Some(hold.number) == number && hold.by == by);
+    let note = hold.map_or_else(|| "no hold".to_owned(), |hold| hold.order);
+    ReleaseOrder::give(&key, log, &note, (by, "it is closed"), &Environment::default()).unwrap()
+}
+
+fn erasure_key(directory: &Path) -> (SigningKey, LogId) {
+    let key = std::fs::read_to_string(default_keys(directory).join("erasure.key")).unwrap();
+    (SigningKey::parse(&key).unwrap(), bulla::info(directory).unwrap().id)
+}

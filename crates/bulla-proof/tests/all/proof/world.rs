@@ -194,7 +194,7 @@ pub(crate) fn hash_of(hash: HashId, unit: &DisclosedUnit) -> Hash {
 
 /// What is the body of a frame, where that matters.
 pub(crate) fn body(frame: u64) -> Vec<u8> {
-    format!("{{\"event\":\"held\",\"number\":{frame}}}").into_bytes()
+    format!("{{\"event\":\"exported\",\"entries\":{frame},\"filters\":[],\"format\":\"jsonl\"}}").into_bytes()
 }
 
 fn frame(hash: HashId, number: u64, first: u64, entries: u64, units: Vec<DisclosedUnit>) -> Frame {

@@ -1,24 +1,45 @@
 //! Whether erasures were ordered by whoever may.
 
-use super::{Scan, ToldErasure};
+use super::{Ordered, Scan, Told, held};
+use crate::erase::signed_with::opened_with_one_of;
+use crate::erase::told_holds::ToldHolds;
+use crate::format::event::Event;
 use crate::scan::erasure_keys::Objection;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_proof::commitment::LogId;
-use bulla_proof::hash::{Hash, sha256};
-use bulla_proof::note::{SignedNote, VerifierKey};
-use bulla_proof::order::Order;
+use bulla_proof::hash::Hash;
+use bulla_proof::note::VerifierKey;
+use bulla_proof::order::{Order, order_digest};
 use std::collections::HashMap;
 
 impl Scan<'_> {
-    /// Compares erasures with their orders, and changes of the erasure key with theirs: all frames were passed, so that it is known
-    /// which key counted in which.
+    /// Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs: all frames were passed, so
+    /// that it is known which key counted in which.
     pub(super) fn check_orders(&mut self) {
         let keys = std::mem::take(&mut self.keys).finish(self.config);
-        let mut orders = Orders::default();
-        for ToldErasure { numbers, carried_out, order, place } in std::mem::take(&mut self.erasures) {
-            let counting = keys.at(place.frame.unwrap_or_default());
-            let objection = orders.objection(self.config.id, &counting, (&numbers, &carried_out), &order);
-            objection.into_iter().for_each(|detail| self.add(Finding { detail, ..place.clone() }));
+        let (mut orders, mut holds) = (Orders::default(), ToldHolds::default());
+        for told in std::mem::take(&mut self.told) {
+            match told {
+                Told::Lost { before } => holds.lose(before),
+                Told::Ordered(ordered) => {
+                    let Ordered { event, seconds, place } = *ordered;
+                    let frame = place.frame.unwrap_or_default();
+                    let counting = keys.at(frame);
+                    let unordered = holds.take(self.config.id, &counting, (frame, seconds), &event);
+                    let unordered = unordered.map(|detail| (FindingKind::HoldUnordered, detail));
+                    let mut objections = Vec::from_iter(unordered);
+                    if let Event::Erased { numbers, carried_out, order, .. } = &event {
+                        let erased = (&numbers[..], &carried_out[..]);
+                        let unordered = orders.objection(self.config.id, &counting, erased, order);
+                        let held = held(&holds.held_of(numbers));
+                        objections.extend(unordered.map(|detail| (FindingKind::ErasureUnordered, detail)));
+                        objections.extend(held.map(|detail| (FindingKind::ErasedWhileHeld, detail)));
+                    }
+                    for (kind, detail) in objections {
+                        self.add(Finding { kind, detail, ..place.clone() });
+                    }
+                }
+            }
         }
         for Objection { frame, detail, is_vouched_for } in keys.objections(self.known_key.as_ref()) {
             let finding = Finding::new(FindingKind::ErasureKeyUnordered, detail).frame(frame);
@@ -36,7 +57,8 @@ impl Scan<'_> {
 pub(crate) struct Orders(HashMap<Hash, (Vec<u64>, Vec<u32>)>);
 
 impl Orders {
-    /// What is wrong with an erasure of these data subjects of `log`, where one of `keys` counts, by which these names of the order were carried out, if anything is.
+    /// What is wrong with an erasure of these data subjects of `log`, where one of `keys` counts, by which these names of the order
+    /// were carried out, if anything is.
     ///
     /// An order says of how many, not of whom: it is good for so many, once. That it is told of twice, with the same
     /// numbers by the same names, is no second erasure.
@@ -47,19 +69,15 @@ impl Orders {
         (numbers, carried_out): (&[u64], &[u32]),
         note: &str,
     ) -> Option<String> {
-        let mut opened = keys.iter().map(|key| Order::open(note.as_bytes(), key));
-        let order = match opened.clone().find_map(Result::ok).map(Ok).or_else(|| opened.next()) {
-            None => return Some("the log has no key that could order an erasure".to_owned()),
-            Some(Ok(order)) => order,
-            Some(Err(error)) => return Some(format!("its order does not hold: {error}")),
+        let order = match opened_with_one_of(keys, |key| Order::open(note.as_bytes(), key)) {
+            Ok(order) => order,
+            Err(why) => return Some(why),
         };
-        // Not the whole note: anybody can put another signature beneath it.
-        let text = SignedNote::parse(note.as_bytes()).map_or(note, |note| note.text);
         if let Err(error) = order.check_erasure(log, numbers, carried_out) {
             return Some(error.to_string());
         }
         let told = (numbers.to_vec(), carried_out.to_vec());
-        let before = self.0.entry(sha256(&[text.as_bytes()])).or_insert_with(|| told.clone());
+        let before = self.0.entry(order_digest(note)).or_insert_with(|| told.clone());
         (*before != told).then(|| "its order was carried out before, for others".to_owned())
     }
 }

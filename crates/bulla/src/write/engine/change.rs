@@ -73,8 +73,12 @@ impl Engine {
         order: Option<&str>,
         replace: impl FnOnce() -> Result<(), Unreplaced>,
     ) -> Result<()> {
-        // The order of an erasure is checked with the key that counts in the epoch that its event comes to lie in.
-        let _nobody_is_erased = order.is_some().then(|| self.erasing.lock());
+        // The order of an erasure, or of a hold, is checked with the key that counts in the epoch that its event comes to lie in.
+        let mut nobody_is_erased = order.is_some().then(|| self.erasing.lock());
+        if let Some(known) = &mut nobody_is_erased {
+            // What the key before ordered, and the log does not tell of yet, no key orders afterwards.
+            self.settle_holds_known(known)?;
+        }
         let _only = self.changing.lock();
         self.require_in_place()?;
         self.guarded(|| {

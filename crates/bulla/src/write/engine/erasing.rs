@@ -16,17 +16,20 @@ use super::locks::Rank;
 use crate::erase::holds::Holds;
 use crate::erase::pending::Pending;
 use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
-use crate::erase::{Erasure, ErasureOrder, Hold, HoldDifference, KnownAgain, ResumedErasure};
+use crate::erase::{
+    Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
+};
 use crate::format::event::Event;
 use crate::keys::files;
 use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
-use crate::scan::events::{each_event, told_holds};
+use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
-use bulla_proof::order::Order;
+use bulla_proof::order::{Order, order_digest};
 use bulla_store::{Error, Result};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
@@ -162,12 +165,9 @@ impl Engine {
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
         self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
         *known = None;
-        let (held, differences) = match self.unreadable_holds() {
-            Some(why) => (Err(why), Vec::new()),
-            None => {
-                let (holds, differences) = self.holds(known)?;
-                (holds.refuse(&numbers), differences)
-            }
+        let (held, differences) = match self.try_holds(known)? {
+            Ok((holds, differences)) => (holds.refuse(&numbers), differences),
+            Err(damaged) => (Err(damaged), Vec::new()),
         };
         let resumed = match held {
             Ok(()) => self.carry_out(vault, &numbers, event).map(|_| ResumedErasure::Finished { numbers }),
@@ -230,15 +230,27 @@ impl Engine {
         Err(error)
     }
 
-    /// Has the log tell of an erasure that was not carried out, before the next block: for tests of what reads that.
+    /// Has the log tell of an erasure that was not carried out, or of a hold or a release that nobody asked for, before the next block:
+    /// for tests of what reads that.
     ///
     /// # Errors
-    /// `Refused` for any other event, and where verification would object to its order.
+    /// `Refused` for any other event, and where verification would object to its order by itself.
     pub(crate) fn tell(&self, event: Event) -> Result<()> {
-        let Event::Erased { numbers, carried_out, order, .. } = event.clone() else {
-            return Err(refused("nothing but an erasure that was ordered can be recorded so"));
-        };
-        self.told_of(&Pending { numbers, carried_out, order }).map_err(|why| refused(&why))?;
+        match event.clone() {
+            Event::Erased { numbers, carried_out, order, .. } => {
+                self.told_of(&Pending { numbers, carried_out, order }).map_err(|why| refused(&why))?;
+            }
+            Event::Held { ref order, .. } | Event::Released { ref order, .. } => {
+                let config = self.config();
+                let ordered = HoldNote::open(order.as_bytes(), erasure_key(&config)?);
+                let ordered = ordered.and_then(|note| match event {
+                    Event::Held { .. } => note.check_hold(config.id),
+                    _ => note.check_release(config.id),
+                });
+                ordered.map_err(|error| refused(&format!("the order: {error}")))?;
+            }
+            _ => return Err(refused("nothing but what was ordered can be recorded so")),
+        }
         self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         Ok(())
     }
@@ -274,20 +286,34 @@ impl Engine {
         Ok(before)
     }
 
-    /// Holds a data subject: it is not erased until that is released. False where it is so already.
+    /// Carries out an order to hold a data subject: it is not erased until that is released. False where it is so already.
     ///
     /// # Errors
-    /// `Refused` where the log has no erasure or the vault does not know the data subject, `Invalid` for a text that is
-    /// empty or too long, else where a file cannot be written.
-    pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> Result<bool> {
+    /// `Refused` where the log has no erasure, the order is not signed with its key or was carried out before, the vault does not know the
+    /// data subject, or the same holds it for another reason; `Invalid` for a text that is empty or too long, else where a file
+    /// cannot be written.
+    pub(crate) fn hold(&self, order: &HoldOrder) -> Result<bool> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
-        let number = self.number_of(subject)?;
-        let (by, reason, since) = (by.to_owned(), reason.to_owned(), self.seconds());
+        let config = self.config();
+        order.check(erasure_key(&config)?, config.id)?;
+        let number = self.number_of(order.subject())?;
+        // By what the log tells, whatever the file of holds says of how much of that it has.
+        *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
-        let added = holds.add(Hold { number, by, reason, since, frame: None, releasing: false })?;
+        let (by, reason, since) = (order.by().to_owned(), order.reason().to_owned(), self.seconds());
+        let (order, salts) = (order.note().to_owned(), Some(order.salts().clone()));
+        let digest = order_digest(&order);
+        let added =
+            holds.add(Hold { number, by, reason, since, frame: None, order, salts, release: None })?;
         if added {
+            let told = told_holds(&Manifest::load(Snapshot::of(self.log.clone())?)?)?;
+            if told.has_order(&digest) {
+                return Err(refused(
+                    "the order to hold was carried out before, and is good for one hold: have another one given",
+                ));
+            }
             holds.save(&*self.keys)?;
         }
         self.tell_of(&mut holds, &mut only).map_err(|error| {
@@ -299,17 +325,19 @@ impl Engine {
         Ok(added)
     }
 
-    /// Releases a hold.
+    /// Carries out an order to release a hold.
     ///
     /// # Errors
-    /// `Refused` where there is none, else as [`Engine::hold`].
-    pub(crate) fn release(&self, subject: &str, by: &str) -> Result<()> {
+    /// `Refused` where the order is not signed with the log's key, or there is no hold that it is about; else as [`Engine::hold`].
+    pub(crate) fn release(&self, order: &ReleaseOrder) -> Result<()> {
         self.require_own_config()?;
         let mut only = self.erasing.lock();
         self.require_in_place()?;
-        let number = self.number_of(subject)?;
+        let config = self.config();
+        let hold = order.check(erasure_key(&config)?, config.id)?;
+        *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
-        holds.release(number, by)?;
+        let number = holds.release(&hold, order.note())?;
         holds.save(&*self.keys)?;
         self.tell_of(&mut holds, &mut only).map_err(|error| {
             error.after(format!(
@@ -325,16 +353,15 @@ impl Engine {
     /// # Errors
     /// Where a file cannot be written, or the log's events cannot be read.
     pub(super) fn settle_holds(&self) -> Result<Vec<HoldDifference>> {
-        let mut only = self.erasing.lock();
-        match self.unreadable_holds() {
-            Some(error) => Ok(vec![HoldDifference::Unreadable(error.to_string())]),
-            None => Ok(self.settled_holds(&mut only)?.1),
-        }
+        self.settle_holds_known(&mut self.erasing.lock())
     }
 
-    /// Why the file of holds says nothing, where it is damaged.
-    fn unreadable_holds(&self) -> Option<Error> {
-        Holds::load(&*self.keys).err().filter(|error| error.io_error().is_none())
+    /// The same, for whoever has the lock; `known` is as for [`Engine::holds`].
+    pub(super) fn settle_holds_known(&self, known: &mut Option<u64>) -> Result<Vec<HoldDifference>> {
+        match self.try_holds(known)? {
+            Ok((mut holds, differences)) => self.tell_of(&mut holds, known).map(|()| differences),
+            Err(damaged) => Ok(vec![HoldDifference::Unreadable(damaged.to_string())]),
+        }
     }
 
     /// The holds, of which the log tells all, and how they differed from what it tells. What was cut short, or failed, before
@@ -347,15 +374,33 @@ impl Engine {
 
     /// The holds, in line with what the log tells: `known` is up to where it tells of any. Also, how they differed.
     fn holds(&self, known: &mut Option<u64>) -> Result<(Holds, Vec<HoldDifference>)> {
-        let mut holds = Holds::load(&*self.keys)?;
-        if Some(holds.told()) == *known {
-            return Ok((holds, Vec::new()));
+        self.try_holds(known)?
+    }
+
+    /// The same; where the file is damaged, so that it says nothing, that is the inner error.
+    fn try_holds(&self, known: &mut Option<u64>) -> Result<Result<(Holds, Vec<HoldDifference>)>> {
+        let (keys, config) = (&*self.keys, self.config());
+        let mut holds = match Holds::load(keys) {
+            Ok(holds) => holds,
+            Err(error) if error.io_error().is_some() => return Err(error),
+            Err(damaged) => return Ok(Err(damaged)),
+        };
+        if Some(holds.told()) == *known && holds.untold().is_none() {
+            return Ok(holds.check(keys, &config, None).map(|()| (holds, Vec::new())));
         }
-        let told = told_holds(&Manifest::load(Snapshot::of(self.log.clone())?)?)?;
-        let differences = holds.follow(&told);
-        holds.save(&*self.keys)?;
+        let manifest = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let told = told_holds(&manifest)?;
+        if let Err(damaged) = holds.check(keys, &config, None) {
+            return Ok(Err(damaged));
+        }
+        let differences = holds.follow(&told, |frame| hold_order(&manifest, frame))?;
+        // What the log does not tell of after all, it is to be told.
+        if let Err(damaged) = holds.check(keys, &config, Some(&told)) {
+            return Ok(Err(damaged));
+        }
+        holds.save(keys)?;
         *known = Some(told.frames());
-        Ok((holds, differences))
+        Ok(Ok((holds, differences)))
     }
 
     /// Has the log tell of what it does not tell yet.

@@ -30,7 +30,7 @@ fn cut_short(step: &str) -> (World, TempDir, Unconfirmed) {
     fs::remove_file(world.keys().join("erasure.pending")).unwrap();
     put_back(before.path(), &world.keys(), &["vault", "roots"]);
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    log.hold(HELD, "legal", "case 4711").unwrap();
+    log.hold(&world.hold(HELD, "legal", "case 4711")).unwrap();
     log.close().unwrap();
     (world, keys, unconfirmed)
 }
@@ -107,7 +107,7 @@ fn held_and_begun() -> World {
     let world = World::new();
     world.append(0..60);
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    log.hold(HELD, "legal", "case 4711").unwrap();
+    log.hold(&world.hold(HELD, "legal", "case 4711")).unwrap();
     log.close().unwrap();
     let number = world.vault(Access::Read).find(HELD).unwrap().unwrap().number;
     write_pending(&world, &world.order(&[HELD]), number);
@@ -144,7 +144,7 @@ fn a_hold_that_opening_the_log_adopts_counts_too() {
         let log = stops::open(&world, &stop).unwrap();
         log.flush().unwrap();
         stop.0.store(operations, Ordering::SeqCst);
-        let done = log.hold(HELD, "legal", "case 4711");
+        let done = log.hold(&world.hold(HELD, "legal", "case 4711"));
         stop.0.store(0, Ordering::SeqCst);
         drop(log);
         let _ = fs::remove_file(world.keys().join("holds"));
@@ -194,7 +194,7 @@ fn an_erasure_that_is_said_to_be_done_and_is_not_is_refused() {
     for world in [held_and_begun(), {
         let world = held_and_begun();
         let log = Log::open(&world.directory, Options::default()).unwrap();
-        log.release(HELD, "legal").unwrap();
+        log.release(&world.release(HELD, "legal")).unwrap();
         log.close().unwrap();
         let number = world.vault(Access::Read).find(HELD).unwrap().unwrap().number;
         write_pending(&world, &world.order(&[HELD]), number);

@@ -2,10 +2,10 @@
 
 use super::stops::{self, Stop};
 use super::world::World;
-use crate::helpers::in_full;
+use crate::helpers::{hold_order, in_full};
 use crate::second_reader::second_reader;
 use bulla::event::Event;
-use bulla::{ErrorKind, FindingKind, HoldDifference, HoldUnderWay, Log, Options};
+use bulla::{ErrorKind, FindingKind, HoldDifference, HoldOrder, HoldUnderWay, Log, Options};
 use std::fs;
 use std::slice::from_ref;
 use std::sync::atomic::Ordering;
@@ -15,9 +15,9 @@ fn whoever_is_held_is_not_erased() {
     let world = World::new();
     world.append(0..60);
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    assert!(log.hold("user_7", "legal", "case 4711").unwrap());
-    assert!(!log.hold("user_7", "legal", "case 4711").unwrap(), "it is so already");
-    assert!(log.hold("user_7", "finance", "until 2031").unwrap());
+    assert!(log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap());
+    assert!(!log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap(), "it is so already");
+    assert!(log.hold(&world.hold("user_7", "finance", "until 2031")).unwrap());
     log.close().unwrap();
 
     let log = Log::open(&world.directory, Options::default()).unwrap();
@@ -26,12 +26,12 @@ fn whoever_is_held_is_not_erased() {
         assert!(error.kind() == ErrorKind::Refused && error.to_string().contains(expected), "{error}");
     };
     refused("held by legal: case 4711");
-    log.release("user_7", "legal").unwrap();
+    log.release(&world.release("user_7", "legal")).unwrap();
     refused("held by finance: until 2031");
     assert!(world.entries().1.is_empty(), "nobody of that order was erased");
-    let error = log.release("user_7", "legal").unwrap_err();
+    let error = log.release(&world.release("user_7", "legal")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    log.release("user_7", "finance").unwrap();
+    log.release(&world.release("user_7", "finance")).unwrap();
     assert_eq!(log.erase(&world.order(&["user_8", "user_7"])).unwrap().numbers.len(), 2);
     log.close().unwrap();
     assert!(world.verified().ok);
@@ -43,9 +43,16 @@ fn a_hold_says_whose_it_is_and_why() {
     world.append(0..60);
     let log = Log::open(&world.directory, Options::default()).unwrap();
     for (by, reason) in [("", "why"), ("who", ""), ("who", "two\nlines"), ("who", &"r".repeat(1025))] {
-        assert_eq!(log.hold("user_7", by, reason).unwrap_err().kind(), ErrorKind::Invalid);
+        let error = hold_order(&world.directory, "user_7", by, reason).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        // Whoever signs it all the same.
+        let good = world.hold("user_7", "who", "why");
+        let mut file = serde_json::from_str::<serde_json::Value>(&good.render()).unwrap();
+        (file["by"], file["reason"]) = (by.into(), reason.into());
+        let error = log.hold(&HoldOrder::parse(&file.to_string()).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
-    assert_eq!(log.hold("nobody", "who", "why").unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(log.hold(&world.hold("nobody", "who", "why")).unwrap_err().kind(), ErrorKind::Refused);
     log.close().unwrap();
 }
 
@@ -89,19 +96,23 @@ fn the_log_tells_of_each_hold_and_of_its_release() {
     world.append(0..60);
     let number = world.vault(bulla_vault::Access::Read).find("user_7").unwrap().unwrap().number;
     let log = reopen(&world);
-    log.hold("user_7", "legal", "case 4711").unwrap();
-    log.hold("user_7", "finance", "until 2031").unwrap();
-    // It goes on for another reason: that is no other hold.
-    assert!(log.hold("user_7", "legal", "case 4712").unwrap());
-    log.release("user_7", "legal").unwrap();
+    log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap();
+    log.hold(&world.hold("user_7", "finance", "until 2031")).unwrap();
+    // Why is signed: another reason is another hold, and one has one hold on somebody.
+    let error = log.hold(&world.hold("user_7", "legal", "case 4712")).unwrap_err();
+    assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("another reason"), "{error}");
+    log.release(&world.release("user_7", "legal")).unwrap();
     log.close().unwrap();
     let events = told(&world);
-    let [(first, Event::Held { number: one }), (_, Event::Held { number: two }), (_, released)] = &events[..]
+    let [
+        (first, Event::Held { number: one, .. }),
+        (_, Event::Held { number: two, .. }),
+        (_, Event::Released { number: three, held: of, .. }),
+    ] = &events[..]
     else {
         panic!("{events:?}")
     };
-    assert_eq!((*one, *two), (number, number));
-    assert_eq!(*released, Event::Released { number, held: *first });
+    assert_eq!((*one, *two, *three, of), (number, number, number, first));
     let list = held(&world);
     assert_eq!(list.differences, []);
     assert_eq!(
@@ -122,7 +133,7 @@ fn a_hold_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let log = stops::open(&world, &stop).unwrap();
         log.flush().unwrap();
         stop.0.store(operations, Ordering::SeqCst);
-        let done = log.hold("user_7", "legal", "case 4711");
+        let done = log.hold(&world.hold("user_7", "legal", "case 4711"));
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
         let (list, is_told) = (held(&world), !told(&world).is_empty());
@@ -162,7 +173,7 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
     let made = World::new();
     made.append(0..60);
     let log = reopen(&made);
-    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.hold(&made.hold("user_7", "legal", "case 4711")).unwrap();
     log.close().unwrap();
     let (mut finished, mut never) = (0, 0);
     // Asked for and not told of; told of, and still in the file.
@@ -174,7 +185,7 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let log = stops::open(&world, &stop).unwrap();
         log.flush().unwrap();
         stop.0.store(operations, Ordering::SeqCst);
-        let done = log.release("user_7", "legal");
+        let done = log.release(&world.release("user_7", "legal"));
         let left = stop.0.swap(0, Ordering::SeqCst);
         drop(log);
         let (list, is_told) = (held(&world), told(&world).len() == 2);
@@ -182,7 +193,7 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         assert_eq!(list.differences, [], "{operations}");
         let by = "legal".to_owned();
         match &list.holds[..] {
-            [hold] if hold.releasing => {
+            [hold] if hold.is_releasing() => {
                 assert_eq!(list.under_way, [HoldUnderWay::Release { number: hold.number, by }]);
                 seen[0] += 1;
             }
@@ -200,7 +211,10 @@ fn a_release_that_stops_anywhere_is_told_by_the_log_or_never_was() {
         let is_held = !list.holds.is_empty();
         assert!(!is_held || done.is_err(), "{operations}: {done:?}");
         *(if is_held { &mut never } else { &mut finished }) += u32::from(done.is_err());
-        assert!(list.differences.is_empty() && list.holds.iter().all(|hold| !hold.releasing), "{list:?}");
+        assert!(
+            list.differences.is_empty() && list.holds.iter().all(|hold| !hold.is_releasing()),
+            "{list:?}"
+        );
         assert_eq!(told(&world).len(), if is_held { 1 } else { 2 }, "{operations}");
         let erased = log.erase(&world.order(&["user_7"]));
         assert_eq!(erased.is_err(), is_held, "{operations}: {erased:?}");
@@ -220,10 +234,10 @@ fn a_host_that_deletes_the_file_of_holds_erases_nobody() {
     let world = World::new();
     world.append(0..60);
     let log = reopen(&world);
-    log.hold("user_8", "finance", "until 2031").unwrap();
+    log.hold(&world.hold("user_8", "finance", "until 2031")).unwrap();
     let older = fs::read(world.keys().join("holds")).unwrap();
-    log.hold("user_7", "legal", "case 4711").unwrap();
-    log.release("user_8", "finance").unwrap();
+    log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap();
+    log.release(&world.release("user_8", "finance")).unwrap();
     let frame = told(&world)[1].0;
     let number = world.vault(bulla_vault::Access::Read).find("user_7").unwrap().unwrap().number;
     let order = world.order(&["user_7"]);
@@ -265,7 +279,7 @@ fn a_host_that_deletes_the_file_of_holds_erases_nobody() {
     assert!(matches!(differences[0], HoldDifference::Released { .. }) && differences[1..] == [missing]);
     refused(&log);
     assert_eq!(log.erase(&world.order(&["user_8"])).unwrap().numbers.len(), 1);
-    log.release("user_7", &format!("unknown (frame {frame})")).unwrap();
+    log.release(&world.release("user_7", &format!("unknown (frame {frame})"))).unwrap();
     log.erase(&order).unwrap();
     log.close().unwrap();
     assert!(world.verified().ok);
@@ -295,10 +309,10 @@ fn an_erasure_of_somebody_who_was_held_is_found() {
         log.close().unwrap();
     };
     let log = reopen(&world);
-    log.hold("user_7", "legal", "case 4711").unwrap();
-    log.hold("user_7", "finance", "until 2031").unwrap();
-    log.hold("user_9", "legal", "case 4711").unwrap();
-    log.release("user_7", "legal").unwrap();
+    log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap();
+    log.hold(&world.hold("user_7", "finance", "until 2031")).unwrap();
+    log.hold(&world.hold("user_9", "legal", "case 4711")).unwrap();
+    log.release(&world.release("user_7", "legal")).unwrap();
     log.close().unwrap();
     let frames = told(&world).iter().map(|(frame, _)| *frame).collect::<Vec<_>>();
     erase(&world, &[numbers[1]]);

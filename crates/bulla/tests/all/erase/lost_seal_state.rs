@@ -48,7 +48,7 @@ fn a_lost_seal_state_is_made_anew_from_the_seal_key_and_nobody_s_key_is_lost() {
     world.append(0..20);
     erase(&world, "user_7");
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    log.hold("user_8", "legal", "case 4711").unwrap();
+    log.hold(&world.hold("user_8", "legal", "case 4711")).unwrap();
     log.close().unwrap();
     world.append(20..40);
     std::fs::remove_file(world.keys().join("seal.state")).unwrap();

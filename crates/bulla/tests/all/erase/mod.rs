@@ -2,6 +2,7 @@
 
 mod copies;
 mod held_meanwhile;
+mod hold_orders;
 mod holds;
 mod lost_seal_state;
 mod malformed;

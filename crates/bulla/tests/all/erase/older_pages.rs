@@ -118,7 +118,7 @@ fn nobody_is_held_by_a_vault_that_hides_somebody() {
         bytes[page * PAGE..][..PAGE].copy_from_slice(&older[page * PAGE..][..PAGE]);
         std::fs::write(database(&copied.keys()), &bytes).unwrap();
         let Ok(log) = Log::open(&copied.directory, Options::default()) else { continue };
-        match log.hold(NEW, "legal", "case 4711") {
+        match log.hold(&world.hold(NEW, "legal", "case 4711")) {
             Ok(added) => assert!(added),
             Err(error) => {
                 assert!(error.to_string().contains("is damaged ("), "{error}");

@@ -175,7 +175,8 @@ fn a_program_records_no_event_that_the_log_did_not_make() {
         erased(&[1], &[1], one.note()),
         erased(&[], &[0], one.note()),
         erased(&[2, 1], &[0], one.note()),
-        Event::Held { number: 1 },
+        Event::Held { number: 1, order: "an order".to_owned() },
+        Event::Held { number: 1, order: one.note().to_owned() },
         Event::Exported(bulla::ExportRecord::new(1, &bulla::Query::new(), "jsonl")),
     ] {
         let error = log.record(event).unwrap_err();

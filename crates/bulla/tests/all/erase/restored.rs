@@ -134,7 +134,7 @@ fn whom_the_log_says_is_held_is_held_after_a_restore() {
     world.append(0..20);
     let backup = copy(&world.keys());
     let log = Log::open(&world.directory, Options::default()).unwrap();
-    log.hold("user_7", "legal", "case 4711").unwrap();
+    log.hold(&world.hold("user_7", "legal", "case 4711")).unwrap();
     log.close().unwrap();
     world.append(20..50);
     replace(backup.path(), &world.keys());
@@ -283,7 +283,7 @@ fn who_is_not_known_where_keys_are_lost_is_not_said_to_be_nobody() {
     let unknown = |world: &World, expected: &str| {
         let log = Log::open(&world.directory, Options::default()).unwrap();
         let errors = [
-            log.hold("user_30", "legal", "why").unwrap_err(),
+            log.hold(&world.hold("user_30", "legal", "why")).unwrap_err(),
             log.erase(&world.order(&["user_30"])).unwrap_err(),
         ];
         for error in errors {

@@ -1,12 +1,13 @@
 //! A log with erasure on the file system, and who orders what.
 
+use crate::helpers::{hold_order, release_order};
 use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::keys::recipients::IdentityFile;
 use bulla::keys::signing::SigningKey;
 use bulla::{
-    Configure, Entry, ErasureOrder, Init, Log, Options, Producer, Query, Reader, Report, VerifierKey, Verify,
-    default_keys,
+    Configure, Entry, ErasureOrder, HoldOrder, Init, Log, Options, Producer, Query, Reader, ReleaseOrder,
+    Report, VerifierKey, Verify, default_keys,
 };
 use bulla_proof::LogId;
 use bulla_vault::{Access, Settings, Vault};
@@ -95,6 +96,14 @@ impl World {
         let key = std::fs::read_to_string(self.keys().join("erasure.key")).unwrap();
         let key = SigningKey::parse(&key).unwrap();
         ErasureOrder::give(&key, self.id, subjects, reason, &Environment::default()).unwrap()
+    }
+
+    pub(crate) fn hold(&self, subject: &str, by: &str, reason: &str) -> HoldOrder {
+        hold_order(&self.directory, subject, by, reason).unwrap()
+    }
+
+    pub(crate) fn release(&self, subject: &str, by: &str) -> ReleaseOrder {
+        release_order(&self.directory, subject, by)
     }
 
     pub(crate) fn vault(&self, access: Access) -> Vault {

@@ -1,6 +1,7 @@
 //! Symbolic links in the place of a log's files and directories.
 
 use super::{Place, contents, options};
+use crate::helpers::hold_order;
 use bulla::keys::files;
 use bulla::keys::identities::IdentityFile;
 use bulla::{Configure, Entry, Export, Init, Log, Pseudonyms, Reader, Verify, default_keys};
@@ -14,7 +15,7 @@ fn filled() -> Place {
     let place = Place::new(Init::default());
     append(&place, 3);
     let log = Log::open(place.path("audit"), options()).unwrap();
-    log.hold("s", "legal", "case 4711").unwrap();
+    log.hold(&hold_order(&place.path("audit"), "s", "legal", "case 4711").unwrap()).unwrap();
     log.close().unwrap();
     place
 }
@@ -105,11 +106,12 @@ fn a_link_in_the_place_of_what_a_log_has_is_named_and_not_followed() {
             let reader = Reader::open_with_keys(copy.path("audit"), copy.path("audit.keys")).unwrap();
             told(read(&reader).unwrap_err().to_string());
         }
+        let hold = hold_order(&original.path("audit"), "new", "legal", "case 4712").unwrap();
         let written = Log::open(copy.path("audit"), options()).and_then(|log| {
             let mut producer = log.producer()?;
             producer.append(&Entry::new("read", "x").subject("new"))?;
             producer.flush()?.checkpointed()?;
-            log.hold("new", "legal", "case 4712")?;
+            log.hold(&hold)?;
             drop(producer);
             log.close()
         });

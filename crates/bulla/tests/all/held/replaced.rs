@@ -1,6 +1,7 @@
 //! A directory that is moved, or replaced, while a log is open.
 
 use super::{NEVER, Place, contents, options, unavailable};
+use crate::helpers::{hold_order, release_order};
 use bulla::control::Client;
 use bulla::environment::Environment;
 use bulla::keys::signing::SigningKey;
@@ -197,13 +198,11 @@ fn nobody_is_erased_or_held_by_a_log_that_is_not_where_it_was() {
     let info = bulla::info(place.path("audit")).unwrap();
     let key = SigningKey::parse(&authority).unwrap();
     let order = ErasureOrder::give(&key, info.id, &["s"], None, &Environment::default()).unwrap();
+    let hold = hold_order(&place.path("audit"), "s", "legal", "case 4711").unwrap();
+    let release = release_order(&place.path("audit"), "s", "legal");
     place.rename("audit.keys", "old.keys");
     let before = contents(&place.path("old.keys"));
-    for result in [
-        log.erase(&order).map(drop),
-        log.hold("s", "legal", "case 4711").map(drop),
-        log.release("s", "legal"),
-    ] {
+    for result in [log.erase(&order).map(drop), log.hold(&hold).map(drop), log.release(&release)] {
         assert!(unavailable(result).contains("audit.keys was replaced or moved"));
     }
     assert!(contents(&place.path("old.keys")) == before);
