@@ -34,7 +34,7 @@ What is personal of these data subjects' entries can be read by nobody any more,
 and in every copy of it; an entry that concerns others, too, goes with them. Every proof still
 stands. This cannot be undone. The reason becomes public, in the log: name nobody in it.
 What will be done is said first. At a terminal the command asks: unless the answer is `yes`,
-nothing is done, exit code 5, as where the order is refused; --dry-run ends as the erasure would.
+nothing is done, exit code 5, as where the order is refused; --dry-run judges the order alone.
 Exit code 3 where some names are nobody's: the others are erased all the same. --again leaves
 out who is held, or came back since by the host's clock or the certificates, and refuses what
 cannot be told: exit code 3, or 5 where nothing is left.
@@ -311,6 +311,13 @@ impl Erase {
             && let Some(order) = kept_order::find(path, &self.place, info, (&self.subjects, reason))?
         {
             return Ok(Given { order, keep: None, kept: keep });
+        }
+        if let Some(counts) = info.erasure_key.as_ref().filter(|counts| *counts != key.verifier()) {
+            let message = format!(
+                "the order to erase: it has to be signed with {counts}, the log's erasure key, and {} is at hand: name the log's with --authority",
+                key.verifier()
+            );
+            return Err(Failure::new(Exit::Refused, message));
         }
         Ok(Given { order: give(&key, info.id, &self.subjects, reason)?, keep, kept: None })
     }

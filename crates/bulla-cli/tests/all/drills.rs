@@ -4,7 +4,7 @@ use crate::console::{Step, perform, steps};
 use crate::support::Place;
 use std::sync::Mutex;
 
-const OPERATING: &str = include_str!("../../../../docs/operating.md");
+static OPERATING: &str = include_str!("../../../../docs/operating.md");
 
 /// How many are performed at a time: they wait for the disk most of the time.
 const AT_A_TIME: usize = 4;

@@ -104,9 +104,13 @@ fn small(durability: Durability) -> Options {
 }
 
 fn append(producer: &mut Producer, number: u64) -> Result<Receipt> {
-    let payload = [7; 30_000];
-    producer.append(&Entry::new("read", &number.to_string()).payload(&payload))?;
+    stage(producer, number)?;
     producer.flush()
+}
+
+fn stage(producer: &mut Producer, number: u64) -> Result<()> {
+    let payload = [7; 30_000];
+    producer.append(&Entry::new("read", &number.to_string()).payload(&payload)).map(|_| ())
 }
 
 fn is_told(error: &Error) {
@@ -151,12 +155,16 @@ fn fails(mine: &Arc<Mine>, durability: Durability) {
     let (mut appended, mut acknowledged) = (1, 1);
     // Not at once: the others go on until they are told.
     let refusal = loop {
-        let receipt = match append(&mut producer, appended) {
+        if let Err(refusal) = stage(&mut producer, appended) {
+            break refusal;
+        }
+        // It is taken, and may be kept though nobody is told so any more.
+        appended += 1;
+        assert!(appended < 1000, "nothing comes there");
+        let receipt = match producer.flush() {
             Ok(receipt) => receipt,
             Err(refusal) => break refusal,
         };
-        appended += 1;
-        assert!(appended < 1000, "nothing comes there");
         match receipt.durable().and_then(|()| {
             acknowledged = appended;
             receipt.checkpointed()
