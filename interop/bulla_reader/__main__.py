@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("directory", type=Path, nargs="+" if name == "verify" else None)
         command.add_argument("--vkey", help="the public key that the log must be of")
-        command.add_argument("--erasure-key", help="an erasure key that the log has or had, as is known from elsewhere")
+        command.add_argument("--erasure-key", action="append", default=[], help="an erasure key that is known from elsewhere; repeatable")
         command.add_argument("--seal-key", type=Path, help="a file with the seal key")
         command.add_argument("--identity", type=Path, action="append", default=[], help="a file of age identities")
         command.add_argument("--vault", type=Path, help="the key directory, for what is personal")
@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
 def hand(given: argparse.Namespace) -> verify.Hand:
     return verify.Hand(
         key=notes.verifier(given.vkey) if given.vkey else None,
-        erasure_key=notes.verifier(given.erasure_key) if given.erasure_key else None,
+        erasure_keys=[notes.verifier(key) for key in given.erasure_key],
         seal_key=notes.text_of(log.read_small(given.seal_key), "seal key") if given.seal_key else None,
         identities=verify.read_identities(given.identity),
         vault=given.vault if given.vault and vault.is_there(given.vault) else None,

@@ -6,7 +6,7 @@ All of it is public, and of frames below the checkpoint alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 from . import commitments, epochs, events, notes
 from .commitments import Commitment
@@ -78,8 +78,8 @@ class History:
     hold_orders: set[bytes] = field(default_factory=set)
 
 
-def followed(log: Log, known: Optional[notes.Verifier] = None) -> History:
-    """Goes through the frames that the checkpoint covers, and notes what does not follow."""
+def followed(log: Log, given: Sequence[notes.Verifier] = ()) -> History:
+    """Goes through the frames that the checkpoint covers, and notes what does not follow. `given` are erasure keys that are known."""
     history = History(log)
     epoch: Optional[int] = None
     entry: Optional[int] = 0
@@ -112,7 +112,7 @@ def followed(log: Log, known: Optional[notes.Verifier] = None) -> History:
         history.doubtful = True
     if not history.doubtful and history.current is not None and log.config.digest not in (history.current, history.allowed):
         log.find("config-mismatch", "[log] is not the one that the last epoch was begun with", number=max(history.epochs))
-    judge_orders(history, known)
+    judge_orders(history, {key.text for key in given})
     return history
 
 
@@ -141,7 +141,7 @@ def follow_key(history: History, number: int, digest: bytes) -> None:
         history.changes.append(Change(announced[0], announced[1], len(history.spans) - 1))
 
 
-def judge_orders(history: History, known: Optional[notes.Verifier]) -> None:
+def judge_orders(history: History, given: set[str]) -> None:
     """Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs."""
     log, last = history.log, history.spans[-1]
     present = log.config.erasure_key.text if log.config.erasure_key is not None else None
@@ -151,23 +151,45 @@ def judge_orders(history: History, known: Optional[notes.Verifier]) -> None:
         last.ends = announced["from"] if announced["event"] == "rekeyed" else present
     else:
         last.ends = present if settled else None
+    changes = list(history.changes)
+    if history.announced is not None and history.announced[1]["event"] == "rekeyed":
+        # No epoch was begun with it yet, and the file may have either key.
+        changes.append(Change(*history.announced, len(history.spans)))
+    trusted = set(given)
+    for at, change in enumerate(changes):
+        objection = judge_change(history, at, change, given, trusted)
+        if objection is not None and at < len(history.changes):
+            log.find("erasure-key-unordered", objection[0], number=change.number)
+            log.findings[-1].is_vouched_for = objection[1]
     for ordered in history.ordered:
+        keys = counting(history, ordered.number, present)
         judge = judge_erasure if ordered.event["event"] == "erased" else judge_hold
-        judge(history, ordered, counting(history, ordered.number, present))
-    vouched = [at for at, it in enumerate(history.changes) if known is not None and it.event["to"] == known.text]
-    for at, change in enumerate(history.changes):
-        wrong = lie(history, at, change, present if settled else change.event["to"])
-        if wrong is not None:
-            log.find("erasure-key-unordered", wrong, number=change.number)
-            continue
-        try:
-            events.check_key_order(change.event, log.config.log_id)
-        except Refused as refused:
-            log.find("erasure-key-unordered", str(refused), number=change.number)
-            log.findings[-1].is_vouched_for = bool(vouched) and vouched[-1] >= at
-    keys = {present, *(it.event[name] for it in history.changes for name in ("from", "to"))}
-    if known is not None and known.text not in keys:
-        log.find("key-mismatch", "the erasure key that was given is none that the log has or had")
+        judge(history, ordered, [key for key in keys if not given or key.text in trusted])
+    known = {present, *(it.event[name] for it in changes for name in ("from", "to"))}
+    for key in sorted(given):
+        if key not in known:
+            log.find("key-mismatch", f"the erasure key that was given, {key}, is none that the log has or had")
+    if given and present is not None and present not in trusted:
+        log.find("key-mismatch", "no key that was given is the log's erasure key, or handed over to it")
+
+
+def judge_change(history: History, at: int, change: Change, given: set[str], trusted: set[str]) -> Optional[tuple[str, bool]]:
+    """What is wrong with a change, if anything, and whether its key is known all the same. One in order, by a trusted key, hands over."""
+    log, event = history.log, change.event
+    settled = history.digest == log.config.digest
+    present = log.config.erasure_key.text if log.config.erasure_key is not None else None
+    wrong = lie(history, at, change, present if settled else event["to"])
+    if wrong is not None:
+        return wrong, False
+    try:
+        events.check_key_order(event, log.config.log_id)
+    except Refused as refused:
+        return str(refused), event["to"] in given
+    if event["from"] in trusted:
+        trusted.add(event["to"])
+    elif given and event["to"] not in given:
+        return "the order must be signed with a key that was given, or that one of them handed over to", False
+    return None
 
 
 def counting(history: History, number: int, present: Optional[str]) -> list[notes.Verifier]:

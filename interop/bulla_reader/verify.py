@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from . import age, blocks, commitments, grants, history, index, log, notes, seals, tiles, trees, vault
 from .findings import Finding, joined
@@ -28,7 +28,7 @@ class Hand:
     identities: list[age.Identity] = field(default_factory=list)
     vault: Optional[Path] = None
     grant: Optional[bytes] = None
-    erasure_key: Optional[notes.Verifier] = None
+    erasure_keys: Sequence[notes.Verifier] = ()
 
 
 @dataclass
@@ -88,7 +88,7 @@ def verified(directory: Path, hand: Hand, each: Optional[Each] = None) -> Report
         report.anchored = hand.key.name == of.checkpoint.origin and hand.key.signed(of.checkpoint.note)
         if not report.anchored:
             of.find("key-mismatch", "the checkpoint is not signed by the key that was given")
-    past = history.followed(of, hand.erasure_key)
+    past = history.followed(of, hand.erasure_keys)
     report.signed_time = past.signed_time
     for frame in of.frames:
         if frame is not None and frame.commitment.kind == commitments.BLOCK:

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{on_line, print, print_json, time};
 use crate::times::Times;
-use crate::verify::parse_key;
+use crate::verify::{ErasureKeys, parse_key};
 use bulla::event::{Event, Rekeyed};
 use bulla::{LoggedEvent, Reader};
 use serde::Serialize;
@@ -37,9 +37,8 @@ pub(crate) struct Events {
     #[arg(long = "kind", value_enum, hide_possible_values = true, value_name = "KIND")]
     kinds: Vec<Kind>,
 
-    /// An erasure key that the log has or had, or a file with it: it vouches for the changes before it
-    #[arg(long, value_name = "VKEY")]
-    erasure_key: Option<String>,
+    #[command(flatten)]
+    erasure_keys: ErasureKeys,
 
     #[command(flatten)]
     times: Times,
@@ -87,11 +86,9 @@ impl Events {
         if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
             reader = reader.key(key);
         }
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
-            reader = reader.erasure_key(key);
-        }
+        reader = self.erasure_keys.parse()?.into_iter().fold(reader, Reader::erasure_key);
         let (mut exit, mut told, mut failed) = (Exit::Done, 0_u64, None);
-        reader.events(|logged| {
+        let read = reader.events(|logged| {
             let nanoseconds = logged.time.saturating_mul(1_000_000_000);
             let in_time = from.is_none_or(|from| nanoseconds >= from) && to.is_none_or(|to| nanoseconds < to);
             let shown = in_time && self.asks_for(Kind::of(&logged)) && failed.is_none();
@@ -106,7 +103,13 @@ impl Events {
                 }
             }
             Ok(())
-        })?;
+        });
+        if let Err(error) = read {
+            if self.json && told > 0 {
+                print_json(&serde_json::json!({ "error": error.to_string() }))?;
+            }
+            return Err(error.into());
+        }
         if told == 0 {
             note!("0 events");
         }

@@ -41,10 +41,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "VKEY")]
     key: Option<String>,
 
-    /// An erasure key that the log has or had, as is known from elsewhere, or a file with it: it vouches
-    /// for the changes of that key before it
-    #[arg(long, value_name = "VKEY")]
-    erasure_key: Option<String>,
+    #[command(flatten)]
+    erasure_keys: ErasureKeys,
 
     /// The seal key, to check every seal [default: seal.key of the key directory]
     #[arg(long, value_name = "FILE")]
@@ -71,21 +69,23 @@ impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
         let key = self.key.as_deref().map(parse_key).transpose()?;
+        let erasure_keys = self.erasure_keys.parse()?;
+        let keys = (key.as_ref(), &erasure_keys[..]);
         let at_hand = match self.public {
             true => AtHand::default(),
             false => self.at_hand().map_err(hint)?,
         };
         let groups = self.groups(&at_hand).map_err(Failure::from);
-        let verified = groups.and_then(|groups| self.verify(key.as_ref(), &at_hand, groups));
+        let verified = groups.and_then(|groups| self.verify(keys, &at_hand, groups));
         let (report, level) = verified.or_else(|failure| {
             // What is wrong with the vault says nothing of the log, of which the violations come first.
             let groups = Groups::NotOpened(failure.message.clone());
-            let (report, level) = self.verify(key.as_ref(), &at_hand, groups)?;
+            let (report, level) = self.verify(keys, &at_hand, groups)?;
             if report.ok { Err(hint(failure)) } else { Ok((report, level)) }
         })?;
         match self.json {
             true => print_json(&ReportJson::new(&report, &level)),
-            false => print(&to_text(&report, level, key.as_ref())),
+            false => print(&to_text(&report, level, keys.0)),
         }?;
         Ok(if report.ok { Exit::Done } else { Exit::Violation })
     }
@@ -96,6 +96,11 @@ impl Verify {
             seal_state: self.place.seal_state()?,
             identity: self.identities.load(&self.place)?,
         })
+    }
+
+    /// Whether the log has erasure, as far as its configuration is one.
+    fn has_erasure(&self) -> bool {
+        bulla::config::load(&FileSystem::new(self.place.directory())).is_ok_and(|(log, _)| log.erasure)
     }
 
     /// Where the keys of data subjects come from.
@@ -113,7 +118,7 @@ impl Verify {
     /// Verifies with what is at hand.
     fn verify(
         &self,
-        key: Option<&VerifierKey>,
+        (key, erasure_keys): (Option<&VerifierKey>, &[VerifierKey]),
         at_hand: &AtHand,
         groups: Groups,
     ) -> Result<(Report, Level), Failure> {
@@ -125,9 +130,7 @@ impl Verify {
         if let Some(key) = key {
             verify = verify.key(key.clone());
         }
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
-            verify = verify.erasure_key(key);
-        }
+        verify = erasure_keys.iter().cloned().fold(verify, bulla::Verify::erasure_key);
         if let Some(key) = seal_key {
             verify = verify.seal_key(&key.text).map_err(|error| hint(key.error(error)))?;
         }
@@ -150,7 +153,8 @@ impl Verify {
         };
         let report = verify.progress(progress).run();
         bar.finish_and_clear();
-        Ok((report?, Level { seals, bodies: identity.is_some(), groups }))
+        let erasure_keys = self.has_erasure().then_some(!erasure_keys.is_empty());
+        Ok((report?, Level { seals, bodies: identity.is_some(), groups, erasure_keys }))
     }
 }
 
@@ -165,6 +169,22 @@ struct AtHand {
     seal_key: Option<Secret>,
     seal_state: Option<(PathBuf, Bytes)>,
     identity: Option<Arc<IdentityFile>>,
+}
+
+/// The erasure keys that are known from elsewhere.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ErasureKeys {
+    /// An erasure key that is known from elsewhere, or a file with it; repeatable. Trusted are these, and
+    /// each to which a trusted one hands over by its order: no other may have ordered an erasure, a hold or
+    /// a release
+    #[arg(long = "erasure-key", value_name = "VKEY")]
+    erasure_keys: Vec<String>,
+}
+
+impl ErasureKeys {
+    pub(crate) fn parse(&self) -> Result<Vec<VerifierKey>, Failure> {
+        self.erasure_keys.iter().map(|key| parse_key(key)).collect()
+    }
 }
 
 /// The key in the argument itself, or in the file that it names.
@@ -189,6 +209,8 @@ struct Level {
     seals: bool,
     bodies: bool,
     groups: Groups,
+    /// Of a log with erasure: whether erasure keys are known from elsewhere.
+    erasure_keys: Option<bool>,
 }
 
 /// Personal groups, of a log whose bodies were opened.
@@ -227,8 +249,14 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         (false, _) if violations == 1 => "NOT what was written: 1 violation".to_owned(),
         (false, _) => format!("NOT what was written: {violations} violations"),
     };
+    let orders = level.erasure_keys.map(|known| match known {
+        true => "checked with the erasure keys that were given".to_owned(),
+        false => {
+            "by the log's own word for its erasure keys; --erasure-key names those that are known".to_owned()
+        }
+    });
     let mut text = String::new();
-    for (name, value) in [
+    let rows = [
         ("result", result),
         ("checked", checked),
         ("entries", report.entries.to_string()),
@@ -238,7 +266,8 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
         ("root", report.root.to_base64()),
         ("pending", report.pending.to_string()),
         ("signed", report.signed_time.map(time).unwrap_or_else(|| "never".to_owned())),
-    ] {
+    ];
+    for (name, value) in rows.into_iter().chain(orders.map(|orders| ("orders", orders))) {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<9}  {value}");
     }

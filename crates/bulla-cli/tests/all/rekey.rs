@@ -52,6 +52,11 @@ impl World {
         bulla(arguments!["check", self.file(certificate), "--erasure-key", key])
     }
 
+    fn events(&self, known: &[&String], code: i32) -> Vec<Value> {
+        let known = given(known);
+        parse_lines(&self.place.run("events", &[&["--json"], &known[..]].concat()).exits(code).out)
+    }
+
     fn verify(&self, more: &[&str]) -> (i32, Vec<Value>) {
         let ran = self.place.run("verify", &[&["--public", "--json"], more].concat());
         (ran.code, ran.json()["findings"].as_array().unwrap().clone())
@@ -60,6 +65,15 @@ impl World {
     fn present(&self) -> String {
         self.place.run("config", &["get", "log.erasure_key"]).exits(exit::DONE).out.trim_end().to_owned()
     }
+}
+
+/// The options that name these keys.
+fn given<'a>(keys: &[&'a String]) -> Vec<&'a str> {
+    keys.iter().flat_map(|key| ["--erasure-key", key]).collect()
+}
+
+fn kinds(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["kind"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -98,10 +112,15 @@ fn the_key_is_changed_with_the_one_before_or_by_an_order_and_certificates_stay_g
             world.check(certificate, other).exits(exit::VIOLATION);
         }
     }
-    for known in [&first, &two, &three] {
-        assert_eq!(world.verify(&["--erasure-key", known]), (exit::DONE, vec![]));
+    // The first key hands over to the others; a later one says nothing of who was before it.
+    for known in [&[][..], &[&first], &[&three, &first]] {
+        assert_eq!(world.verify(&given(known)), (exit::DONE, vec![]));
     }
-    assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
+    let (code, findings) = world.verify(&given(&[&two]));
+    assert_eq!((code, kinds(&findings)), (exit::VIOLATION, vec!["erasure-unordered"]));
+    let shown = |known: &[&String]| world.place.run("verify", &given(known)).exits(exit::DONE).out;
+    assert!(shown(&[]).contains("\norders     by the log's own word for its erasure keys; --erasure-key"));
+    assert!(shown(&[&first]).contains("\norders     checked with the erasure keys that were given\n"));
     let events =
         parse_lines(&world.place.run("events", &["--json", "--kind", "rekeyed"]).exits(exit::DONE).out);
     let of = |event: &Value| [&event["from"], &event["to"], &event["done"]].map(Value::to_string);
@@ -123,6 +142,7 @@ fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known
     let ran = world.set(&two, &[]).exits(exit::REFUSED);
     assert!(ran.err.contains("--lost"), "{ran:?}");
     world.set(&two, &["--lost", "--authority", "x"]).exits(exit::USAGE);
+    let first = world.present();
     world.set(&two, &["--lost"]).exits(exit::DONE);
     world.erase("s1", &world.file("two.key"), "1.cert").exits(exit::DONE);
     let (code, findings) = world.verify(&[]);
@@ -138,11 +158,45 @@ fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known
         parse_lines(&ran.out)[0]["detail"].as_str().unwrap().contains("nobody with the key before"),
         "{ran:?}"
     );
-    world.place.run("events", &["--erasure-key", &two]).exits(exit::DONE);
+    let (code, findings) = world.verify(&given(&[&first, &two]));
+    assert_eq!(
+        (code, kinds(&findings), &findings[0]["severity"]),
+        (exit::DONE, vec!["erasure-key-unordered"], &"notice".into())
+    );
+    world.events(&[&two], exit::DONE);
     // Another log's key.
     let other = World::new().present();
-    let (code, findings) = world.verify(&["--erasure-key", &other]);
-    assert_eq!((code, &findings[1]["kind"]), (exit::VIOLATION, &"key-mismatch".into()));
+    let (code, findings) = world.verify(&given(&[&other]));
+    let mismatch = "key-mismatch";
+    assert_eq!(code, exit::VIOLATION);
+    assert_eq!(kinds(&findings), ["erasure-key-unordered", "erasure-unordered", mismatch, mismatch]);
+    let events = world.events(&[&other], exit::VIOLATION);
+    let error = events.last().unwrap()["error"].as_str().unwrap();
+    let unknown = format!("the erasure key that was given, {other}, is none that the log has or had");
+    assert!(events.len() == 3 && error.contains(&unknown), "{events:?}");
+    assert!(world.place.run("events", &given(&[&other])).exits(exit::VIOLATION).err.contains(&unknown));
+}
+
+/// What a host could try: its own key counts first, and hands over to the officer's.
+#[test]
+fn what_another_key_ordered_before_it_handed_over_to_the_known_one_is_found() {
+    let world = World::new();
+    let evil = world.place.keys("erasure.key").into_os_string().into_string().unwrap();
+    world.erase("s1", &evil, "1.cert").exits(exit::DONE);
+    let known = world.make("known.key");
+    world.set(&known, &[]).exits(exit::DONE);
+    world.erase("s2", &world.file("known.key"), "2.cert").exits(exit::DONE);
+    assert_eq!(world.verify(&[]).0, exit::DONE);
+    let (code, findings) = world.verify(&given(&[&known]));
+    assert_eq!((code, kinds(&findings)), (exit::VIOLATION, vec!["erasure-unordered"]));
+    let detail = findings[0]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("none of the erasure keys that were given") && detail.contains("--erasure-key, too")
+    );
+    let events = world.events(&[&known], exit::VIOLATION);
+    let [first, rekeyed, second] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((&first["ordered"]["ok"], &first["ordered"]["detail"]), (&false.into(), &detail.into()));
+    assert_eq!((&rekeyed["detail"], &second["ordered"]["ok"]), (&Value::Null, &true.into()));
 }
 
 #[test]
@@ -194,5 +248,5 @@ fn a_writer_at_work_changes_the_key_and_goes_on() {
     world.erase("s1", &world.file("two.key"), "1.cert").exits(exit::DONE);
     drop(writer.stdin.take());
     finish(writer).exits(exit::DONE);
-    assert_eq!(world.verify(&["--erasure-key", &two]), (exit::DONE, vec![]));
+    assert_eq!(world.verify(&given(&[&two])), (exit::DONE, vec![]));
 }

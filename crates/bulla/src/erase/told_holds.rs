@@ -5,12 +5,11 @@
 //!   mistake;
 //! - an order is good for one event.
 
-use super::signed_with::opened_with_one_of;
+use super::signed_with::{CountingKey, opened_with_one_of};
 use crate::format::event::Event;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::{HoldNote, HoldNoteError};
-use bulla_proof::note::VerifierKey;
 use bulla_proof::order::order_digest;
 use std::collections::{BTreeMap, HashSet};
 
@@ -44,7 +43,7 @@ impl ToldHolds {
     pub(crate) fn take(
         &mut self,
         log: LogId,
-        keys: &[VerifierKey],
+        keys: &[CountingKey],
         (frame, seconds): (u64, i64),
         event: &Event,
     ) -> Option<String> {
@@ -114,7 +113,7 @@ impl ToldHolds {
 /// What the order of an event says, by `check`, where it holds.
 fn ordered(
     log: LogId,
-    keys: &[VerifierKey],
+    keys: &[CountingKey],
     note: &str,
     check: impl Fn(&HoldNote, LogId) -> Result<Hash, HoldNoteError>,
 ) -> Result<Hash, String> {

@@ -1,5 +1,6 @@
 //! What a log tells of itself: its events, with public data alone.
 
+use crate::erase::signed_with::CountingKey;
 use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::read::reader::Reader;
@@ -10,9 +11,9 @@ use crate::scan::manifest::Frames;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
-use bulla_proof::note::{SignedNote, VerifierKey};
+use bulla_proof::note::SignedNote;
 use bulla_proof::order::Order;
-use bulla_store::Result;
+use bulla_store::{Error, Result};
 
 /// An event under the checkpoint of a log.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub struct LoggedEvent {
     /// Of a hold or a release: its order, as it stands there; none where that is no such order.
     pub hold_order: Option<HoldNote>,
     /// Of an erasure, a hold or a release: what verification objects to in it, which is a violation. Where there is nothing, the
-    /// erasure key that counted then signed the order, the event is in accord with it, and nobody who was erased was held. Of a
+    /// erasure key that counted then, and is trusted, signed the order, the event is in accord with it, and nobody who was erased was held. Of a
     /// change of that key which was done: what is wrong with it.
     pub objection: Option<String>,
 }
@@ -42,11 +43,11 @@ impl Reader {
     ///
     /// # Errors
     /// `Tampered` where the checkpoint is not the log's, or an event or epoch is damaged or missing, after everything that comes
-    /// before that; `Unavailable` where a file cannot be read; and whatever `each` returns.
+    /// before that; also, after all of them, where an erasure key that was given is none that the log has or had, or the log's is
+    /// not trusted ([`Reader::erasure_key`]); `Unavailable` where a file cannot be read; and whatever `each` returns.
     pub fn events(&self, mut each: impl FnMut(LoggedEvent) -> Result<()>) -> Result<()> {
         let reading = self.reading()?;
-        let keys = erasure_keys(&reading.manifest)?;
-        let wrong_changes = keys.objections(self.given.erasure_key.as_ref());
+        let keys = erasure_keys(&reading.manifest, &self.given.erasure_keys)?;
         let mut frames = Frames::new(&reading.manifest)?;
         let (mut current, mut orders, mut holds) = (None, Orders::default(), ToldHolds::default());
         // A change, and what follows it up to the epoch that is begun with it or not.
@@ -65,7 +66,8 @@ impl Reader {
                     if let Ok(event) = &logged.event {
                         logged.objection = match event {
                             Event::Rekeyed(_) => {
-                                let wrong = wrong_changes.iter().find(|wrong| wrong.frame == logged.frame);
+                                let wrong =
+                                    keys.objections().iter().find(|wrong| wrong.frame == logged.frame);
                                 wrong.filter(|wrong| !wrong.is_vouched_for).map(|wrong| wrong.detail.clone())
                             }
                             event => {
@@ -84,14 +86,18 @@ impl Reader {
                 _ => {}
             }
         }
-        waiting.into_iter().try_for_each(each)
+        waiting.into_iter().try_for_each(each)?;
+        match &keys.mismatches()[..] {
+            [] => Ok(()),
+            mismatches => Err(Error::tampered(mismatches.join("; "))),
+        }
     }
 
     /// What verification objects to in an erasure.
     fn objection(
         &self,
         event: &Event,
-        keys: &[VerifierKey],
+        keys: &[CountingKey],
         orders: &mut Orders,
         holds: &ToldHolds,
     ) -> Option<String> {

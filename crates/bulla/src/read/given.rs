@@ -29,7 +29,7 @@ type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Given {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) key: Option<VerifierKey>,
-    pub(crate) erasure_key: Option<VerifierKey>,
+    pub(crate) erasure_keys: Vec<VerifierKey>,
     pub(crate) identity: Option<Arc<dyn Identity>>,
     pub(crate) group_keys: Option<Arc<dyn GroupKeys>>,
     pub(crate) threads: usize,
@@ -41,7 +41,15 @@ impl Given {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let progress = Arc::new(|_| {});
-        Given { store, key: None, erasure_key: None, identity: None, group_keys: None, threads, progress }
+        Given {
+            store,
+            key: None,
+            erasure_keys: Vec::new(),
+            identity: None,
+            group_keys: None,
+            threads,
+            progress,
+        }
     }
 
     /// The same without what opens blocks: for whoever reads public data alone.
@@ -94,10 +102,12 @@ macro_rules! given {
                 self
             }
 
-            /// Requires this to be an erasure key that the log has or had, as is known from elsewhere: it vouches for the changes of
-            /// the key up to the one with which it came to count. Without one, each has to be ordered with the key before it.
+            /// Trusts this erasure key, which is known from elsewhere, and each that a trusted one has handed over to, by its order;
+            /// may be called for several. Then the log's key has to be a trusted one, every order that was carried out has to be
+            /// signed with one, and this one has to be a key that the log has or had. Without any, the log's own word is taken for
+            /// which keys count, and only each change has to be ordered with the key before it.
             pub fn erasure_key(mut self, key: bulla_proof::checkpoint::VerifierKey) -> Self {
-                self.given.erasure_key = Some(key);
+                self.given.erasure_keys.push(key);
                 self
             }
 

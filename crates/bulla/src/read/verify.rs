@@ -237,7 +237,7 @@ impl Verify {
         if let Some(state) = &state {
             scan.expect(state.chain.next_frame(), state.root, state.terms);
         }
-        scan.known_key = given.erasure_key.clone();
+        scan.known_keys.clone_from(&given.erasure_keys);
         scan.findings = findings;
         let total = scan.total_bytes()?;
         let mut report = Report::of(Vec::new());

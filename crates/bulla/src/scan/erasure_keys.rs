@@ -3,14 +3,18 @@
 //! A `[log]` has one key, and an epoch has one `[log]`. What the keys were is told by the events that change them, and what the
 //! last one is by `bulla.toml`: so it is known from the end on, and orders are judged once all frames were passed. Invariants:
 //! - a change is done with the first epoch that is begun with it, and only that;
-//! - what a change, or the file, tells of a key does not reach across an epoch that is damaged or missing.
+//! - what a change, or the file, tells of a key does not reach across an epoch that is damaged or missing;
+//! - where keys are known from elsewhere, trust goes from them forward alone: a key says who comes after it, and not who was
+//!   before it.
 
+use crate::erase::signed_with::CountingKey;
 use crate::format::config::LogConfig;
 use crate::format::event::{Event, Rekeyed};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::key_order::KeyOrder;
 use bulla_proof::note::VerifierKey;
+use std::collections::BTreeSet;
 
 /// What frames tell of erasure keys, as they are passed in their order.
 #[derive(Debug)]
@@ -33,13 +37,13 @@ struct Span {
     ends: Option<String>,
 }
 
-/// A change that was done.
+/// A change of the key.
 #[derive(Debug)]
 struct Change {
     /// The frame of its event.
     frame: u64,
     told: Rekeyed,
-    /// The span that begins with it.
+    /// The span that begins with it, once it is done.
     span: usize,
 }
 
@@ -48,10 +52,18 @@ struct Change {
 pub(crate) struct ErasureKeys {
     log: LogId,
     spans: Vec<Span>,
+    /// Those that were done.
     changes: Vec<Change>,
+    /// One that an event allows, and with which no epoch was begun yet: the file may have the key before or after it.
+    announced: Option<Change>,
     present: Option<String>,
     /// Whether the file's `[log]` is the one of the last epoch.
     is_settled: bool,
+    /// The keys that are known from elsewhere; where there are none, the log's own word is taken.
+    given: BTreeSet<String>,
+    /// Those, and each that a trusted one handed over to.
+    trusted: BTreeSet<String>,
+    objections: Vec<Objection>,
 }
 
 /// What is wrong with a change of the erasure key.
@@ -60,7 +72,7 @@ pub(crate) struct Objection {
     /// The frame of its event.
     pub(crate) frame: u64,
     pub(crate) detail: String,
-    /// Whether a key from elsewhere vouches for it.
+    /// Whether the key that it changes to is known from elsewhere.
     pub(crate) is_vouched_for: bool,
 }
 
@@ -115,24 +127,38 @@ impl KeyHistory {
         }
     }
 
-    /// What the keys were, once all frames were passed.
-    pub(crate) fn finish(mut self, config: &LogConfig) -> ErasureKeys {
+    /// What the keys were, once all frames were passed, to somebody who knows those that are `given` from elsewhere.
+    pub(crate) fn finish(mut self, config: &LogConfig, given: &[VerifierKey]) -> ErasureKeys {
         let present = config.erasure_key.as_ref().map(ToString::to_string);
         let is_settled = self.current == Some(config.digest);
-        let told = match self.announced.take().filter(|(after, _)| *after == config.digest) {
+        let is_replaced = self.announced.as_ref().is_some_and(|(after, _)| *after == config.digest);
+        let announced = self.announced.take().and_then(|(_, rekeyed)| rekeyed);
+        let told = match &announced {
             // The file was replaced, and no epoch was begun with it.
-            Some((_, Some((_, told)))) => Some(told.from),
-            Some((_, None)) => present.clone(),
-            None => present.clone().filter(|_| is_settled),
+            Some((_, told)) if is_replaced => Some(told.from.clone()),
+            _ => present.clone().filter(|_| is_replaced || is_settled),
         };
         self.spans.last_mut().into_iter().for_each(|span| span.ends = told.clone());
-        ErasureKeys { log: config.id, spans: self.spans, changes: self.changes, present, is_settled }
+        let given = given.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let span = self.spans.len();
+        let keys = ErasureKeys {
+            log: config.id,
+            spans: self.spans,
+            changes: self.changes,
+            announced: announced.map(|(frame, told)| Change { frame, told, span }),
+            present,
+            is_settled,
+            trusted: given.clone(),
+            given,
+            objections: Vec::new(),
+        };
+        keys.judged()
     }
 }
 
 impl ErasureKeys {
     /// The key that counts in a frame; where an epoch is damaged or missing, and none reaches it, the nearest on either side.
-    pub(crate) fn at(&self, frame: u64) -> Vec<VerifierKey> {
+    pub(crate) fn at(&self, frame: u64) -> Vec<CountingKey> {
         let after = self.spans.partition_point(|span| span.first <= frame).max(1);
         let (before, after) = self.spans.split_at(after);
         let Some((span, before)) = before.split_last() else { return Vec::new() };
@@ -145,49 +171,99 @@ impl ErasureKeys {
             }
         };
         // What is no key signs nothing.
-        keys.into_iter().filter_map(|key| key.parse().ok()).collect()
+        let counting =
+            |key: &String| Some(CountingKey { key: key.parse().ok()?, is_trusted: self.trusts(key) });
+        keys.into_iter().filter_map(counting).collect()
     }
 
-    /// What is wrong with the changes. `known` is a key that is known from elsewhere.
-    pub(crate) fn objections(&self, known: Option<&VerifierKey>) -> Vec<Objection> {
-        let known = known.map(ToString::to_string);
-        let vouched = self.changes.iter().rposition(|change| Some(&change.told.to) == known.as_ref());
-        let mut objections = Vec::new();
+    /// What is wrong with the changes that were done.
+    pub(crate) fn objections(&self) -> &[Objection] {
+        &self.objections
+    }
+
+    /// What is wrong with the log's key and those that are known from elsewhere, beside each other.
+    pub(crate) fn mismatches(&self) -> Vec<String> {
+        let unknown = self.given.iter().filter(|key| !self.has_or_had(key));
+        let unknown = unknown
+            .map(|key| format!("the erasure key that was given, {key}, is none that the log has or had"));
+        let untrusted = self.present.iter().filter(|key| !self.trusts(key)).map(|key| {
+            format!(
+                "the log's erasure key, {key}, is none of those that were given, and none that one of them handed over to"
+            )
+        });
+        unknown.chain(untrusted).collect()
+    }
+
+    /// Follows the changes from the keys that are known from elsewhere on.
+    fn judged(mut self) -> Self {
         for (place, change) in self.changes.iter().enumerate() {
-            let frame = change.frame;
-            if let Some(detail) = self.lie(place, change) {
-                objections.push(Objection { frame, detail, is_vouched_for: false });
-            } else if let Err(why) = self.check_order(&change.told) {
-                let is_vouched_for = vouched >= Some(place);
-                let detail = format!("it changes the erasure key to {}, and {why}", change.told.to);
-                objections.push(Objection { frame, detail, is_vouched_for });
-            }
+            let Rekeyed { from, to, .. } = &change.told;
+            let is_given = self.given.contains(to);
+            let (detail, is_vouched_for) = match (self.lie(place, change), self.check_order(&change.told)) {
+                (Some(lie), _) => (lie, false),
+                (None, Err(why)) if is_given => {
+                    (format!("it changes the erasure key to {to}, and {why}"), true)
+                }
+                (None, Err(why)) => {
+                    let detail = format!(
+                        "it changes the erasure key to {to}, and {why}; if whoever answers for erasures says that this was \
+                         meant, give that key with --erasure-key, and those that counted before it, too"
+                    );
+                    (detail, false)
+                }
+                (None, Ok(())) if self.trusts(from) => {
+                    self.trusted.insert(to.clone());
+                    continue;
+                }
+                (None, Ok(())) if is_given => continue,
+                (None, Ok(())) => {
+                    let detail = format!(
+                        "it changes the erasure key to {to}, and is ordered with a key that is neither among those given nor \
+                         handed over to by one of them, {from}; if whoever answers for erasures says that these counted, give \
+                         them with --erasure-key, too"
+                    );
+                    (detail, false)
+                }
+            };
+            self.objections.push(Objection { frame: change.frame, detail, is_vouched_for });
         }
-        objections
+        if let Some(change) = &self.announced
+            && self.lie(self.changes.len(), change).is_none()
+            && self.check_order(&change.told).is_ok()
+            && self.trusts(&change.told.from)
+        {
+            self.trusted.insert(change.told.to.clone());
+        }
+        self
     }
 
-    /// Whether a key is one that counts, or did.
-    pub(crate) fn knows(&self, key: &VerifierKey) -> bool {
-        let key = key.to_string();
-        self.present.as_ref() == Some(&key)
-            || self.changes.iter().any(|change| change.told.from == key || change.told.to == key)
+    fn trusts(&self, key: &String) -> bool {
+        self.given.is_empty() || self.trusted.contains(key)
     }
 
-    /// What a change says of the keys before and after it that is not so.
+    /// Whether a key is one that counts, did, or is about to.
+    fn has_or_had(&self, key: &String) -> bool {
+        let mut changes = self.changes.iter().chain(&self.announced);
+        self.present.as_ref() == Some(key)
+            || changes.any(|change| change.told.from == *key || change.told.to == *key)
+    }
+
+    /// What a change, before which there were so many, says of the keys before and after it that is not so.
     fn lie(&self, place: usize, change: &Change) -> Option<String> {
         let Rekeyed { from, to, .. } = &change.told;
-        let (before, after) = (&self.spans[change.span - 1], &self.spans[change.span]);
-        if before.starts.as_ref().is_some_and(|counted| counted != from) {
+        let (before, after) = self.spans.split_at(change.span);
+        if before.last()?.starts.as_ref().is_some_and(|counted| counted != from) {
             return Some(format!("it changes the erasure key from {from}, which did not count"));
         }
         if self.changes[..place].iter().any(|earlier| earlier.told.from == *to) {
             return Some(format!("it changes the erasure key to {to}, which was replaced before"));
         }
-        let is_last = change.span + 1 == self.spans.len();
-        if is_last && self.is_settled && after.starts != self.present {
-            return Some(format!("it changes the erasure key to {to}, and [log] has another"));
+        match after {
+            [last] if self.is_settled && last.starts != self.present => {
+                Some(format!("it changes the erasure key to {to}, and [log] has another"))
+            }
+            _ => None,
         }
-        None
     }
 
     fn check_order(&self, Rekeyed { from, to, order, .. }: &Rekeyed) -> Result<(), String> {
@@ -214,6 +290,8 @@ mod tests {
     use bulla_crypto::signing::SigningKey;
     use bulla_store::FileSystem;
 
+    const LOG: LogId = LogId([7; 16]);
+
     fn digest(number: u8) -> Hash {
         Hash([number; 32])
     }
@@ -231,12 +309,35 @@ mod tests {
         }
     }
 
+    /// The same, ordered with the key before.
+    fn ordered(before: u8, after: u8, (from, to): (u8, u8)) -> Event {
+        let signing = SigningKey::from_seed("example.com/erasure", &[from; 32]).unwrap();
+        let order = KeyOrder { log: LOG, seconds: 0, from: key(from), to: key(to) };
+        let note = order.sign(|text| signing.sign(text)).unwrap();
+        Event::rekeyed((digest(before), digest(after)), (&key(from), &key(to)), note)
+    }
+
+    /// The numbers of the keys that count in a frame, and whether each is trusted.
+    fn at(keys: &ErasureKeys, frame: u64) -> Vec<(u8, bool)> {
+        let number = |counting: &CountingKey| (0..=u8::MAX).find(|number| key(*number) == counting.key);
+        keys.at(frame).iter().map(|counting| (number(counting).unwrap(), counting.is_trusted)).collect()
+    }
+
+    /// The frames of the changes that are objected to.
+    fn frames(keys: &ErasureKeys) -> Vec<u64> {
+        keys.objections().iter().map(|wrong| wrong.frame).collect()
+    }
+
+    fn given(numbers: &[u8]) -> Vec<VerifierKey> {
+        numbers.iter().map(|number| key(*number)).collect()
+    }
+
     /// The configuration of a log of this digest and key.
     fn config(of: u8, erasure_key: u8) -> LogConfig {
         let place = tempfile::tempdir().unwrap();
         Init::default().create(place.path().join("audit")).unwrap();
         let (config, _) = config::load(&FileSystem::new(place.path().join("audit"))).unwrap();
-        LogConfig { digest: digest(of), erasure_key: Some(key(erasure_key)), ..config }
+        LogConfig { id: LOG, digest: digest(of), erasure_key: Some(key(erasure_key)), ..config }
     }
 
     #[test]
@@ -252,18 +353,12 @@ mod tests {
         // From a [log] that the log has not got: without effect.
         history.event(12, &change(2, 4, Some((2, 3))));
         history.event(13, &change(3, 5, Some((2, 3))));
-        let keys = history.finish(&config(5, 3));
+        let keys = history.finish(&config(5, 3), &[]);
         for (frame, number) in [(0, 1), (5, 1), (7, 1), (8, 2), (11, 2), (20, 2)] {
-            assert_eq!(keys.at(frame), [key(number)], "{frame}");
+            assert_eq!(at(&keys, frame), [(number, true)], "{frame}");
         }
-        let objections = keys.objections(None);
-        assert_eq!(
-            objections.iter().map(|wrong| wrong.frame).collect::<Vec<_>>(),
-            [6],
-            "the one that was done"
-        );
-        assert!(keys.objections(Some(&key(2))).iter().all(|wrong| wrong.is_vouched_for));
-        assert!(keys.knows(&key(1)) && keys.knows(&key(3)) && !keys.knows(&key(9)));
+        assert_eq!(frames(&keys), [6], "the one that was done");
+        assert!(keys.mismatches().is_empty());
     }
 
     #[test]
@@ -277,13 +372,13 @@ mod tests {
         history.epoch(9, digest(6));
         history.event(10, &change(6, 7, Some((4, 5))));
         history.epoch(12, digest(7));
-        let keys = history.finish(&config(7, 5));
+        let keys = history.finish(&config(7, 5), &[]);
         for (frame, numbers) in
             [(1, &[1][..]), (4, &[2]), (5, &[2, 4]), (8, &[2, 4]), (9, &[4]), (11, &[4]), (12, &[5])]
         {
             assert_eq!(
-                keys.at(frame),
-                numbers.iter().map(|number| key(*number)).collect::<Vec<_>>(),
+                at(&keys, frame),
+                numbers.iter().map(|number| (*number, true)).collect::<Vec<_>>(),
                 "{frame}"
             );
         }
@@ -298,12 +393,10 @@ mod tests {
             history.epoch(2, digest(2));
             history.event(3, &change(2, 3, Some(keys[1])));
             history.epoch(4, digest(3));
-            let objections = history.finish(&config(3, present)).objections(Some(&key(keys[1].1)));
-            objections
-                .into_iter()
-                .filter(|wrong| !wrong.is_vouched_for)
-                .map(|wrong| wrong.detail)
-                .collect::<Vec<_>>()
+            let given = keys.iter().map(|(_, to)| key(*to)).collect::<Vec<_>>();
+            let keys = history.finish(&config(3, present), &given);
+            let wrong = keys.objections().iter().filter(|wrong| !wrong.is_vouched_for);
+            wrong.map(|wrong| wrong.detail.clone()).collect::<Vec<_>>()
         };
         assert!(wrong([(1, 2), (2, 3)], 3).is_empty());
         for (keys, present, why) in [
@@ -314,5 +407,71 @@ mod tests {
             let details = wrong(keys, present);
             assert!(details.len() == 1 && details[0].contains(why), "{details:?}");
         }
+    }
+
+    /// Keys 1, 2, 3 and 4, each from an epoch on; the change from 2 to 3 was ordered by nobody.
+    #[test]
+    fn trust_goes_forward_from_the_keys_that_are_given() {
+        let keys = |numbers: &[u8]| {
+            let mut history = KeyHistory::default();
+            history.epoch(0, digest(1));
+            history.event(1, &ordered(1, 2, (1, 2)));
+            history.epoch(2, digest(2));
+            history.event(3, &change(2, 3, Some((2, 3))));
+            history.epoch(4, digest(3));
+            history.event(5, &ordered(3, 4, (3, 4)));
+            history.epoch(6, digest(4));
+            history.finish(&config(4, 4), &given(numbers))
+        };
+        let all = |numbers: &[u8]| {
+            let keys = keys(numbers);
+            let trusted = [0, 2, 4, 6].map(|frame| at(&keys, frame)[0].1);
+            let wrong = keys.objections().iter().map(|wrong| (wrong.frame, wrong.is_vouched_for));
+            (trusted, wrong.collect::<Vec<_>>(), keys.mismatches().len())
+        };
+        let (yes, no) = (true, false);
+        assert_eq!(all(&[]), ([yes; 4], vec![(3, no)], 0));
+        assert_eq!(all(&[1]), ([yes, yes, no, no], vec![(3, no), (5, no)], 1));
+        assert_eq!(all(&[2]), ([no, yes, no, no], vec![(3, no), (5, no)], 1));
+        assert_eq!(all(&[3]), ([no, no, yes, yes], vec![(1, no), (3, yes)], 0));
+        assert_eq!(all(&[4]), ([no, no, no, yes], vec![(1, no), (3, no)], 0));
+        assert_eq!(all(&[1, 3]), ([yes; 4], vec![(3, yes)], 0));
+        assert_eq!(all(&[1, 3, 9]), ([yes; 4], vec![(3, yes)], 1));
+        assert_eq!(all(&[9]), ([no; 4], vec![(1, no), (3, no), (5, no)], 2));
+        let keys = keys(&[2]);
+        let [unordered, untrusted] = keys.objections() else { panic!("{keys:?}") };
+        assert!(
+            unordered.detail.contains("nobody with the key before")
+                && unordered.detail.contains("--erasure-key")
+        );
+        assert!(untrusted.detail.contains("neither among those given nor handed over to"), "{untrusted:?}");
+    }
+
+    #[test]
+    fn a_change_that_is_under_way_hands_over_where_it_is_in_order_and_either_key_is_known() {
+        let keys = |event: Event, file: (u8, u8), numbers: &[u8]| {
+            let mut history = KeyHistory::default();
+            history.epoch(0, digest(1));
+            history.event(1, &ordered(1, 2, (1, 2)));
+            history.epoch(2, digest(2));
+            history.event(3, &event);
+            history.finish(&config(file.0, file.1), &given(numbers))
+        };
+        let (before, after) = ((2, 2), (3, 3));
+        for file in [before, after] {
+            for numbers in [&[][..], &[1], &[2], &[2, 3]] {
+                let keys = keys(ordered(2, 3, (2, 3)), file, numbers);
+                assert_eq!(keys.mismatches(), [""; 0], "{file:?} {numbers:?}");
+                assert_eq!(at(&keys, 3), [(2, true)]);
+            }
+        }
+        let mismatches = |event: Event, file, numbers: &[u8]| keys(event, file, numbers).mismatches();
+        // The key that is to count does not say that the one before it did.
+        assert_eq!(mismatches(ordered(2, 3, (2, 3)), before, &[3]).len(), 1);
+        assert!(mismatches(ordered(2, 3, (2, 3)), after, &[3]).is_empty());
+        // Nobody ordered it, or with a key that was replaced.
+        assert_eq!(mismatches(change(2, 3, Some((2, 3))), after, &[2]).len(), 1);
+        assert_eq!(mismatches(ordered(2, 3, (1, 3)), after, &[1]).len(), 1);
+        assert_eq!(mismatches(ordered(2, 3, (2, 3)), after, &[9]).len(), 2);
     }
 }

@@ -10,6 +10,7 @@ use crate::scan::erasure_keys::{ErasureKeys, KeyHistory};
 use crate::scan::located::{event_in, verified};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use bulla_proof::commitment::{Commitment, FrameKind};
+use bulla_proof::note::VerifierKey;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// Gives `each` the events in the frames of a manifest from `from` on, with the commitments of their frames.
@@ -48,7 +49,7 @@ pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
     if of_holds.is_empty() {
         return Ok(ToldHolds::default());
     }
-    let (mut told, keys) = (ToldHolds::default(), erasure_keys(manifest)?);
+    let (mut told, keys) = (ToldHolds::default(), erasure_keys(manifest, &[])?);
     for (frame, seconds, event) in &of_holds {
         // What is wrong with one of them is for verification to say.
         let _ = told.take(manifest.snapshot.config.id, &keys.at(*frame), (*frame, *seconds), event);
@@ -56,11 +57,11 @@ pub(crate) fn told_holds(manifest: &Manifest) -> Result<ToldHolds> {
     Ok(told)
 }
 
-/// Which erasure key counts in which frame. An epoch that is damaged tells none, and neither does what is no event of this version.
+/// Which erasure key counts in which frame, and whether it is trusted where `given` are known from elsewhere. An epoch that is damaged tells none, and neither does what is no event of this version.
 ///
 /// # Errors
 /// `Tampered` where an event is damaged or missing, `Unavailable` where a frame cannot be read.
-pub(crate) fn erasure_keys(manifest: &Manifest) -> Result<ErasureKeys> {
+pub(crate) fn erasure_keys(manifest: &Manifest, given: &[VerifierKey]) -> Result<ErasureKeys> {
     let (mut frames, mut history) = (Frames::new(manifest)?, KeyHistory::default());
     while let Some(placed) = frames.next()? {
         let frame = placed.commitment.frame;
@@ -77,7 +78,7 @@ pub(crate) fn erasure_keys(manifest: &Manifest) -> Result<ErasureKeys> {
             _ => {}
         }
     }
-    Ok(history.finish(&manifest.snapshot.config))
+    Ok(history.finish(&manifest.snapshot.config, given))
 }
 
 /// What the frame of an epoch tells, which was met last.

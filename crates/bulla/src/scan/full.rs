@@ -62,8 +62,8 @@ pub(crate) struct Scan<'a> {
     /// which key counted where.
     told: Vec<Told>,
     keys: KeyHistory,
-    /// An erasure key that is known from elsewhere.
-    pub(crate) known_key: Option<VerifierKey>,
+    /// The erasure keys that are known from elsewhere.
+    pub(crate) known_keys: Vec<VerifierKey>,
     chunk: Chunk,
     /// The indexes of the bundles that there are, once that is asked.
     bundles: Option<Vec<u64>>,
@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
             erased: HashSet::new(),
             told: Vec::new(),
             keys: KeyHistory::default(),
-            known_key: None,
+            known_keys: Vec::new(),
             chunk: Chunk::default(),
             bundles: None,
             tiles: TileBuilder::new(),

@@ -1,11 +1,11 @@
 use super::*;
 use crate::admin::init::Init;
 use crate::erase::hold_order::{HoldOrder, ReleaseOrder};
+use crate::erase::signed_with::CountingKey;
 use crate::format::config;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::commitment::LogId;
-use bulla_proof::note::VerifierKey;
 use bulla_store::FileSystem;
 use std::path::PathBuf;
 
@@ -44,7 +44,8 @@ impl World {
     }
 
     fn take(&self, told: &mut ToldHolds, frame: u64, event: &Event) -> Option<String> {
-        told.take(self.config.id, self.config.erasure_key.as_slice(), (frame, 9), event)
+        let keys = self.config.erasure_key.clone().map(|key| CountingKey { key, is_trusted: true });
+        told.take(self.config.id, keys.as_slice(), (frame, 9), event)
     }
 
     fn told(&self, events: &[(u64, Event)]) -> ToldHolds {
@@ -211,14 +212,21 @@ fn a_hold_or_a_release_that_nobody_ordered_so_is_objected_to_and_releases_nobody
     assert_eq!((&said[0][..], &said[1][..], &said[4][..]), ("", "", ""), "{said:?}");
     assert!(said[2..4].iter().all(|said| said.contains("carried out before")), "{said:?}");
     assert_eq!(told.held_of(&[7]), [], "even a hold that nobody ordered can be released");
+    // Whichever of several keys signed it, if that one is trusted.
+    let of = |key: &SigningKey, is_trusted| CountingKey { key: key.verifier().clone(), is_trusted };
+    let (mine, untrusted, other) = (of(&world.key, true), of(&world.key, false), of(&stranger, true));
     let by =
-        |keys: &[VerifierKey]| ToldHolds::default().take(world.config.id, keys, (3, 9), &held(3, &seven).1);
+        |keys: &[CountingKey]| ToldHolds::default().take(world.config.id, keys, (3, 9), &held(3, &seven).1);
     assert!(by(&[]).unwrap().contains("no key"));
-    // Whichever of several keys signed it.
-    let (mine, other) = (world.key.verifier().clone(), stranger.verifier().clone());
     assert_eq!(by(&[other.clone(), mine.clone()]), None);
     assert_eq!(by(&[mine, other.clone()]), None);
-    assert!(by(&[other]).unwrap().contains("does not hold"));
+    assert!(by(std::slice::from_ref(&other)).unwrap().contains("does not hold"));
+    assert!(by(&[untrusted.clone(), other]).unwrap().contains("none of the erasure keys that were given"));
+    // A release by a key that is not trusted releases nobody.
+    let mut told = world.told(&[held(3, &seven)]);
+    let release = released(4, 7, 3, &world.release(&seven)).1;
+    assert!(told.take(world.config.id, &[untrusted], (4, 9), &release).is_some());
+    assert_eq!(told.held_of(&[7]), [(7, 3)]);
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Whether erasures were ordered by whoever may.
 
 use super::{Ordered, Scan, Told, held};
-use crate::erase::signed_with::opened_with_one_of;
+use crate::erase::signed_with::{CountingKey, opened_with_one_of};
 use crate::erase::told_holds::ToldHolds;
 use crate::format::event::Event;
 use crate::scan::erasure_keys::Objection;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
-use bulla_proof::note::VerifierKey;
 use bulla_proof::order::{Order, order_digest};
 use std::collections::HashMap;
 
@@ -16,7 +15,7 @@ impl Scan<'_> {
     /// Compares erasures, holds and releases with their orders, and changes of the erasure key with theirs: all frames were passed, so
     /// that it is known which key counted in which.
     pub(super) fn check_orders(&mut self) {
-        let keys = std::mem::take(&mut self.keys).finish(self.config);
+        let keys = std::mem::take(&mut self.keys).finish(self.config, &self.known_keys);
         let (mut orders, mut holds) = (Orders::default(), ToldHolds::default());
         for told in std::mem::take(&mut self.told) {
             match told {
@@ -41,12 +40,11 @@ impl Scan<'_> {
                 }
             }
         }
-        for Objection { frame, detail, is_vouched_for } in keys.objections(self.known_key.as_ref()) {
-            let finding = Finding::new(FindingKind::ErasureKeyUnordered, detail).frame(frame);
-            self.add(if is_vouched_for { finding.notice() } else { finding });
+        for Objection { frame, detail, is_vouched_for } in keys.objections() {
+            let finding = Finding::new(FindingKind::ErasureKeyUnordered, detail).frame(*frame);
+            self.add(if *is_vouched_for { finding.notice() } else { finding });
         }
-        if let Some(key) = self.known_key.as_ref().filter(|key| !keys.knows(key)) {
-            let detail = format!("the erasure key that was given, {key}, is none that the log has or had");
+        for detail in keys.mismatches() {
             self.add(Finding::new(FindingKind::KeyMismatch, detail));
         }
     }
@@ -65,7 +63,7 @@ impl Orders {
     pub(crate) fn objection(
         &mut self,
         log: LogId,
-        keys: &[VerifierKey],
+        keys: &[CountingKey],
         (numbers, carried_out): (&[u64], &[u32]),
         note: &str,
     ) -> Option<String> {
@@ -90,7 +88,6 @@ mod tests {
     use crate::format::config;
     use bulla_crypto::environment::Environment;
     use bulla_crypto::signing::SigningKey;
-    use bulla_proof::note::VerifierKey;
     use bulla_store::FileSystem;
 
     /// What an event says of whom, and what is objected to that.
@@ -109,8 +106,9 @@ mod tests {
         let other = SigningKey::from_seed("example.com/erasure", &zeroize::Zeroizing::new([1; 32])).unwrap();
         let good = order(&key, created.id);
         let objection = |numbers: &[u64], carried_out: &[u32], note: &str| {
-            let keys = config.erasure_key.as_slice();
-            Orders::default().objection(created.id, keys, (numbers, carried_out), note).unwrap_or_default()
+            let keys = config.erasure_key.clone().map(|key| CountingKey { key, is_trusted: true });
+            let erased = (numbers, carried_out);
+            Orders::default().objection(created.id, keys.as_slice(), erased, note).unwrap_or_default()
         };
         assert_eq!(objection(&[7, 8], &[0, 1], &good), "");
         assert_eq!(objection(&[7], &[1], &good), "");
@@ -127,13 +125,21 @@ mod tests {
             let told = objection(numbers, carried_out, note);
             assert!(told.contains(said), "{numbers:?} {carried_out:?}: {told}");
         }
-        // Whichever of several keys signed it.
-        let several =
-            |keys: &[VerifierKey]| Orders::default().objection(created.id, keys, (&[7], &[0]), &good);
-        let key = key.verifier().clone();
-        assert_eq!(several(&[other.verifier().clone(), key.clone()]), None);
-        assert_eq!(several(&[key, other.verifier().clone()]), None);
+        // Whichever of several keys signed it, if that one is trusted.
+        let several = |keys: &[(&SigningKey, bool)]| {
+            let counting = |(key, trusted): &(&SigningKey, bool)| CountingKey {
+                key: key.verifier().clone(),
+                is_trusted: *trusted,
+            };
+            let keys = keys.iter().map(counting).collect::<Vec<_>>();
+            Orders::default().objection(created.id, &keys, (&[7], &[0]), &good)
+        };
+        assert_eq!(several(&[(&other, true), (&key, true)]), None);
+        assert_eq!(several(&[(&key, true), (&other, false)]), None);
         assert!(several(&[]).unwrap().contains("no key"));
-        assert!(several(&[other.verifier().clone()]).unwrap().contains("does not hold"));
+        assert!(several(&[(&other, true)]).unwrap().contains("does not hold"));
+        for keys in [[(&key, false), (&other, true)], [(&other, true), (&key, false)]] {
+            assert!(several(&keys).unwrap().contains("none of the erasure keys that were given"));
+        }
     }
 }

@@ -50,30 +50,33 @@ fn refused(error: &Error, why: &str) {
     assert!(error.kind() == ErrorKind::Refused && error.to_string().contains(why), "{error}");
 }
 
-/// What a verification with public data finds, which knows this key.
-fn verified(world: &World, known: Option<&SigningKey>) -> Report {
+/// What a verification with public data finds, which knows these keys.
+fn verified(world: &World, known: &[&SigningKey]) -> Report {
     let verify = Verify::open(&world.directory).unwrap().key(world.key.clone());
-    known
-        .map_or_else(
-            || Verify::open(&world.directory).unwrap(),
-            |key| verify.erasure_key(key.verifier().clone()),
-        )
-        .run()
-        .unwrap()
+    known.iter().fold(verify, |verify, key| verify.erasure_key(key.verifier().clone())).run().unwrap()
 }
 
 fn found(report: &Report) -> Vec<(FindingKind, Severity)> {
     report.findings.iter().map(|finding| (finding.kind, finding.severity)).collect()
 }
 
-/// Of each event about the erasure key, or an erasure, the frame and what is wrong with it.
-fn told(world: &World, known: Option<&SigningKey>) -> Vec<(&'static str, Option<bool>, bool)> {
+/// The kinds of what was found, where all of it are violations.
+fn violations(report: &Report) -> Vec<FindingKind> {
+    assert!(
+        !report.ok && found(report).iter().all(|(_, severity)| *severity == Severity::Violation),
+        "{report:?}"
+    );
+    report.findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// An event's kind, whether it was done, and whether something is wrong with it.
+type Told = (&'static str, Option<bool>, bool);
+
+/// Of each event about the erasure key, or an erasure, whether it was done and whether something is wrong with it, to somebody who
+/// knows these keys; and what is wrong with the keys.
+fn told_of(world: &World, known: &[&SigningKey]) -> (Vec<Told>, Option<String>) {
     let mut told = Vec::new();
-    let reader = world.reader();
-    let reader = match known {
-        Some(key) => reader.erasure_key(key.verifier().clone()),
-        None => reader,
-    };
+    let reader = known.iter().fold(world.reader(), |reader, key| reader.erasure_key(key.verifier().clone()));
     let events = reader.events(|logged| {
         let kind = logged.event.as_ref().unwrap().kind();
         if ["rekeyed", "erased"].contains(&kind) {
@@ -81,7 +84,13 @@ fn told(world: &World, known: Option<&SigningKey>) -> Vec<(&'static str, Option<
         }
         Ok(())
     });
-    events.unwrap();
+    (told, events.err().map(|error| error.to_string()))
+}
+
+/// The same, of keys with which nothing is wrong.
+fn told(world: &World, known: &[&SigningKey]) -> Vec<Told> {
+    let (told, mismatch) = told_of(world, known);
+    assert_eq!(mismatch, None);
     told
 }
 
@@ -110,14 +119,38 @@ fn erasures_are_ordered_with_the_key_of_their_time_and_stay_good() {
 
     let erased = ("erased", None, false);
     let rekeyed = ("rekeyed", Some(true), false);
-    for known in [None, Some(&one), Some(&two), Some(&three)] {
+    // The first key hands over to the others.
+    for known in [&[][..], &[&one], &[&one, &three], &[&three, &two, &one]] {
         assert_eq!(told(&world, known), [erased, rekeyed, erased, erased, rekeyed, erased]);
         let report = verified(&world, known);
         assert!(report.ok && report.findings.is_empty(), "{report:?}");
     }
     assert!(world.verified().ok);
-    let stranger = verified(&world, Some(&key(9)));
-    assert_eq!(found(&stranger), [(FindingKind::KeyMismatch, Severity::Violation)]);
+    // A later one says nothing of who was before it.
+    assert_eq!(violations(&verified(&world, &[&two])), [FindingKind::ErasureUnordered]);
+    let (unordered, rekeyed_so) = (("erased", None, true), ("rekeyed", Some(true), true));
+    assert_eq!(told(&world, &[&two]), [unordered, rekeyed, erased, erased, rekeyed, erased]);
+    let later = verified(&world, &[&three]);
+    let (of_order, of_key) = (FindingKind::ErasureUnordered, FindingKind::ErasureKeyUnordered);
+    assert_eq!(violations(&later), [of_order, of_key, of_order, of_order]);
+    assert!(later.findings[1].detail.contains("neither among those given nor handed over to by one of them"));
+    assert!(later.findings[0].detail.contains("none of the erasure keys that were given"), "{later:?}");
+    assert_eq!(told(&world, &[&three]), [unordered, rekeyed_so, unordered, unordered, rekeyed, erased]);
+
+    let stranger = verified(&world, &[&key(9)]);
+    let mismatches = stranger
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::KeyMismatch)
+        .collect::<Vec<_>>();
+    assert!(!stranger.ok && mismatches.len() == 2, "{stranger:?}");
+    let (events, mismatch) = told_of(&world, &[&key(9)]);
+    let mismatch = mismatch.unwrap();
+    assert!(mismatches.iter().all(|finding| mismatch.contains(&finding.detail)), "{mismatch}");
+    assert!(events.len() == 6 && events.iter().all(|(_, _, is_violation)| *is_violation), "{events:?}");
+    // One that the log does not have is said, whoever else is known.
+    assert_eq!(violations(&verified(&world, &[&one, &key(9)])), [FindingKind::KeyMismatch]);
+    assert!(told_of(&world, &[&one, &key(9)]).1.unwrap().contains("none that the log has or had"));
     // It is so already: an order that was carried out changes nothing when it is given again.
     let Configured { changed, log, .. } = ordered(&world, &two, &three).apply(&world.directory).unwrap();
     assert!(!changed && log.is_none());
@@ -152,13 +185,13 @@ fn an_order_for_another_key_is_for_its_log_its_keys_and_good_once() {
     let plain = Configure::default().set("log.erasure_key", &two.verifier().to_string()).unwrap_err();
     assert!(plain.kind() == ErrorKind::Invalid && plain.to_string().contains("by an order"), "{plain}");
     assert!(Configure::default().unset("log.erasure_key").is_err());
-    assert_eq!(told(&world, None), []);
+    assert_eq!(told(&world, &[]), []);
 
     let back = apply(give(&one, world.id, &two)).and_then(|()| apply(give(&two, world.id, &one)));
     refused(&back.unwrap_err(), "never comes back");
     apply(give(&two, world.id, &three)).unwrap();
     refused(&apply(ErasureKeyChange::unordered(two.verifier())).unwrap_err(), "never comes back");
-    assert!(verified(&world, None).ok);
+    assert!(verified(&world, &[]).ok);
 
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("audit");
@@ -176,20 +209,76 @@ fn a_key_that_is_lost_is_changed_and_who_verifies_says_whether_that_is_right() {
     erase(&world, &two, "user_2").unwrap();
     ordered(&world, &two, &three).apply(&world.directory).unwrap();
     erase(&world, &three, "user_3").unwrap();
-    let unordered = |severity| vec![(FindingKind::ErasureKeyUnordered, severity)];
-    // The key of before vouches for nothing that came after it.
-    for known in [None, Some(&one)] {
+    let (of_order, of_key) = (FindingKind::ErasureUnordered, FindingKind::ErasureKeyUnordered);
+    let report = verified(&world, &[]);
+    assert_eq!(violations(&report), [of_key]);
+    assert!(report.findings[0].detail.contains("--erasure-key"), "{report:?}");
+    assert!(told(&world, &[]).contains(&("rekeyed", Some(true), true)));
+    // With both keys it is a notice, and the second hands over to the third.
+    for known in [&[&one, &two][..], &[&one, &two, &three]] {
         let report = verified(&world, known);
-        assert_eq!((report.ok, found(&report)), (false, unordered(Severity::Violation)));
-        assert!(told(&world, known).contains(&("rekeyed", Some(true), true)));
+        assert_eq!((report.ok, found(&report)), (true, vec![(of_key, Severity::Notice)]));
+        assert!(told(&world, known).iter().all(|(_, _, is_violation)| !is_violation));
     }
-    for known in [&two, &three] {
-        let report = verified(&world, Some(known));
-        assert_eq!((report.ok, found(&report)), (true, unordered(Severity::Notice)));
-        assert!(told(&world, Some(known)).iter().all(|(_, _, is_violation)| !is_violation));
-    }
+    // What the lost key ordered is vouched for by itself alone.
+    let report = verified(&world, &[&two]);
+    let (wrong, right) = (Severity::Violation, Severity::Notice);
+    assert_eq!((report.ok, found(&report)), (false, vec![(of_order, wrong), (of_key, right)]));
+    // The key of before vouches for nothing that came after it, and a later one for no change before its own.
+    let of_present = FindingKind::KeyMismatch;
+    let report = verified(&world, &[&one]);
+    assert_eq!(violations(&report), [of_key, of_order, of_key, of_order, of_present]);
+    assert!(told_of(&world, &[&one]).1.unwrap().contains("none that one of them handed over to"));
+    assert_eq!(violations(&verified(&world, &[&three])), [of_order, of_key, of_order]);
     // A query is answered all the same.
     assert!(!world.entries().0.is_empty());
+}
+
+/// A host that has had another key than the officer's count, and hands over to that one in the end.
+#[test]
+fn what_a_key_ordered_that_hands_over_to_the_known_one_is_found() {
+    let world = World::new();
+    world.append(0..60);
+    let (evil, known) = (first(&world), key(2));
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    log.hold(&world.hold("user_1", "legal", "case 4711")).unwrap();
+    log.close().unwrap();
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    log.release(&world.release("user_1", "legal")).unwrap();
+    log.erase(&order(&world, &evil, "user_1")).unwrap();
+    log.configure(&ordered(&world, &evil, &known)).unwrap();
+    log.erase(&order(&world, &known, "user_2")).unwrap();
+    log.close().unwrap();
+    let (of_hold, of_order) = (FindingKind::HoldUnordered, FindingKind::ErasureUnordered);
+    // The release releases nobody.
+    let expected = [of_hold, of_hold, of_order, FindingKind::ErasedWhileHeld];
+    assert_eq!(violations(&verified(&world, &[&known])), expected);
+    let (erased, rekeyed) = (("erased", None, false), ("rekeyed", Some(true), false));
+    assert_eq!(told(&world, &[&known]), [("erased", None, true), rekeyed, erased]);
+    // To somebody who takes the log's word nothing is wrong, nor to somebody who says that both counted.
+    for given in [&[][..], &[&evil], &[&evil, &known]] {
+        assert!(verified(&world, given).findings.is_empty());
+    }
+}
+
+#[test]
+fn a_known_key_vouches_for_no_unordered_change_before_its_own() {
+    let world = World::new();
+    world.append(0..60);
+    let (one, two, three) = (first(&world), key(2), key(3));
+    unordered(&two).apply(&world.directory).unwrap();
+    erase(&world, &two, "user_2").unwrap();
+    unordered(&three).apply(&world.directory).unwrap();
+    let of_key = |severity| (FindingKind::ErasureKeyUnordered, severity);
+    let (wrong, right) = (Severity::Violation, Severity::Notice);
+    let report = verified(&world, &[&three]);
+    assert_eq!(found(&report), [of_key(wrong), (FindingKind::ErasureUnordered, wrong), of_key(right)]);
+    let changed = |is_violation| ("rekeyed", Some(true), is_violation);
+    assert_eq!(told(&world, &[&three]), [changed(true), ("erased", None, true), changed(false)]);
+    for known in [&[&two, &three][..], &[&one, &two, &three]] {
+        let report = verified(&world, known);
+        assert_eq!((report.ok, found(&report)), (true, vec![of_key(right), of_key(right)]));
+    }
 }
 
 /// An order says whom, once: whoever has the present key and signs an order of before anew has nobody erased a second time.
@@ -235,12 +324,21 @@ fn stopped_after(operations: i64, is_live: bool, made: &World) -> Option<(bool, 
     let is_new = bulla::info(&world.directory).unwrap().erasure_key.as_ref() == Some(two.verifier());
     assert!(is_new || changed.is_err(), "{what}");
     // Before anybody opens it: nothing is wrong with it, whichever it is.
-    assert!(verified(&world, None).ok, "{what}");
+    for known in [&[][..], &[&one]] {
+        assert!(verified(&world, known).ok, "{what}");
+        told(&world, known);
+    }
+    // The new key is told to be the log's, as soon as it is; and not to have ordered what was done before.
+    let found = found(&verified(&world, &[&two]));
+    let has = |kind| found.contains(&(kind, Severity::Violation));
+    assert_eq!(has(FindingKind::KeyMismatch), !is_new, "{what}: {found:?}");
+    assert_eq!(told_of(&world, &[&two]).1.is_some(), !is_new, "{what}");
+    assert!(has(FindingKind::ErasureUnordered), "{what}: {found:?}");
     let (counts, other) = if is_new { (&two, &one) } else { (&one, &two) };
     refused(&erase(&world, other, "user_2").unwrap_err(), "has to be signed with");
     erase(&world, counts, "user_2").unwrap();
     assert!(world.verified().ok, "{what}");
-    let rekeyed = told(&world, None).into_iter().filter(|(kind, ..)| *kind == "rekeyed").collect::<Vec<_>>();
+    let rekeyed = told(&world, &[]).into_iter().filter(|(kind, ..)| *kind == "rekeyed").collect::<Vec<_>>();
     let done = rekeyed.iter().filter(|(_, done, _)| *done == Some(true)).count();
     assert_eq!(done, usize::from(is_new), "{what}: {rekeyed:?}");
     stop.stopped().then_some((is_new, !is_new && !rekeyed.is_empty()))
@@ -287,7 +385,7 @@ fn erasures_beside_changes_of_the_key_are_each_in_an_epoch_of_theirs() {
     log.close().unwrap();
     let report = world.verified();
     assert!(report.ok && report.findings.is_empty(), "{report:?}");
-    assert_eq!(told(&world, None).len(), 24);
+    assert_eq!(told(&world, &[]).len(), 24);
 }
 
 #[test]
