@@ -2,6 +2,7 @@
 
 use crate::append::{tell_differences, tell_recovery, tell_resumed};
 use crate::authority::{Authority, authority};
+use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::LogPaths;
@@ -15,6 +16,7 @@ use bulla::keys::files;
 use bulla::store::FileSystem;
 use bulla::{
     Configure, Configured, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace, SettingSource,
+    VerifierKey,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -26,11 +28,12 @@ use std::sync::Arc;
 #[command(
     override_usage = "bulla config DIR [--json]\n       bulla config DIR get KEY\n       \
                       bulla config DIR set KEY VALUE [KEY VALUE]...\n       bulla config DIR unset KEY...\n       \
-                      bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost]",
+                      bulla config DIR set log.erasure_key VKEY [--authority FILE | --lost [--yes]]",
     after_help = "\
 Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
 commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
-and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
+and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key,
+by `--erasure-key`; this is said before, and asked at a terminal).
 
 Example:
   bulla config audit set linger '20 ms'
@@ -55,6 +58,10 @@ pub(crate) struct Config {
     /// Of log.erasure_key: nobody has the key before any more
     #[arg(long)]
     lost: bool,
+
+    /// Of --lost: do not ask at the terminal
+    #[arg(long, requires = "lost")]
+    yes: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -103,7 +110,12 @@ impl Config {
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
         let to = parse_key(key)?;
+        let directory = FileSystem::new(self.place.directory());
         if self.lost {
+            let (log, _) = bulla::config::load_of_log(&directory)?;
+            if let Some(from) = log.erasure_key.filter(|from| *from != to) {
+                self.warn(&from, &to)?;
+            }
             return Ok(ErasureKeyChange::unordered(&to));
         }
         let otherwise = "; where nobody has the erasure key any more, --lost changes it without one";
@@ -117,12 +129,26 @@ impl Config {
             }
             Authority::Key(key) => key,
         };
-        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        let (log, _) = bulla::config::load_of_log(&directory)?;
         match log.erasure_key.as_ref() == Some(&to) {
             // It is so already: nothing is ordered.
             true => Ok(ErasureKeyChange::unordered(&to)),
             false => Ok(ErasureKeyChange::give(&key, log.id, &to, &Environment::default())?),
         }
+    }
+
+    /// Says what it means to change the erasure key without an order, and asks whoever is at the terminal.
+    fn warn(&self, from: &VerifierKey, to: &VerifierKey) -> Result<(), Failure> {
+        note!(
+            "without an order by the key before, {from}, nothing tells this change from a host's that takes over who orders erasures:\n\
+             every verification will find a violation (erasure-key-unordered), unless whoever verifies gets the new key by another way\n\
+             than this log, and gives it with --erasure-key {to};\n\
+             give them the key before, too, which vouches for what was ordered with it; it never counts again"
+        );
+        let until_it_is_begun = interrupt::exit_for_now()?;
+        let confirmed = confirm(self.yes);
+        drop(until_it_is_begun);
+        confirmed
     }
 
     fn load(&self) -> Result<Vec<Key>, Failure> {

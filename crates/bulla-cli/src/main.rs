@@ -6,6 +6,7 @@ mod append;
 mod authority;
 mod check;
 mod config;
+mod confirm;
 mod erase;
 mod events;
 mod exit;

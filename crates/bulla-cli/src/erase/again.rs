@@ -6,9 +6,9 @@
 //! - of each order it is told what became of it, whatever becomes of the others.
 
 use super::Erase;
-use super::confirm::confirm;
 use super::preview::{Looking, PreviewJson, known_again, listed, to_text, why_unknown};
 use crate::append;
+use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::log_paths::{error_in, read_order};

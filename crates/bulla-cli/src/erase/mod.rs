@@ -1,12 +1,12 @@
 //! `bulla erase`.
 
 mod again;
-mod confirm;
 mod kept_order;
 mod preview;
 
 use crate::append;
 use crate::authority::{Authority, authority};
+use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
 use crate::identity::Identities;
@@ -19,7 +19,6 @@ use bulla::environment::Environment;
 use bulla::event::Remains;
 use bulla::keys::signing::SigningKey;
 use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, Info, KnownAgain, LogId, Reader};
-use confirm::confirm;
 use preview::{Looking, PreviewJson};
 use serde::Serialize;
 use std::fmt::Write as _;

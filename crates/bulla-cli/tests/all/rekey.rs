@@ -1,5 +1,6 @@
 //! Changing the key that orders erasures, by the command.
 
+use crate::keys::at_a_terminal;
 use crate::support::{Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, parse_lines};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -143,7 +144,14 @@ fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known
     assert!(ran.err.contains("--lost"), "{ran:?}");
     world.set(&two, &["--lost", "--authority", "x"]).exits(exit::USAGE);
     let first = world.present();
-    world.set(&two, &["--lost"]).exits(exit::DONE);
+    let ran = world.set(&two, &["--lost", "--json"]).exits(exit::DONE);
+    assert_eq!(ran.json()["changed"], true, "one object");
+    for said in
+        ["erasure-key-unordered", &format!("--erasure-key {two}"), &format!("the key before, {first}")]
+    {
+        assert!(ran.err.contains(said), "{said}: {ran:?}");
+    }
+    assert!(world.set(&two, &["--lost"]).exits(exit::DONE).err.is_empty(), "it is so already");
     world.erase("s1", &world.file("two.key"), "1.cert").exits(exit::DONE);
     let (code, findings) = world.verify(&[]);
     assert_eq!((code, findings.len()), (exit::VIOLATION, 1));
@@ -197,6 +205,32 @@ fn what_another_key_ordered_before_it_handed_over_to_the_known_one_is_found() {
     let [first, rekeyed, second] = &events[..] else { panic!("{events:?}") };
     assert_eq!((&first["ordered"]["ok"], &first["ordered"]["detail"]), (&false.into(), &detail.into()));
     assert_eq!((&rekeyed["detail"], &second["ordered"]["ok"]), (&Value::Null, &true.into()));
+}
+
+#[test]
+fn at_a_terminal_the_key_is_not_changed_without_an_order_unless_the_answer_is_yes() {
+    let world = World::new();
+    let (first, two) = (world.present(), world.make("two.key"));
+    let prompt = "To go on, type yes: ";
+    let asked = |more: &[&str], answers: &[(&str, &str)]| {
+        let words = [&["set", "log.erasure_key", &two, "--lost"], more].concat();
+        at_a_terminal(&[], &world.place.arguments("config", &words), answers).0
+    };
+    let ran = asked(&[], &[(prompt, "no\n")]).exits(exit::REFUSED);
+    assert!(
+        ran.out.contains("every verification will find a violation") && world.present() == first,
+        "{ran:?}"
+    );
+    asked(&[], &[(prompt, "\u{3}")]).exits(exit::INTERRUPTED);
+    assert_eq!(world.present(), first);
+    asked(&[], &[(prompt, "yes\n")]).exits(exit::DONE);
+    assert_eq!(world.present(), two);
+    // It is so already, so that nobody is asked; nor is anybody who has said so beforehand.
+    assert!(!asked(&[], &[]).exits(exit::DONE).out.contains(prompt));
+    let three = world.make("three.key");
+    let words = world.place.arguments("config", &["set", "log.erasure_key", &three, "--lost", "--yes"]);
+    assert!(!at_a_terminal(&[], &words, &[]).0.exits(exit::DONE).out.contains(prompt));
+    world.set(&first, &["--yes"]).exits(exit::USAGE);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const LONGEST: u64 = 1024;
 ///
 /// # Errors
 /// `Refused` where the answer is another one than `yes`.
-pub(super) fn confirm(yes: bool) -> Result<(), Failure> {
+pub(crate) fn confirm(yes: bool) -> Result<(), Failure> {
     if yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(());
     }
