@@ -4,6 +4,7 @@ mod list;
 
 use crate::append;
 use crate::config;
+use crate::erase::without_erasure;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::interrupt;
@@ -36,7 +37,8 @@ use zeroize::Zeroizing;
 A change counts for what is written from then on: it begins an epoch, and is
 recorded. Where a writer runs, it is the writer that does it. A new identity is printed nowhere; its
 recipient (age1...) is, for add-recipient. A new erasure key is made so, too: what is printed is for
-`bulla order --new-erasure-key`. It needs of the log its name alone: DIR may be a copy.
+`bulla order --new-erasure-key`. It needs of the log its name alone: DIR may be a copy. A log
+without erasure has no use for one (exit 5).
 
 Example:
   bulla keys audit new-identity -o officer.age --passphrase
@@ -196,6 +198,9 @@ impl Keys {
         let Some(path) = &self.output else { return Ok(Exit::Done) };
         self.place.refuse_inside(path)?;
         let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        if !log.erasure {
+            return Err(without_erasure());
+        }
         let mut seed = Zeroizing::new([0; 32]);
         Environment::default().random.fill(&mut *seed)?;
         let key = SigningKey::from_seed(&format!("{}/erasure", log.origin), &seed)?;

@@ -112,8 +112,7 @@ impl Erase {
         // That there is no log is told before that there is no key.
         let info = bulla::info(self.place.directory())?;
         if !info.erasure {
-            let message = "the log has `erasure = \"off\"`: nothing of it can be erased";
-            return Err(Failure::new(Exit::Refused, message));
+            return Err(without_erasure());
         }
         if !self.again.is_empty() {
             return again::run(&self, &info);
@@ -331,6 +330,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Whether whoever writes would say the same: about the order, or that there is no vault.
 fn is_final(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Invalid)
+}
+
+/// Of a log that has no keys for each data subject.
+pub(crate) fn without_erasure() -> Failure {
+    Failure::new(Exit::Refused, "the log has `erasure = \"off\"`: nothing of it can be erased")
 }
 
 /// An order to erase.

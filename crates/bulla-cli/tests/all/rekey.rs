@@ -265,6 +265,15 @@ fn what_is_no_change_of_the_erasure_key_is_refused_and_said() {
     refused(world.place.run("keys", &["new-erasure-key"]), exit::USAGE, "-o FILE");
     let existing = world.file("two.key");
     refused(world.place.run("keys", &["new-erasure-key", "-o", &existing]), exit::REFUSED, "exists");
+    let off = Place::empty();
+    bulla(arguments!["init", off.audit(), "--erasure", "off"]).exits(exit::DONE);
+    let for_nothing = world.file("nothing.key");
+    refused(
+        off.run("keys", &["new-erasure-key", "-o", &for_nothing]),
+        exit::REFUSED,
+        "erasure = \"off\"`: nothing of it can be erased",
+    );
+    assert!(!std::path::Path::new(&for_nothing).exists());
     assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
     assert!(world.place.run("events", &["--kind", "rekeyed"]).exits(exit::DONE).out.is_empty());
 }
