@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import age, commitments, config, events, index, lines, proofs, trees, units, vault, verify  # noqa: E402
+from bulla_reader import age, commitments, config, events, index, lines, notes, proofs, trees, units, vault, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.hashes import crc32c, expand, extract, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
@@ -53,6 +53,9 @@ class Fuzz:
         for frame in self.forges["crashed"].frames:
             if frame.kind == commitments.EVENT:
                 frame.text = re.sub(rb'"segment":"[^"]*"', b'"segment":"00000000000000099999.seg"', frame.text)
+        changes = [json.loads(it.text) for it in self.forges["rekeyed"].frames if b'"rekeyed"' in it.text]
+        # All that count or did, and one of another log.
+        self.erasure_keys = [changes[0]["from"], *(it["to"] for it in changes), self.forges["erased"].config.erasure_key.text]
         self.proofs = self.make_proofs()
         self.counts: Counter[str] = Counter()
         self.draw = random.Random(seed)
@@ -87,12 +90,17 @@ class Fuzz:
     # Logs
 
     def compare(self, number: int, what: str, log: Path, sample: Sample, keys: Optional[Path] = None) -> None:
-        """Asks both of a log, with public data alone, with the seal key, and with all that there is."""
+        """Asks both of a log, with public data alone, with erasure keys that are known, with the seal key, and with all that there is."""
         bare = self.place / "bare.keys"
         bare.mkdir(exist_ok=True)
         where = keys or self.vault_of(sample)
+        known = self.draw.sample(self.erasure_keys, self.draw.randrange(1, 4))
         levels: dict[str, tuple[list[str], verify.Hand]] = {
             "public": (["--public"], verify.Hand()),
+            "known": (
+                ["--public", *(f"--erasure-key={key}" for key in known)],
+                verify.Hand(erasure_keys=[notes.verifier(key) for key in known]),
+            ),
             "seal": (["--seal-key", str(sample.keys / "seal.key")], verify.Hand(seal_key=(sample.keys / "seal.key").read_text())),
             "identity": (
                 ["--identity", str(sample.keys / "identity.age")],

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("directory", type=Path, nargs="+" if name == "verify" else None)
         command.add_argument("--vkey", help="the public key that the log must be of")
-        command.add_argument("--erasure-key", action="append", default=[], help="an erasure key that is known from elsewhere; repeatable")
+        command.add_argument("--erasure-key", action="append", default=[], help="an erasure key that is known; repeatable")
         command.add_argument("--seal-key", type=Path, help="a file with the seal key")
         command.add_argument("--identity", type=Path, action="append", default=[], help="a file of age identities")
         command.add_argument("--vault", type=Path, help="the key directory, for what is personal")

@@ -79,7 +79,7 @@ class History:
 
 
 def followed(log: Log, given: Sequence[notes.Verifier] = ()) -> History:
-    """Goes through the frames that the checkpoint covers, and notes what does not follow. `given` are erasure keys that are known."""
+    """Goes through the frames that the checkpoint covers, where these erasure keys are known, and notes what does not follow."""
     history = History(log)
     epoch: Optional[int] = None
     entry: Optional[int] = 0
@@ -174,7 +174,7 @@ def judge_orders(history: History, given: set[str]) -> None:
 
 
 def judge_change(history: History, at: int, change: Change, given: set[str], trusted: set[str]) -> Optional[tuple[str, bool]]:
-    """What is wrong with a change, if anything, and whether its key is known all the same. One in order, by a trusted key, hands over."""
+    """What is wrong with a change, if anything, and whether its key is known all the same; else a trusted key hands over."""
     log, event = history.log, change.event
     settled = history.digest == log.config.digest
     present = log.config.erasure_key.text if log.config.erasure_key is not None else None
