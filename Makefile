@@ -56,7 +56,7 @@ torture: setup
 ## All tests, with every damaged byte at every level, and every crash point in every way that a disk may keep it.
 sweep: setup
 	cargo test --workspace --profile sweep --no-run
-	BULLA_SWEEP=full scripts/record.sh sweep cargo test --workspace --profile sweep -- --show-output
+	BULLA_SWEEP=full scripts/record.sh sweep cargo test --workspace --profile sweep -- --include-ignored --show-output
 
 ## Every fuzz target for so many seconds, with the nightly toolchain.
 SECONDS_EACH ?= 60

@@ -213,7 +213,7 @@ fn many_rows_make_several_row_groups() {
 #[test]
 fn large_values_make_row_groups_small_and_go_to_a_pipe_the_same() {
     let place = Place::new();
-    place.append(&[], &incompressible(6000)).exits(exit::DONE);
+    place.append(&[], &incompressible(4300)).exits(exit::DONE);
     let files = export(&place, &[]);
     let told = parquet_alike(&files);
     assert!(told["row_groups"].as_u64().unwrap() >= 2, "{told}");
