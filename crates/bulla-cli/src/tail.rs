@@ -1,5 +1,6 @@
 //! `bulla tail`.
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
@@ -74,6 +75,7 @@ impl Tail {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
         }
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
+        as_logged::tell(&self.place, &query);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
         let (mut told, mut doubted, mut done, mut shown) = (false, None, Exit::Done, 0_u64);

@@ -10,6 +10,7 @@ mod outcome;
 mod parquet;
 pub(crate) mod progress;
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
@@ -140,6 +141,7 @@ impl Export {
                 if exported.entries == 0 {
                     nothing_found::tell(&exported.subjects);
                 }
+                as_logged::tell(&self.place, &query);
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }
