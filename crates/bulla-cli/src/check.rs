@@ -49,7 +49,7 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let bytes = read(&self.file)?;
         let refused =
             |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", name(&self.file)));

@@ -102,7 +102,7 @@ impl Config {
 
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
-        let to = parse_key(key)?;
+        let to = parse_key(ERASURE_KEY)(key)?;
         if self.lost {
             return Ok(ErasureKeyChange::unordered(&to));
         }

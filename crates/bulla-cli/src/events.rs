@@ -84,10 +84,10 @@ impl Events {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let (from, to) = self.times.span()?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             reader = reader.erasure_key(key);
         }
         let (mut exit, mut told, mut failed) = (Exit::Done, 0_u64, None);

@@ -78,7 +78,7 @@ impl Grant {
             return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
         }
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let identity = self.identities.reader(&self.place)?;

@@ -93,7 +93,7 @@ impl Init {
             )));
         }
         let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On)).hash(self.hash);
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             if matches!(self.erasure, OnOff::Off) {
                 return Err(Failure::usage(
                     "with --erasure off nothing can be erased: leave out --erasure-key",

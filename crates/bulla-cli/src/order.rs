@@ -97,7 +97,7 @@ impl Order {
     fn order(&self, key: &SigningKey) -> Result<String, Failure> {
         let environment = Environment::default();
         let because = self.by.as_deref().zip(self.reason.as_deref());
-        if let Some(to) = self.new_erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(to) = self.new_erasure_key.as_deref().map(parse_key("--new-erasure-key")).transpose()? {
             return Ok(ErasureKeyChange::give(key, self.log, &to, &environment)?.note().to_owned());
         }
         match (self.hold, &self.release, because) {

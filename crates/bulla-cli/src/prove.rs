@@ -70,7 +70,7 @@ impl Prove {
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let (text, proves) = match (&self.consistency, self.event) {

@@ -63,7 +63,7 @@ impl Tail {
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let identity = self.identities.reader(&self.place)?;

@@ -70,7 +70,7 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let at_hand = match self.public {
             true => AtHand::default(),
             false => self.at_hand().map_err(hint)?,
@@ -125,7 +125,7 @@ impl Verify {
         if let Some(key) = key {
             verify = verify.key(key.clone());
         }
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             verify = verify.erasure_key(key);
         }
         if let Some(key) = seal_key {
@@ -167,21 +167,25 @@ struct AtHand {
     identity: Option<Arc<IdentityFile>>,
 }
 
-/// The key in the argument itself, or in the file that it names.
-pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
+/// What reads the key in the argument of `option` itself, or in the file that it names.
+pub(crate) fn parse_key(option: &'static str) -> impl Fn(&str) -> Result<VerifierKey, Failure> {
+    move |argument| key_in(option, argument)
+}
+
+fn key_in(option: &str, argument: &str) -> Result<VerifierKey, Failure> {
     if let Ok(key) = argument.parse() {
         return Ok(key);
     }
     let path = Path::new(argument);
     if !path.exists() {
         return Err(Failure::usage(format!(
-            "--key: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
+            "{option}: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
         )));
     }
     let text = read_small(path).map_err(|error| Failure::io(argument, &error))?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     line.and_then(|line| line.parse().ok())
-        .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
+        .ok_or_else(|| Failure::usage(format!("{option}: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
 /// What was at hand beyond public data.

@@ -99,7 +99,7 @@ impl Export {
         self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
         let mut export =

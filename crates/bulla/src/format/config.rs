@@ -8,7 +8,7 @@ pub(crate) mod edit;
 pub(crate) mod fields;
 
 use crate::format::files;
-use crate::format::options::{Options, SettingPlace, format_age, parse_duration};
+use crate::format::options::{Options, SettingPlace, format_age, no_duration, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
@@ -263,8 +263,7 @@ pub(crate) fn parse_settings(text: &str) -> Result<Options> {
 /// `Invalid` where it is none, or out of its limits.
 pub(crate) fn parse_heartbeat(text: &str) -> Result<Duration> {
     let time = parse_duration(text);
-    let time = time
-        .ok_or_else(|| Error::invalid(format!("`heartbeat` is `{text}`, not a duration such as \"60 s\"")))?;
+    let time = time.ok_or_else(|| Error::invalid(format!("`heartbeat`: {}", no_duration(text))))?;
     check_heartbeat(time).map(|()| time)
 }
 
