@@ -143,6 +143,30 @@ fn a_missing_directory_is_no_log() {
 }
 
 #[test]
+fn what_is_no_log_is_told_from_a_log_that_lacks_a_file() {
+    let place = Place::new();
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+    std::fs::remove_file(place.audit().join("bulla.toml")).unwrap();
+    let info = |name: &str, code| bulla(arguments!["info", place.path(name)]).exits(code).err;
+    let told = info("audit", exit::VIOLATION);
+    assert!(told.contains("audit has the segments of a log, and no bulla.toml"), "{told}");
+    assert!(told.contains("restore that file from a copy"), "{told}");
+    // What an `init` that was killed can leave.
+    std::fs::remove_dir_all(place.audit().join("segments")).unwrap();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    place.write("file", b"");
+    for (name, why) in [
+        ("audit", "it has no bulla.toml"),
+        ("empty", "it has no bulla.toml"),
+        ("nowhere", "there is no such directory"),
+        ("file", "it is no directory"),
+    ] {
+        let told = info(name, exit::ENVIRONMENT);
+        assert!(told.contains(&format!("{name} is not a log ({why}); `bulla init DIR` makes one")), "{told}");
+    }
+}
+
+#[test]
 fn missing_keys_are_named() {
     let place = Place::new();
     std::fs::rename(place.path("audit.keys"), place.path("gone")).unwrap();
