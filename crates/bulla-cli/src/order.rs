@@ -81,7 +81,7 @@ pub(crate) struct Order {
 impl Order {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let path = &self.authority;
-        let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let text = read_small(path).map_err(|error| Failure::key_file(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
         let order = self.order(&key)?;
         let made = new_file::make(&self.output, order.as_bytes());

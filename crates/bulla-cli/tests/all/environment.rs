@@ -167,6 +167,72 @@ fn what_is_no_log_is_told_from_a_log_that_lacks_a_file() {
 }
 
 #[test]
+fn a_named_file_that_is_not_there_is_a_missing_key_where_it_is_one_and_else_the_environment() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let path = |name: &str| place.path(name).into_os_string().into_string().unwrap();
+    let [none, out, audit, certificate] = ["none", "out", "audit", "certificate"].map(path);
+    place.run("hold", &["add", "--subject", "s1", "--by", "b", "--reason", "r"]).exits(exit::DONE);
+    let info = place.run("info", &["--json"]).exits(exit::DONE).json();
+    let frame = (info["tree_size"].as_u64().unwrap() - 1).to_string();
+    place.run("prove", &["--event", &frame, "-o", &certificate]).exits(exit::DONE);
+    let (id, vkey) = (info["id"].as_str().unwrap(), info["erasure_key"].as_str().unwrap());
+    place
+        .run(
+            "keys",
+            &["new-identity", "-o", &path("locked"), "--passphrase-file", &place.write("word", b"w")],
+        )
+        .exits(exit::DONE);
+    let key = place.keys("erasure.key").into_os_string().into_string().unwrap();
+    let pseudonym = "p-4c75c78bd0a93d68e641ad76bf0246d7";
+    place.run("config", &["set", "log.fields.actor", "pseudonymise"]).exits(exit::DONE);
+    for (words, code) in [
+        (&["verify", &audit, "--identity", &none][..], exit::REFUSED),
+        (&["verify", &audit, "--seal-key", &none], exit::REFUSED),
+        (&["export", &audit, "--identity", &none], exit::REFUSED),
+        (&["export", &audit, "--identity", &path("locked"), "--passphrase-file", &none], exit::REFUSED),
+        (&["export", &audit, "--grant", &none], exit::REFUSED),
+        (&["tail", &audit, "--grant", &none, "--entries", "0..0"], exit::REFUSED),
+        (&["prove", &audit, "--entry", "0", "--grant", &none], exit::REFUSED),
+        (&["keys", &audit, "list", "--identity", &none], exit::REFUSED),
+        (&["restore", &audit, "--seal-key", &none], exit::REFUSED),
+        (&["erase", &audit, "--subject", "s2", "--authority", &none], exit::REFUSED),
+        (&["hold", &audit, "add", "--authority", &none], exit::REFUSED),
+        (&["config", &audit, "set", "log.erasure_key", vkey, "--authority", &none], exit::REFUSED),
+        (&["order", "--log", id, "--subject", "s2", "--authority", &none, "-o", &out], exit::REFUSED),
+        (
+            &[
+                "order",
+                "--log",
+                id,
+                "--release",
+                &none,
+                "--by",
+                "b",
+                "--reason",
+                "r",
+                "--authority",
+                &key,
+                "-o",
+                &out,
+            ],
+            exit::ENVIRONMENT,
+        ),
+        (&["append", &audit, &none], exit::ENVIRONMENT),
+        (&["check", &none], exit::ENVIRONMENT),
+        (&["check", &certificate, "--order", &none], exit::ENVIRONMENT),
+        (&["prove", &audit, "--consistency", &none, "-o", &out], exit::ENVIRONMENT),
+        (&["keys", &audit, "add-recipient", "--recipients-file", &none], exit::ENVIRONMENT),
+        (&["pseudonym", &audit, "actor", "--resolve", pseudonym, &none], exit::ENVIRONMENT),
+        (&["verify", &audit, "--key", &none], exit::USAGE),
+        (&["verify", &audit, "--erasure-key", &none], exit::USAGE),
+    ] {
+        let ran = bulla(words).exits(code);
+        assert!(ran.err.contains(&none), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn missing_keys_are_named() {
     let place = Place::new();
     std::fs::rename(place.path("audit.keys"), place.path("gone")).unwrap();

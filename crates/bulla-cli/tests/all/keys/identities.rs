@@ -59,7 +59,7 @@ fn a_wrong_passphrase_and_a_missing_one_are_told() {
     assert!(ran.err.contains("officer.age: the passphrase is wrong"), "{ran:?}");
     assert!(!ran.err.contains("incorrect"), "{ran:?}");
     export(&["--passphrase-file", &empty]).exits(exit::USAGE);
-    export(&["--passphrase-file", "/nowhere"]).exits(exit::ENVIRONMENT);
+    export(&["--passphrase-file", "/nowhere"]).exits(exit::REFUSED);
     let ran = export(&[]).exits(exit::REFUSED);
     assert!(ran.err.contains("no terminal to ask at"), "{ran:?}");
 }
