@@ -74,6 +74,7 @@ fn at_a_terminal_it_is_asked_for_and_not_shown() {
 
     let (ran, echo) = at_a_terminal(&[], &export, &[("officer.age: ", "correct h\u{3}")]);
     assert!(ran.code == exit::INTERRUPTED && echo, "{ran:?}");
+    assert!(ran.out.contains("bulla: interrupted: nothing was done"), "{ran:?}");
 
     let new = place.path("new.age");
     let make = place.arguments("keys", &["new-identity", "--passphrase", "-o", new.to_str().unwrap()]);
