@@ -6,7 +6,7 @@ use bulla::config::{self, Rule};
 use bulla::store::FileSystem;
 use bulla::{NotAsLogged, Query};
 
-/// Says so of each such filter, and what to filter for. The values that were asked for it leaves out.
+/// Says so of each such filter, and what to filter for. Of the values that were asked for it repeats none.
 pub(crate) fn tell(place: &LogPaths, query: &Query) {
     // Of a configuration that cannot be read whoever reads the log tells.
     let Ok((log, _)) = config::load_of_log(&FileSystem::new(place.directory())) else { return };
