@@ -31,8 +31,7 @@ use std::sync::Arc;
 Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
 commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
 and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
-`linger` is how long entries wait in memory to share a block with others. log.heartbeat has an
-idle writer sign at least so often (1 s to 24 h). docs/operating.md explains every setting.
+linger is how long entries wait to share a block; log.heartbeat, how often an idle writer signs.
 
 Example:
   bulla config audit set linger '20 ms'
