@@ -82,6 +82,10 @@ def opened(directory: Path) -> Log:
         of = config.decoded(read_small(directory / "bulla.toml"))
     except Refused as refused:
         raise Damaged(Finding("config-damaged", str(refused))) from None
+    except FileNotFoundError as error:
+        if any(segments.named(path.name) is not None for path in list_directory(directory / "segments")):
+            raise Damaged(Finding("config-damaged", str(error))) from None
+        raise
     try:
         checkpoint = notes.checkpoint(notes.text_of(read_small(directory / "checkpoint"), "checkpoint"))
         if checkpoint.origin != of.origin:

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 /// Check a proof or a certificate, with its file and the log's public key alone, and print what it discloses.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Exit code 1 where the proof does not hold. Without --key it can only be told to agree with itself: anybody can make
-such a file.
+Exit code 1 where the proof does not hold, 2 where the file does not begin as one. Without --key it
+can only be told to agree with itself: anybody can make such a file.
 
 Example:
   bulla check person.proof --key example.com/audit+2d8c0a31+AUJ3...")]
@@ -49,10 +49,9 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let bytes = read(&self.file)?;
-        let refused =
-            |error: ProofError| Failure::new(Exit::Violation, format!("{}: {error}", name(&self.file)));
+        let refused = |error: ProofError| refused(&self.file, error);
         let file = ProofFile::parse(&bytes).map_err(refused)?;
         if !matches!(file, ProofFile::Event(_)) && (self.erasure_key.is_some() || self.order.is_some()) {
             let message =
@@ -130,6 +129,17 @@ fn name(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
+/// A file that does not begin as a proof is not one that was altered, as far as anybody can tell, but another file.
+fn refused(path: &Path, error: ProofError) -> Failure {
+    match error {
+        ProofError::Kind => Failure::usage(format!(
+            "{} is no proof or certificate, as `bulla prove` and `bulla erase -o` write them: {error}",
+            name(path)
+        )),
+        error => Failure::new(Exit::Violation, format!("{}: {error}", name(path))),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     const LIMIT: u64 = 4 << 30;
     const FIRST: u64 = 4 << 10;
@@ -142,7 +152,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     // What begins like no proof is not read to its end, which it may not have.
     (&mut file).take(FIRST).read_to_end(&mut bytes).map_err(failed)?;
     if let Err(error @ ProofError::Kind) = ProofFile::parse(&bytes) {
-        return Err(Failure::new(Exit::Violation, format!("{}: {error}", name(path))));
+        return Err(refused(path, error));
     }
     file.take(LIMIT + 1 - FIRST).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > LIMIT {

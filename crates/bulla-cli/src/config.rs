@@ -32,8 +32,8 @@ use std::sync::Arc;
     after_help = "\
 Settings count from the next opening. Of [log] these change, on the record: log.recipients, with
 commas between them; log.heartbeat; log.fields.FIELD (`bulla init --help`; stop a writer first);
-and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key,
-by `--erasure-key`; this is said before, and asked at a terminal).
+and log.erasure_key, by itself (after --lost `bulla verify` fails unless it is given the new key).
+linger is how long entries wait to share a block; log.heartbeat, how often an idle writer signs.
 
 Example:
   bulla config audit set linger '20 ms'
@@ -109,7 +109,7 @@ impl Config {
 
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
-        let to = parse_key(key)?;
+        let to = parse_key(ERASURE_KEY)(key)?;
         let directory = FileSystem::new(self.place.directory());
         if self.lost {
             let (log, _) = bulla::config::load_of_log(&directory)?;
@@ -145,7 +145,7 @@ impl Config {
              than this log, and gives it with --erasure-key {to};\n\
              give them the key before, too, which vouches for what was ordered with it; it never counts again"
         );
-        let until_it_is_begun = interrupt::exit_for_now()?;
+        let until_it_is_begun = interrupt::exit_for_now(self.json)?;
         let confirmed = confirm(self.yes);
         drop(until_it_is_begun);
         confirmed

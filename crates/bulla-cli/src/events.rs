@@ -83,7 +83,7 @@ impl Events {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let (from, to) = self.times.span()?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         reader = self.erasure_keys.parse()?.into_iter().fold(reader, Reader::erasure_key);

@@ -79,6 +79,14 @@ impl Failure {
         Failure { message, ..self }
     }
 
+    /// An I/O error on the file of a key: one that is not there is a key that is missing.
+    pub(crate) fn key_file(what: impl Display, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Failure::new(Exit::Refused, format!("{what}: {error}")),
+            _ => Failure::io(what, error),
+        }
+    }
+
     /// An I/O error on `what`.
     pub(crate) fn io(what: impl Display, error: &io::Error) -> Self {
         Failure::new(Exit::Environment, format!("{what}: {error}"))

@@ -1,5 +1,6 @@
 //! `bulla grant`.
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::{Destination, refuse_json_among};
 use crate::filter::Filter;
@@ -77,7 +78,7 @@ impl Grant {
             return Err(Failure::usage("say what to grant: --subject, --entries or another filter"));
         }
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let identity = self.identities.reader(&self.place)?;
@@ -85,6 +86,7 @@ impl Grant {
             let message = "the log has no erasure: whoever opens its epochs reads what is personal, too";
             return Err(Failure::new(Exit::Refused, message));
         };
+        as_logged::tell(&self.place, &query);
         let granted = reader.identity(identity).group_keys(keys).grant(&query)?;
         let age = Age::with_prompt(Arc::new(Terminal));
         let file = granted.grant.seal(&recipients, &age, DEFAULT_TIMEOUT)?;

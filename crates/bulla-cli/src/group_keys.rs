@@ -88,7 +88,7 @@ fn without_vault(keys: &Path, or: &str) -> Failure {
 }
 
 fn read_grant(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    let failed = |error: io::Error| Failure::key_file(path.display(), &error);
     let mut file = Vec::new();
     File::open(path).map_err(failed)?.take(MAX_GRANT as u64 + 1).read_to_end(&mut file).map_err(failed)?;
     Ok(file)

@@ -234,9 +234,8 @@ pub(crate) struct HoldJson {
     number: u64,
     by: String,
     reason: String,
-    since: i64,
+    since: String,
     frame: Option<u64>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     releasing: bool,
     order: String,
 }
@@ -245,7 +244,7 @@ impl From<&Held> for HoldJson {
     fn from(hold: &Held) -> Self {
         let releasing = hold.is_releasing();
         let Held { number, by, reason, since, frame, order, .. } = hold.clone();
-        HoldJson { number, by, reason, since, frame, releasing, order }
+        HoldJson { number, by, reason, since: time(since), frame, releasing, order }
     }
 }
 

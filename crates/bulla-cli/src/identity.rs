@@ -123,7 +123,7 @@ impl Passphrase {
     fn file(&self) -> Result<Option<Zeroizing<String>>, Failure> {
         let environment = || std::env::var_os("BULLA_PASSPHRASE_FILE").map(PathBuf::from);
         let Some(path) = self.passphrase_file.clone().or_else(environment) else { return Ok(None) };
-        let text = read_small(&path).map_err(|error| Failure::io(path.display(), &error))?;
+        let text = read_small(&path).map_err(|error| Failure::key_file(path.display(), &error))?;
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = line.strip_suffix('\r').unwrap_or(line);
         match line.is_empty() {

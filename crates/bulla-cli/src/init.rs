@@ -62,7 +62,8 @@ pub(crate) struct Init {
     #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
     erasure: OnOff,
 
-    /// Promise an event at least so often (1 s to 24 h), for `bulla verify --newer-than`
+    /// Have the writer sign at least so often, also where nothing is appended (1 s to 24 h):
+    /// by that `bulla verify --newer-than` tells a copy that has ceased to follow
     #[arg(long, value_name = "T", value_parser = bulla::parse_age)]
     heartbeat: Option<Duration>,
 
@@ -93,7 +94,7 @@ impl Init {
             )));
         }
         let mut init = bulla::Init::default().erasure(matches!(self.erasure, OnOff::On)).hash(self.hash);
-        if let Some(key) = self.erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()? {
             if matches!(self.erasure, OnOff::Off) {
                 return Err(Failure::usage(
                     "with --erasure off nothing can be erased: leave out --erasure-key",

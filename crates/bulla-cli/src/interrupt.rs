@@ -11,11 +11,11 @@ use crate::output::tell_failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What ends a command in order. SIGHUP too, unless whoever started it has that ignored, as `nohup` does.
@@ -114,11 +114,7 @@ impl Interrupt {
 
 /// From now on a signal ends the process.
 pub(crate) fn exit_at_once() -> Result<(), Failure> {
-    register_exit(&Arc::new(AtomicBool::new(true)))
-}
-
-/// From now on a signal ends the process where `ends` is set.
-fn register_exit(ends: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let ends = Arc::new(AtomicBool::new(true));
     signals().try_for_each(|signal| {
         let exit = Exit::Interrupted as i32;
         let registered = signal_hook::flag::register_conditional_shutdown(signal, exit, ends.clone());
@@ -126,19 +122,39 @@ fn register_exit(ends: &Arc<AtomicBool>) -> Result<(), Failure> {
     })
 }
 
-/// Until the guard that is given is dropped, a signal ends the process.
-pub(crate) fn exit_for_now() -> Result<ForNow, Failure> {
-    let ends = Arc::new(AtomicBool::new(true));
-    register_exit(&ends)?;
-    Ok(ForNow(ends))
+/// What whoever interrupts a command before it begins is told.
+pub(crate) const NOTHING_DONE: &str = "interrupted: nothing was done";
+
+/// Until the guard that is given is dropped, a signal ends the process, which says that nothing was done.
+pub(crate) fn exit_for_now(json: bool) -> Result<ForNow, Failure> {
+    let mut woken = wake_up().map_err(|error| failed(&error))?;
+    let begun = Arc::new(Mutex::new(false));
+    let of_signals = begun.clone();
+    let wait = move || {
+        let signalled = woken.read_exact(&mut [0]).is_ok();
+        // Held to the end: nothing is begun after this is said.
+        let begun = of_signals.lock().unwrap_or_else(PoisonError::into_inner);
+        if *begun || !signalled {
+            return;
+        }
+        if io::stderr().is_terminal() {
+            // After a question, and what was typed there.
+            note!("");
+        }
+        tell_failure(&Failure::new(Exit::Interrupted, NOTHING_DONE), json);
+        std::process::exit(Exit::Interrupted as i32);
+    };
+    let thread = std::thread::Builder::new().name("bulla-before".to_owned()).spawn(wait);
+    thread.map_err(|error| failed(&error))?;
+    Ok(ForNow(begun))
 }
 
 /// While it lives, a signal ends the process.
-pub(crate) struct ForNow(Arc<AtomicBool>);
+pub(crate) struct ForNow(Arc<Mutex<bool>>);
 
 impl Drop for ForNow {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 }
 

@@ -141,11 +141,8 @@ impl LogPaths {
             Err(error) if given.is_none() && error.kind() == io::ErrorKind::InvalidData => {
                 Err(damaged(&path, &error))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match given {
-                None => Ok(None),
-                Some(_) => Err(Failure::new(Exit::Refused, format!("{}: {error}", path.display()))),
-            },
-            Err(error) => Err(Failure::io(path.display(), &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && given.is_none() => Ok(None),
+            Err(error) => Err(Failure::key_file(path.display(), &error)),
         }
     }
 }

@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 mod append;
+mod as_logged;
 mod authority;
 mod check;
 mod config;

@@ -81,7 +81,7 @@ pub(crate) struct Order {
 impl Order {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         let path = &self.authority;
-        let text = read_small(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let text = read_small(path).map_err(|error| Failure::key_file(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
         let order = self.order(&key)?;
         let made = new_file::make(&self.output, order.as_bytes());
@@ -97,7 +97,7 @@ impl Order {
     fn order(&self, key: &SigningKey) -> Result<String, Failure> {
         let environment = Environment::default();
         let because = self.by.as_deref().zip(self.reason.as_deref());
-        if let Some(to) = self.new_erasure_key.as_deref().map(parse_key).transpose()? {
+        if let Some(to) = self.new_erasure_key.as_deref().map(parse_key("--new-erasure-key")).transpose()? {
             return Ok(ErasureKeyChange::give(key, self.log, &to, &environment)?.note().to_owned());
         }
         match (self.hold, &self.release, because) {

@@ -1,5 +1,6 @@
 //! `bulla prove`.
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::{Destination, refuse_json_among};
 use crate::filter::{self, Filter};
@@ -69,7 +70,7 @@ impl Prove {
         let query = self.filter.query()?;
         self.personal.check(&query)?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let (text, proves) = match (&self.consistency, self.event) {
@@ -88,6 +89,7 @@ impl Prove {
                 if let Some(keys) = group_keys(&self.place, &self.personal, &identity)? {
                     reader = reader.group_keys(keys);
                 }
+                as_logged::tell(&self.place, &query);
                 let mut proven = reader.identity(identity).prove(&query)?;
                 if !proven.others.is_empty() && !self.with_others {
                     return Err(Failure::usage(would_disclose(&proven.others)));

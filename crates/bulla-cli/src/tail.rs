@@ -1,5 +1,6 @@
 //! `bulla tail`.
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
@@ -62,7 +63,7 @@ impl Tail {
         self.personal.check(&query)?;
         let interrupt = Interrupt::install()?;
         let mut reader = Reader::open(self.place.directory())?;
-        if let Some(key) = self.key.as_deref().map(parse_key).transpose()? {
+        if let Some(key) = self.key.as_deref().map(parse_key("--key")).transpose()? {
             reader = reader.key(key);
         }
         let identity = self.identities.reader(&self.place)?;
@@ -74,6 +75,7 @@ impl Tail {
             query = Query { first_entry: Some(bulla::info(self.place.directory())?.entries), ..query };
         }
         let mut follow = reader.follow(&query)?.signed_only(self.signed);
+        as_logged::tell(&self.place, &query);
         let mut out = io::stdout().lock();
         let mut line = Vec::new();
         let (mut told, mut doubted, mut done, mut shown) = (false, None, Exit::Done, 0_u64);

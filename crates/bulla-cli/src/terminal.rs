@@ -4,6 +4,7 @@
 //! the terminal shows what is typed again whatever happens.
 
 use crate::exit::{Exit, Failure};
+use crate::interrupt::NOTHING_DONE;
 use bulla::environment::{Environment, Tell};
 use bulla::keys::prompt::{Nobody, Prompt};
 use bulla::keys::recipients::Age;
@@ -29,7 +30,7 @@ pub(crate) fn secret(question: &str) -> Result<Option<Zeroizing<String>>, Failur
     let _ = (&terminal).write_all(b"\n");
     match answer.map_err(failed)? {
         Some(answer) => Ok(Some(answer)),
-        None => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        None => Err(Failure::new(Exit::Interrupted, NOTHING_DONE)),
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         interrupt::exit_at_once()?;
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let erasure_keys = self.erasure_keys.parse()?;
         let keys = (key.as_ref(), &erasure_keys[..]);
         let at_hand = match self.public {
@@ -183,25 +183,29 @@ pub(crate) struct ErasureKeys {
 
 impl ErasureKeys {
     pub(crate) fn parse(&self) -> Result<Vec<VerifierKey>, Failure> {
-        self.erasure_keys.iter().map(|key| parse_key(key)).collect()
+        self.erasure_keys.iter().map(|key| key_in("--erasure-key", key)).collect()
     }
 }
 
-/// The key in the argument itself, or in the file that it names.
-pub(crate) fn parse_key(argument: &str) -> Result<VerifierKey, Failure> {
+/// What reads the key in the argument of `option` itself, or in the file that it names.
+pub(crate) fn parse_key(option: &'static str) -> impl Fn(&str) -> Result<VerifierKey, Failure> {
+    move |argument| key_in(option, argument)
+}
+
+fn key_in(option: &str, argument: &str) -> Result<VerifierKey, Failure> {
     if let Ok(key) = argument.parse() {
         return Ok(key);
     }
     let path = Path::new(argument);
     if !path.exists() {
         return Err(Failure::usage(format!(
-            "--key: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
+            "{option}: `{argument}` is neither a public key (NAME+ID+KEY) nor a file that holds one"
         )));
     }
     let text = read_small(path).map_err(|error| Failure::io(argument, &error))?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     line.and_then(|line| line.parse().ok())
-        .ok_or_else(|| Failure::usage(format!("--key: {argument} holds no public key (NAME+ID+KEY)")))
+        .ok_or_else(|| Failure::usage(format!("{option}: {argument} holds no public key (NAME+ID+KEY)")))
 }
 
 /// What was at hand beyond public data.

@@ -42,7 +42,7 @@ pub use erase::{
     Erasure, ErasureKeyChange, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, KnownAgain,
     ReleaseOrder, ResumedErasure,
 };
-pub use fields::filter::{FieldFilters, NumberField, TextField, TextFilter};
+pub use fields::filter::{FieldFilters, NotAsLogged, NumberField, TextField, TextFilter};
 pub use format::event::ExportRecord;
 pub use format::options::{
     Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,

@@ -38,11 +38,14 @@ const TOLD_AGAIN: Duration = Duration::from_secs(10);
 /// Append entries from files or standard input.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Lines that are refused are told on standard error (ten of them, and how many more
-for which reason), never stop the others, and make the exit code 3. However the command ends, it says up to which line every
-line is durable or was refused: after a failure, go on with the next one.
+A JSON line has `operation`, and may have time (RFC 3339), location, subject (one or a list),
+controller, processor, purpose, actor, client, stream, status, duration (nanoseconds), size,
+flags, payload: docs/input.md has types, limits and refusals. Refused lines are told on standard
+error, stop no others, and make the exit code 3. However the command ends, it says up to which
+line every line is durable or was refused: after a failure, go on with the next one.
 
-Example:
+Examples:
+  bulla append audit <<< '{\"operation\":\"read\",\"location\":\"user_42/email\",\"subject\":\"user_42\"}'
   bulla append audit --format combined --subject-from client access.log")]
 pub(crate) struct Append {
     #[command(flatten)]
@@ -65,8 +68,8 @@ pub(crate) struct Append {
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
-    /// Print `durable N` whenever every line up to N is durable or was refused, as
-    /// that happens: of one input, for who feeds it and wants to know where to go on
+    /// Print `durable N` whenever every line up to N is durable or was refused, as that
+    /// happens: of one input, to know where to go on
     #[arg(long)]
     acks: bool,
 

@@ -71,7 +71,7 @@ impl<'a> Certificate<'a> {
         let told = Event::decode(checked.event()).map_err(|error| violation(error.to_string()))?;
         let event = String::from_utf8_lossy(checked.event()).into_owned();
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
-        let key = arguments.erasure_key.as_deref().map(parse_key).transpose()?;
+        let key = arguments.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()?;
         let mut hold = hold::read(&told, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
         let order = arguments.order.as_deref().filter(|_| hold.is_none()).map(|path| {
             let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;

@@ -73,7 +73,7 @@ struct Ready {
 }
 
 pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
-    let until_it_is_begun = interrupt::exit_for_now()?;
+    let until_it_is_begun = interrupt::exit_for_now(erase.json)?;
     let mut looking = Looking::new(&erase.place, &erase.identities, &info.vkey)?;
     looking.certificates(&erase.certificates)?;
     let mut orders = Vec::new();

@@ -122,7 +122,7 @@ impl Erase {
         }
         self.refuse_to_overwrite()?;
         let Given { order, keep, kept } = self.order(&info)?;
-        let until_it_is_begun = interrupt::exit_for_now()?;
+        let until_it_is_begun = interrupt::exit_for_now(self.json)?;
         let preview = Looking::new(&self.place, &self.identities, &info.vkey)?.preview(&order);
         let preview = match preview {
             Ok(preview) => preview,

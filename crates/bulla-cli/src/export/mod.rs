@@ -10,6 +10,7 @@ mod outcome;
 mod parquet;
 pub(crate) mod progress;
 
+use crate::as_logged;
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
 use crate::group_keys::{Personal, group_keys};
@@ -98,7 +99,7 @@ impl Export {
         self.personal.check(&query)?;
         // That there is no log is told before that there is no key for it.
         drop(bulla::Verify::open(self.place.directory())?);
-        let key = self.key.as_deref().map(parse_key).transpose()?;
+        let key = self.key.as_deref().map(parse_key("--key")).transpose()?;
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
         let identity = self.identities.reader(&self.place)?;
         let mut export =
@@ -140,6 +141,7 @@ impl Export {
                 if exported.entries == 0 {
                     nothing_found::tell(&exported.subjects);
                 }
+                as_logged::tell(&self.place, &query);
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
                     note!("read {} of {} blocks", read.blocks_read, read.blocks);
                 }

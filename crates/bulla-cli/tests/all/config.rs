@@ -134,7 +134,17 @@ fn what_is_no_key_or_no_value_is_told_and_changes_nothing() {
         (&["set", "writers", "four"], exit::USAGE, "not a whole number"),
         (&["set", "writers", "0"], exit::USAGE, "it may be from 1 to 256"),
         (&["set", "block_size", "16 MiB", "writers", "100"], exit::USAGE, "too little for 100 writers"),
-        (&["set", "linger", "5"], exit::USAGE, "a duration such as"),
+        (
+            &["set", "linger", "5"],
+            exit::USAGE,
+            "`linger`: `5` is not a duration: one whole number and one of ns, us,",
+        ),
+        (
+            &["set", "log.heartbeat", "1h30m"],
+            exit::USAGE,
+            "`1h30m` is not a duration: one whole number and one of",
+        ),
+        (&["set", "log.erasure_key", "x"], exit::USAGE, "log.erasure_key: `x` is neither a public key"),
         (&["set", "linger"], exit::USAGE, "takes a value"),
         (&["set"], exit::USAGE, "a key and a value"),
         (&["get"], exit::USAGE, "one key"),

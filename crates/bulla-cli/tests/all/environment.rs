@@ -143,6 +143,96 @@ fn a_missing_directory_is_no_log() {
 }
 
 #[test]
+fn what_is_no_log_is_told_from_a_log_that_lacks_a_file() {
+    let place = Place::new();
+    place.append(&[], &lines(0..1)).exits(exit::DONE);
+    std::fs::remove_file(place.audit().join("bulla.toml")).unwrap();
+    let info = |name: &str, code| bulla(arguments!["info", place.path(name)]).exits(code).err;
+    let told = info("audit", exit::VIOLATION);
+    assert!(told.contains("audit has the segments of a log, and no bulla.toml"), "{told}");
+    assert!(told.contains("restore that file from a copy"), "{told}");
+    // What an `init` that was killed can leave.
+    std::fs::remove_dir_all(place.audit().join("segments")).unwrap();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    place.write("file", b"");
+    for (name, why) in [
+        ("audit", "it has no bulla.toml"),
+        ("empty", "it has no bulla.toml"),
+        ("nowhere", "there is no such directory"),
+        ("file", "it is no directory"),
+    ] {
+        let told = info(name, exit::ENVIRONMENT);
+        assert!(told.contains(&format!("{name} is not a log ({why}); `bulla init DIR` makes one")), "{told}");
+    }
+}
+
+#[test]
+fn a_named_file_that_is_not_there_is_a_missing_key_where_it_is_one_and_else_the_environment() {
+    let place = Place::new();
+    place.append(&[], &lines(0..10)).exits(exit::DONE);
+    let path = |name: &str| place.path(name).into_os_string().into_string().unwrap();
+    let [none, out, audit, certificate] = ["none", "out", "audit", "certificate"].map(path);
+    place.run("hold", &["add", "--subject", "s1", "--by", "b", "--reason", "r"]).exits(exit::DONE);
+    let info = place.run("info", &["--json"]).exits(exit::DONE).json();
+    let frame = (info["tree_size"].as_u64().unwrap() - 1).to_string();
+    place.run("prove", &["--event", &frame, "-o", &certificate]).exits(exit::DONE);
+    let (id, vkey) = (info["id"].as_str().unwrap(), info["erasure_key"].as_str().unwrap());
+    place
+        .run(
+            "keys",
+            &["new-identity", "-o", &path("locked"), "--passphrase-file", &place.write("word", b"w")],
+        )
+        .exits(exit::DONE);
+    let key = place.keys("erasure.key").into_os_string().into_string().unwrap();
+    let pseudonym = "p-4c75c78bd0a93d68e641ad76bf0246d7";
+    place.run("config", &["set", "log.fields.actor", "pseudonymise"]).exits(exit::DONE);
+    for (words, code) in [
+        (&["verify", &audit, "--identity", &none][..], exit::REFUSED),
+        (&["verify", &audit, "--seal-key", &none], exit::REFUSED),
+        (&["export", &audit, "--identity", &none], exit::REFUSED),
+        (&["export", &audit, "--identity", &path("locked"), "--passphrase-file", &none], exit::REFUSED),
+        (&["export", &audit, "--grant", &none], exit::REFUSED),
+        (&["tail", &audit, "--grant", &none, "--entries", "0..0"], exit::REFUSED),
+        (&["prove", &audit, "--entry", "0", "--grant", &none], exit::REFUSED),
+        (&["keys", &audit, "list", "--identity", &none], exit::REFUSED),
+        (&["restore", &audit, "--seal-key", &none], exit::REFUSED),
+        (&["erase", &audit, "--subject", "s2", "--authority", &none], exit::REFUSED),
+        (&["hold", &audit, "add", "--authority", &none], exit::REFUSED),
+        (&["config", &audit, "set", "log.erasure_key", vkey, "--authority", &none], exit::REFUSED),
+        (&["order", "--log", id, "--subject", "s2", "--authority", &none, "-o", &out], exit::REFUSED),
+        (
+            &[
+                "order",
+                "--log",
+                id,
+                "--release",
+                &none,
+                "--by",
+                "b",
+                "--reason",
+                "r",
+                "--authority",
+                &key,
+                "-o",
+                &out,
+            ],
+            exit::ENVIRONMENT,
+        ),
+        (&["append", &audit, &none], exit::ENVIRONMENT),
+        (&["check", &none], exit::ENVIRONMENT),
+        (&["check", &certificate, "--order", &none], exit::ENVIRONMENT),
+        (&["prove", &audit, "--consistency", &none, "-o", &out], exit::ENVIRONMENT),
+        (&["keys", &audit, "add-recipient", "--recipients-file", &none], exit::ENVIRONMENT),
+        (&["pseudonym", &audit, "actor", "--resolve", pseudonym, &none], exit::ENVIRONMENT),
+        (&["verify", &audit, "--key", &none], exit::USAGE),
+        (&["verify", &audit, "--erasure-key", &none], exit::USAGE),
+    ] {
+        let ran = bulla(words).exits(code);
+        assert!(ran.err.contains(&none), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn missing_keys_are_named() {
     let place = Place::new();
     std::fs::rename(place.path("audit.keys"), place.path("gone")).unwrap();

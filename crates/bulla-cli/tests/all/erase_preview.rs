@@ -271,7 +271,12 @@ fn at_a_terminal_nobody_is_erased_unless_the_answer_is_yes() {
         (&json!("nothing was done: the answer was not `yes`"), &json!(13))
     );
     let (ran, _) = at_a_terminal(&[], &words, &[(prompt, "\u{3}")]);
-    ran.exits(exit::INTERRUPTED);
+    let told = ran.exits(exit::INTERRUPTED).out;
+    assert!(told.ends_with("\nbulla: interrupted: nothing was done\r\n"), "{told:?}");
+    let words_of_json = place.arguments("erase", &["--subject", "ada", "--json"]);
+    let (ran, _) = at_a_terminal(&[], &words_of_json, &[(prompt, "\u{3}")]);
+    let told = ran.exits(exit::INTERRUPTED).out;
+    assert!(told.contains("{\"error\":\"interrupted: nothing was done\"}"), "{told}");
     // Nobody is asked about what is refused, or only said.
     let (ran, _) = at_a_terminal(&[], &place.arguments("erase", &["--subject", "ada", "--dry-run"]), &[]);
     assert!(!ran.exits(exit::DONE).out.contains(prompt));

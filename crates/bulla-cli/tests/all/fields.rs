@@ -212,3 +212,52 @@ fn the_subject_is_whole_whatever_becomes_of_the_field_that_names_it() {
     let found = place.run("export", &["--subject", "198.51.100.7"]).exits(exit::DONE).out;
     assert_eq!(parse_lines(&found).len(), 1);
 }
+
+#[test]
+fn a_filter_for_what_a_rule_never_logs_says_so_and_what_to_filter_for() {
+    let place =
+        made(&["actor=pseudonymise", "client=truncate-ip:24/48", "location=strip-query", "purpose=drop"]);
+    let line = json!({
+        "operation": "read", "subject": "s", "actor": "alice", "client": "192.0.2.7", "location": "/a?b", "purpose": "p",
+    });
+    place.append(&[], format!("{line}\n").as_bytes()).exits(exit::DONE);
+    let out = place.path("out").into_os_string().into_string().unwrap();
+    let (_, recipient) = bulla::keys::identities::generate();
+    let alice = place.run("pseudonym", &["actor", "alice"]).exits(exit::DONE).out[..34].to_owned();
+    for (field, plain, said, logged) in [
+        (
+            "actor",
+            "alice",
+            "pseudonymise, is a pseudonym in its place: filter for what `bulla pseudonym DIR actor NAME` prints",
+            &*alice,
+        ),
+        (
+            "client",
+            "192.0.2.7",
+            "truncate-ip:24/48, is an address's network: filter for 192.0.2.0",
+            "192.0.2.0",
+        ),
+        ("location", "/a?b", "strip-query, is what comes before `?` and `#`: filter for that", "/a"),
+    ] {
+        let said = format!("of `{field}` what is logged under its rule, {said}\n");
+        let option = format!("--{field}");
+        let run = |command: &str, value: &str, more: &[&str]| {
+            place.run(command, &[&[&*option, value], more].concat())
+        };
+        let ran = run("export", plain, &[]).exits(exit::DONE);
+        assert!(ran.out.is_empty() && ran.err.starts_with(&format!("0 entries\n{said}")), "{ran:?}");
+        let ran = run("tail", plain, &["--entries", "0..0"]).exits(exit::DONE);
+        assert_eq!(ran.err, format!("{said}0 entries\n"));
+        for (command, more) in [("prove", &[][..]), ("grant", &["--recipient", &recipient])] {
+            let ran = run(command, plain, &[more, &["-o", &out]].concat()).exits(exit::REFUSED);
+            assert!(ran.err.starts_with(&said), "{command}: {ran:?}");
+        }
+        // What is logged is found, and nothing is said of rules; either of two is enough.
+        for more in [&[][..], &[&option, plain]] {
+            let ran = run("export", logged, more).exits(exit::DONE);
+            assert!(ran.out.lines().count() == 1 && !ran.err.contains("rule"), "{ran:?}");
+        }
+    }
+    let ran = place.run("export", &["--purpose", "p"]).exits(exit::DONE);
+    assert!(ran.err.contains("of `purpose` what is logged under its rule, drop, is nothing"), "{ran:?}");
+}

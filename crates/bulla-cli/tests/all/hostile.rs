@@ -95,7 +95,8 @@ fn what_is_damaged_in_a_log_is_a_violation_to_every_command_and_never_usage() {
         let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
         line.split('"').nth(1).unwrap().to_owned()
     }
-    let of_config: [(&str, Damage); 8] = [
+    let of_config: [(&str, Damage); 9] = [
+        ("none", |place| fs::remove_file(place.audit().join("bulla.toml")).unwrap()),
         ("no TOML", |place| edit(place, |text| format!("[[[\n{text}"))),
         ("cut off", |place| edit(place, |text| text[..text.len() / 2].to_owned())),
         ("empty", |place| edit(place, |_| String::new())),

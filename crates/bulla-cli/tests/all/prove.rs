@@ -190,19 +190,32 @@ fn what_is_altered_is_refused_and_says_why() {
     let key = place.verifier_key();
     let file = prove(&place, &["--entry", "7"]);
     let proof = std::fs::read(&file).unwrap();
+    let line_end = proof.iter().position(|&byte| byte == b'\n').unwrap();
     for at in (0..proof.len()).step_by(37) {
         let mut altered = proof.clone();
         altered[at] ^= 1;
         let path = place.write("altered", &altered);
-        let ran = check(&path, &["--key", &key]).exits(exit::VIOLATION);
+        // With another first line it is a proof no more than any file.
+        let is_proof = altered.starts_with(&proof[..=line_end]);
+        let ran = check(&path, &["--key", &key]).exits(if is_proof { exit::VIOLATION } else { exit::USAGE });
         assert!(ran.err.starts_with("bulla: ") && ran.out.is_empty(), "{at}: {ran:?}");
     }
-    check(&place.write("empty", b""), &[]).exits(exit::VIOLATION);
-    check(&place.write("no proof", b"hello\n"), &[]).exits(exit::VIOLATION);
     bulla(["check", "/does/not/exist"]).exits(exit::ENVIRONMENT);
-    bulla(["check", "/dev/null"]).exits(exit::VIOLATION);
-    // It has no end.
-    bulla(["check", "/dev/zero"]).exits(exit::VIOLATION);
+}
+
+#[test]
+fn what_is_no_proof_at_all_is_another_file_and_no_violation() {
+    let place = filled();
+    let checkpoint = place.audit().join("checkpoint").to_str().unwrap().to_owned();
+    // The last has no end.
+    for file in
+        [&place.write("empty", b""), &place.write("text", b"hello\n"), &checkpoint, "/dev/null", "/dev/zero"]
+    {
+        let ran = bulla(["check", file, "--json"]).exits(exit::USAGE);
+        let said =
+            format!("{file} is no proof or certificate, as `bulla prove` and `bulla erase -o` write them: ");
+        assert!(ran.json()["error"].as_str().unwrap().starts_with(&said), "{ran:?}");
+    }
 }
 
 #[test]
@@ -239,7 +252,7 @@ fn a_proof_is_read_from_standard_input_as_well() {
     let other = check(&file, &["--key", &key]);
     assert_eq!((ran.out, ran.err), (other.out, other.err));
     bulla_with(["check", "-"], &proof[..proof.len() - 1]).exits(exit::VIOLATION);
-    let ran = bulla_with(["check", "-"], b"").exits(exit::VIOLATION);
+    let ran = bulla_with(["check", "-"], b"").exits(exit::USAGE);
     assert!(ran.err.contains("standard input"), "{ran:?}");
 }
 

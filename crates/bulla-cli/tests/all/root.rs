@@ -41,8 +41,10 @@ fn theirs() -> Place {
     let place = Place::new();
     place.append(&[], &lines(0..1)).exits(exit::DONE);
     std::fs::set_permissions(place.path(""), PermissionsExt::from_mode(0o755)).unwrap();
-    // Where this program lies they may not reach.
-    std::fs::copy(env!("CARGO_BIN_EXE_bulla"), place.path("bulla")).unwrap();
+    // Where this program lies they may not reach. Another process copies it: what another thread starts meanwhile would have
+    // the copy open for writing, if it were opened here, and nobody could start it.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_bulla")).arg(place.path("bulla")).status();
+    assert!(copied.unwrap().success());
     for directory in [place.audit(), place.path("audit.keys")] {
         give(&directory);
     }

@@ -1,5 +1,6 @@
 //! Running the binary, and places to run it in.
 
+use crate::json_members;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
@@ -86,19 +87,26 @@ pub(crate) fn finish(child: Child) -> Ran {
     })
 }
 
+/// Runs it; what it prints in JSON has to be what the document of that says.
 pub(crate) fn bulla(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ran {
-    finish(command(arguments).spawn().unwrap())
+    let arguments = arguments.into_iter().collect::<Vec<_>>();
+    let ran = finish(command(&arguments).spawn().unwrap());
+    json_members::check(&arguments, &ran.out);
+    ran
 }
 
 /// Runs it with `input` as standard input.
 pub(crate) fn bulla_with(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>, input: &[u8]) -> Ran {
-    let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let arguments = arguments.into_iter().collect::<Vec<_>>();
+    let mut child = command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    std::thread::scope(|scope| {
+    let ran = std::thread::scope(|scope| {
         // A command that ends before it has read everything is for the caller to judge.
         scope.spawn(move || drop(stdin.write_all(input)));
         finish(child)
-    })
+    });
+    json_members::check(&arguments, &ran.out);
+    ran
 }
 
 /// Arguments of whatever mixture of strings and paths.

@@ -141,6 +141,36 @@ fn keys_that_are_none_are_told() {
 }
 
 #[test]
+fn a_key_that_is_none_is_told_by_the_name_of_its_option() {
+    let place = filled();
+    let [out, key] = [place.path("out"), place.keys("erasure.key")].map(|it| it.to_str().unwrap().to_owned());
+    place.run("hold", &["add", "--subject", "s1", "--by", "b", "--reason", "r"]).exits(exit::DONE);
+    let frame = (place.info("tree_size").as_u64().unwrap() - 1).to_string();
+    place.run("prove", &["--event", &frame, "-o", &out]).exits(exit::DONE);
+    let id = place.info("id").as_str().unwrap().to_owned();
+    let audit = place.audit().to_str().unwrap().to_owned();
+    let elsewhere = place.path("elsewhere").to_str().unwrap().to_owned();
+    for (words, option) in [
+        (&["verify", &audit][..], "--key"),
+        (&["verify", &audit], "--erasure-key"),
+        (&["events", &audit], "--key"),
+        (&["events", &audit], "--erasure-key"),
+        (&["export", &audit], "--key"),
+        (&["tail", &audit], "--key"),
+        (&["prove", &audit, "--entry", "0"], "--key"),
+        (&["check", &out], "--key"),
+        (&["check", &out], "--erasure-key"),
+        (&["init", &elsewhere], "--erasure-key"),
+        (&["order", "--log", &id, "--authority", &key, "-o", "never"], "--new-erasure-key"),
+    ] {
+        let ran = bulla([words, &[option, "x"]].concat()).exits(exit::USAGE);
+        let said =
+            format!("bulla: {option}: `x` is neither a public key (NAME+ID+KEY) nor a file that holds one\n");
+        assert_eq!(ran.err, said, "{words:?}");
+    }
+}
+
+#[test]
 fn a_signing_key_that_is_none_is_told_by_who_writes() {
     let place = filled();
     let signing = place.keys("signing.key");
@@ -270,6 +300,11 @@ fn how_new_a_log_is_can_be_asked_where_it_promises_a_heartbeat() {
     let refused = place.run("verify", &["--newer-than", "30s"]).exits(exit::USAGE);
     assert!(refused.err.contains("every 60 s"), "{refused:?}");
     place.run("verify", &["--newer-than", "soon"]).exits(exit::USAGE);
+    let refused = place.run("verify", &["--newer-than", "1h30m"]).exits(exit::USAGE);
+    assert!(
+        refused.err.contains("one whole number and one of ns, us, ms, s, m (or min), h, d, such as 90m"),
+        "{refused:?}"
+    );
     place.run("config", &["unset", "log.heartbeat"]).exits(exit::DONE);
     let refused = place.run("verify", &["--newer-than", "10m"]).exits(exit::USAGE);
     assert!(refused.err.contains("promises no heartbeat"), "{refused:?}");

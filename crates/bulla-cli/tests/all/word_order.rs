@@ -33,6 +33,18 @@ fn who_says_what_to_do_before_where_is_told_the_line_to_type() {
         let ran = run(&place, &words).exits(exit::USAGE);
         assert!(ran.json()["error"].as_str().unwrap().contains("comes before what to do there"), "{ran:?}");
     }
+    for (words, line) in [
+        (&["actor", "audit", "alice"][..], "audit actor alice"),
+        (&["actor", "alice"], "DIR actor alice"),
+        (&["actor", "audit", "--resolve", "p-1", "names"], "audit actor --resolve p-1 names"),
+        (&["--resolve", "p-1", "client"], "--resolve p-1 DIR client"),
+    ] {
+        let ran = run(&place, &[&["pseudonym"], words].concat()).exits(exit::USAGE);
+        assert_eq!(
+            ran.err,
+            format!("bulla: the log's directory comes before the field: bulla pseudonym {line}\n")
+        );
+    }
 }
 
 #[test]
@@ -45,6 +57,7 @@ fn a_log_that_is_called_as_something_to_do_is_that_log() {
     let ran = run(&place, &["keys", "list", "lsit"]).exits(exit::USAGE);
     assert!(ran.err.contains("invalid value 'lsit'"), "{ran:?}");
     // No log is there, and the order is right.
+    run(&place, &["pseudonym", "audit", "actor", "x"]).exits(exit::ENVIRONMENT);
     let ran = run(&place, &["keys", "rotate", "rotate"]);
     assert!(!ran.err.contains("comes before"), "{ran:?}");
 }

@@ -4,6 +4,9 @@
 //! - of a field that is asked for, an entry meets one value at least; an entry without the field meets none;
 //! - a name that stands here stands in the list of filters that an event may name, and in `docs/format.md`.
 
+use super::address::Prefixes;
+use crate::format::config::{FieldRules, Rule};
+use crate::keys::pseudonym::Pseudonym;
 use bulla_proof::Entry;
 use bulla_proof::entry::Field;
 use std::ops::RangeInclusive;
@@ -127,7 +130,53 @@ pub enum TextFilter {
     BeginsWith(Vec<u8>),
 }
 
+/// A field of which a filter asks for what its rule never logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotAsLogged {
+    /// The field.
+    pub field: &'static str,
+    /// Its rule.
+    pub rule: Rule,
+    /// What the rule makes of the values that are asked for, as far as that takes no key and says less than they do.
+    pub instead: Vec<String>,
+}
+
 impl TextFilter {
+    /// Whether it asks for something that the rule can have left of a value.
+    fn can_be_met_under(&self, rule: Rule, field: TextField) -> bool {
+        let (TextFilter::Is(bytes) | TextFilter::BeginsWith(bytes)) = self;
+        let without_stream = Entry::new("", "").stream_or_default();
+        if field == TextField::Stream && self.is_met(without_stream.as_bytes()) {
+            return true;
+        }
+        match (rule, self) {
+            (Rule::Drop, _) => false,
+            (Rule::Pseudonymise, TextFilter::Is(_)) => {
+                std::str::from_utf8(bytes).is_ok_and(|text| Pseudonym::parse(text).is_ok())
+            }
+            (Rule::Pseudonymise, TextFilter::BeginsWith(_)) => Pseudonym::can_begin_with(bytes),
+            (Rule::TruncateIp { .. }, _) => match (self.truncated(rule), self) {
+                (Some(truncated), _) => self.is_met(truncated.as_bytes()),
+                (None, TextFilter::Is(_)) => false,
+                (None, TextFilter::BeginsWith(_)) => true,
+            },
+            (Rule::StripQuery, _) => !bytes.iter().any(|byte| matches!(byte, b'?' | b'#')),
+            (Rule::Cap(_), _) => true,
+        }
+    }
+
+    /// The network of an address that is asked for.
+    fn truncated(&self, rule: Rule) -> Option<String> {
+        let (Rule::TruncateIp { v4, v6 }, TextFilter::Is(bytes) | TextFilter::BeginsWith(bytes)) =
+            (rule, self)
+        else {
+            return None;
+        };
+        let network = Prefixes { v4, v6 }.truncate(std::str::from_utf8(bytes).ok()?)?;
+        Some(network.to_string())
+    }
+
     /// The whole value that it asks for.
     fn exact(&self) -> Option<&[u8]> {
         match self {
@@ -202,6 +251,22 @@ impl FieldFilters {
             || self.asked_numbers().any(|(field, _)| field.bit() & fields != 0)
     }
 
+    /// The fields that are asked for in forms in which these rules let nothing into the log: what was logged under them meets
+    /// none of it, whatever it was before.
+    pub fn not_as_logged(&self, rules: &FieldRules) -> Vec<NotAsLogged> {
+        let texts = self.asked_texts().filter_map(|(field, filters)| {
+            let rule = rules.rule(field.name()).ok()??;
+            let none = !filters.iter().any(|filter| filter.can_be_met_under(rule, field));
+            let instead = filters.iter().filter_map(|filter| filter.truncated(rule)).collect();
+            none.then(|| NotAsLogged { field: field.name(), rule, instead })
+        });
+        let numbers = self.asked_numbers().filter_map(|(field, _)| {
+            let rule = rules.rule(field.name()).ok()??;
+            Some(NotAsLogged { field: field.name(), rule, instead: Vec::new() })
+        });
+        texts.chain(numbers).collect()
+    }
+
     /// Whether an entry meets them, as far as its fields without these presence bits tell.
     pub(crate) fn are_met(&self, entry: &Entry<'_>, unknown: u16) -> bool {
         let text = |(field, filters): (TextField, &[TextFilter])| {
@@ -243,5 +308,63 @@ mod tests {
         assert!(!filters.are_met(&entry, Field::Actor.bit()));
         assert!(filters.are_met(&entry, Field::Actor.bit() | Field::Status.bit()));
         assert!(filters.are_met(&Entry { status: Some(0), ..entry.actor("") }, 0));
+    }
+
+    #[test]
+    fn what_a_rule_never_logs_is_told_from_what_it_may() {
+        let mut rules = FieldRules::default();
+        for (field, rule) in [
+            ("actor", "pseudonymise"),
+            ("stream", "pseudonymise"),
+            ("client", "truncate-ip:24/48"),
+            ("location", "strip-query"),
+            ("purpose", "drop"),
+            ("size", "drop"),
+        ] {
+            rules.set(field, rule).unwrap();
+        }
+        let is = |text: &str| TextFilter::Is(text.into());
+        let begins = |text: &str| TextFilter::BeginsWith(text.into());
+        let told = |field: TextField, asked: &[TextFilter]| {
+            let mut filters = FieldFilters::default();
+            asked.iter().for_each(|filter| filters.add_text(field, filter.clone()));
+            filters.not_as_logged(&rules).pop().map(|told| told.instead)
+        };
+        let pseudonym = "p-4c75c78bd0a93d68e641ad76bf0246d7";
+        for (field, asked) in [
+            (TextField::Actor, vec![is(pseudonym)]),
+            (TextField::Actor, vec![is("alice"), is(pseudonym)]),
+            (TextField::Actor, vec![begins("")]),
+            (TextField::Actor, vec![begins("p-4c")]),
+            (TextField::Stream, vec![is("default")]),
+            (TextField::Stream, vec![begins("def")]),
+            (TextField::Client, vec![is("192.0.2.0")]),
+            (TextField::Client, vec![is("2001:db8::")]),
+            (TextField::Client, vec![begins("192.0.")]),
+            (TextField::Location, vec![is("/a")]),
+            (TextField::Processor, vec![is("anybody")]),
+            (TextField::Subject, vec![is("anybody")]),
+        ] {
+            assert_eq!(told(field, &asked), None, "{asked:?}");
+        }
+        for (field, asked, instead) in [
+            (TextField::Actor, vec![is("alice"), is("bob")], &[][..]),
+            (TextField::Actor, vec![begins("p-4C")], &[]),
+            (TextField::Actor, vec![is("p-4c")], &[]),
+            (TextField::Stream, vec![is("crm")], &[]),
+            (TextField::Client, vec![is("192.0.2.7"), is("192.0.3.7:80")], &["192.0.2.0", "192.0.3.0"]),
+            (TextField::Client, vec![begins("192.0.2.7")], &["192.0.2.0"]),
+            (TextField::Client, vec![is("[2001:db8::7]")], &["2001:db8::"]),
+            (TextField::Client, vec![is("localhost")], &[]),
+            (TextField::Location, vec![is("/a?b")], &[]),
+            (TextField::Purpose, vec![is("any")], &[]),
+        ] {
+            assert_eq!(told(field, &asked).unwrap(), instead, "{asked:?}");
+        }
+        let mut filters = FieldFilters::default();
+        filters.add_numbers(NumberField::Size, 0..=9);
+        filters.add_numbers(NumberField::Status, 0..=9);
+        let told = filters.not_as_logged(&rules);
+        assert_eq!(told, [NotAsLogged { field: "size", rule: Rule::Drop, instead: Vec::new() }]);
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod edit;
 pub(crate) mod fields;
 
 use crate::format::files;
-use crate::format::options::{Options, SettingPlace, format_age, parse_duration};
+use crate::format::options::{Options, SettingPlace, format_age, no_duration, parse_duration};
 use crate::format::segment;
 use crate::format::toml_value::{array, quote};
 use bulla_proof::checkpoint::VerifierKey;
@@ -19,6 +19,7 @@ use bulla_store::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -158,22 +159,35 @@ pub(crate) fn edited(store: &dyn Store) -> Error {
 }
 
 fn is_log(store: &dyn Store) -> bool {
-    let has_segments = || segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty());
-    store.open(files::CHECKPOINT).is_ok() || has_segments()
+    store.open(files::CHECKPOINT).is_ok() || has_segments(store)
+}
+
+fn has_segments(store: &dyn Store) -> bool {
+    segment::list(store).is_ok_and(|(segments, _)| !segments.is_empty())
 }
 
 /// The bytes of the file.
 ///
 /// # Errors
-/// `Unavailable` where there is no log, `Invalid` where the file is too long.
+/// `Unavailable` where there is no log, `Invalid` where the file is too long, or missing beside the segments that it is of.
 pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
     let name = store.describe(FILE);
-    let file = store.open(FILE).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            let directory = store.describe("");
-            Error::unavailable(format!("{directory} is not a log (it has no {FILE}); `bulla init` makes one"))
+    let file = store.open(FILE).map_err(|error| {
+        let directory = store.describe("");
+        let no_log = |why: &str| {
+            Error::unavailable(format!("{directory} is not a log ({why}); `bulla init DIR` makes one"))
+        };
+        match error.kind() {
+            // An `init` that was killed can leave a checkpoint without the file, but no segment.
+            io::ErrorKind::NotFound if has_segments(store) => Error::invalid(format!(
+                "{directory} has the segments of a log, and no {FILE}, without which nobody can tell of which: \
+                 restore that file from a copy of the log"
+            )),
+            io::ErrorKind::NotFound if store.list("").is_err() => no_log("there is no such directory"),
+            io::ErrorKind::NotFound => no_log(&format!("it has no {FILE}")),
+            io::ErrorKind::NotADirectory => no_log("it is no directory"),
+            _ => Error::io(format!("reading {name}"), error),
         }
-        _ => Error::io(format!("reading {name}"), error),
     })?;
     let length = file.length().map_err(|error| Error::io(format!("reading {name}"), error))?;
     if length > LIMIT {
@@ -263,8 +277,7 @@ pub(crate) fn parse_settings(text: &str) -> Result<Options> {
 /// `Invalid` where it is none, or out of its limits.
 pub(crate) fn parse_heartbeat(text: &str) -> Result<Duration> {
     let time = parse_duration(text);
-    let time = time
-        .ok_or_else(|| Error::invalid(format!("`heartbeat` is `{text}`, not a duration such as \"60 s\"")))?;
+    let time = time.ok_or_else(|| Error::invalid(format!("`heartbeat`: {}", no_duration(text))))?;
     check_heartbeat(time).map(|()| time)
 }
 

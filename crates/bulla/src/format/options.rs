@@ -394,9 +394,7 @@ pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(
 /// `Invalid` where it is none, or out of bounds.
 pub fn parse_plugin_timeout(text: &str) -> Result<Duration> {
     let limit = parse_duration(text);
-    plugin::check_timeout(
-        limit.ok_or_else(|| Error::invalid(format!("`{text}` is not a duration such as \"30 s\"")))?,
-    )
+    plugin::check_timeout(limit.ok_or_else(|| Error::invalid(no_duration(text)))?)
 }
 
 /// A length of time as a person writes it: `10m`, `36 h`, `7d`.
@@ -404,8 +402,16 @@ pub fn parse_plugin_timeout(text: &str) -> Result<Duration> {
 /// # Errors
 /// `Invalid` where it is none.
 pub fn parse_age(text: &str) -> Result<Duration> {
-    parse_duration(text).ok_or_else(|| Error::invalid(format!("`{text}` is not a duration such as \"10m\"")))
+    parse_duration(text).ok_or_else(|| Error::invalid(no_duration(text)))
 }
+
+/// What is taken for a length of time, to whoever wrote another.
+pub(crate) fn no_duration(text: &str) -> String {
+    format!("`{text}` is not {DURATION}")
+}
+
+pub(crate) const DURATION: &str =
+    "a duration: one whole number and one of ns, us, ms, s, m (or min), h, d, such as 90m";
 
 /// A length of time as [`parse_age`] reads it, in the largest unit up to seconds that it is a whole number of.
 pub fn format_age(time: Duration) -> String {
@@ -482,9 +488,7 @@ fn size<'de, D: Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error>
 fn duration<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(source)?;
     let duration = parse_duration(&text);
-    duration
-        .map(Some)
-        .ok_or_else(|| de::Error::custom(format!("`{text}` is not a duration such as \"5 ms\"")))
+    duration.map(Some).ok_or_else(|| de::Error::custom(no_duration(&text)))
 }
 
 fn durability<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Durability>, D::Error> {

@@ -150,10 +150,20 @@ impl Pseudonym {
     /// # Errors
     /// `Invalid` where the text is none.
     pub fn parse(text: &str) -> Result<Self> {
-        let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let parsed = text.as_bytes().try_into().ok().map(Pseudonym);
-        let parsed = parsed.filter(|it| it.0.starts_with(b"p-") && it.0[2..].iter().all(digit));
+        let parsed = parsed.filter(|it| Pseudonym::can_begin_with(&it.0));
         parsed.ok_or_else(|| Error::invalid("a pseudonym is `p-` and 32 lower-case hexadecimal digits"))
+    }
+
+    /// Whether there are pseudonyms that begin with these bytes.
+    pub(crate) fn can_begin_with(bytes: &[u8]) -> bool {
+        let is_at = |(place, byte): (usize, &u8)| match place {
+            0 => *byte == b'p',
+            1 => *byte == b'-',
+            2..34 => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            _ => false,
+        };
+        bytes.iter().enumerate().all(is_at)
     }
 }
 

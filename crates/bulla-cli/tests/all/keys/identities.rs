@@ -59,7 +59,7 @@ fn a_wrong_passphrase_and_a_missing_one_are_told() {
     assert!(ran.err.contains("officer.age: the passphrase is wrong"), "{ran:?}");
     assert!(!ran.err.contains("incorrect"), "{ran:?}");
     export(&["--passphrase-file", &empty]).exits(exit::USAGE);
-    export(&["--passphrase-file", "/nowhere"]).exits(exit::ENVIRONMENT);
+    export(&["--passphrase-file", "/nowhere"]).exits(exit::REFUSED);
     let ran = export(&[]).exits(exit::REFUSED);
     assert!(ran.err.contains("no terminal to ask at"), "{ran:?}");
 }
@@ -74,6 +74,7 @@ fn at_a_terminal_it_is_asked_for_and_not_shown() {
 
     let (ran, echo) = at_a_terminal(&[], &export, &[("officer.age: ", "correct h\u{3}")]);
     assert!(ran.code == exit::INTERRUPTED && echo, "{ran:?}");
+    assert!(ran.out.contains("bulla: interrupted: nothing was done"), "{ran:?}");
 
     let new = place.path("new.age");
     let make = place.arguments("keys", &["new-identity", "--passphrase", "-o", new.to_str().unwrap()]);

@@ -213,7 +213,7 @@ pub(crate) fn to_toml(name: &str, text: &str) -> Result<String> {
     let (fits, wanted) = match form {
         Form::Size => (parse_size(text).is_some(), "a size such as \"64 MiB\""),
         Form::Number => (text.parse::<u32>().is_ok(), "a whole number"),
-        Form::Duration => (parse_duration(text).is_some(), "a duration such as \"5 ms\""),
+        Form::Duration => (parse_duration(text).is_some(), super::DURATION),
         Form::Profile => (Profile::parse(text).is_some(), "one of \"fast\", \"balanced\", \"max\""),
         Form::Durability => {
             (super::parse_durability(text).is_some(), "one of \"group\", \"interval 100 ms\", \"os\"")
