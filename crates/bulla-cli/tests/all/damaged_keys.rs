@@ -104,6 +104,12 @@ fn a_damaged_file_of_the_key_directory_is_the_environments_failure_to_every_comm
                 }
                 damage(&file);
                 let ran = place.run(words[0], &words[1..]);
+                if name == "erasure.pending" && what != "a directory" {
+                    // The vault knows that nothing was begun, so that nothing is lost with it.
+                    assert!(ran.code == exit::DONE && ran.err.contains(name), "{what}, {words:?}: {ran:?}");
+                    put_back();
+                    continue;
+                }
                 assert_eq!(ran.code, exit::ENVIRONMENT, "{name}, {what}, {words:?}: {ran:?}");
                 assert!(ran.err.contains(name), "{name}, {what}, {words:?}: {ran:?}");
                 let advice = ["restore", "bring ", "mend"];

@@ -15,7 +15,7 @@
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
-use crate::erase::pending::Pending;
+use crate::erase::pending::{Pending, Written};
 use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
 use crate::erase::{
     Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
@@ -94,8 +94,7 @@ impl Engine {
     fn settle(&self, vault: &Vault, adopted: &[u64], known: &mut Option<u64>) -> Result<Settled> {
         let file = Pending::load(&*self.keys)?;
         let Some(begun) = vault.unconfirmed()? else {
-            Pending::remove(&*self.keys)?;
-            return Ok(Settled::default());
+            return self.forget(file, adopted);
         };
         let pending = match file {
             Some(written) => written.and_then(|written| written.of(&begun)),
@@ -134,6 +133,18 @@ impl Engine {
                 Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
             }
         }
+    }
+
+    /// Removes what is written down of an erasure of which the vault does not know: the log may tell of it already.
+    fn forget(&self, file: Option<std::result::Result<Written, String>>, adopted: &[u64]) -> Result<Settled> {
+        let written = file.map(|file| file.map(|written| written.pending.numbers));
+        let resumed = match written {
+            None => return Ok(Settled::default()),
+            Some(Ok(numbers)) if self.tells_of(&numbers, adopted)? => None,
+            Some(written) => Some(ResumedErasure::Forgotten { written }),
+        };
+        Pending::remove(&*self.keys)?;
+        Ok(Settled { resumed, ..Settled::default() })
     }
 
     /// That the log does not tell of this order: for others it is no order.

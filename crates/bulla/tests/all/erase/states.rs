@@ -1,6 +1,7 @@
 //! Whatever step an erasure was cut short at: opening the log goes on, and the log tells of it.
 
-use super::world::World;
+use super::restored::put_back;
+use super::world::{World, copy};
 use bulla::event::Event;
 use bulla::{ErasureOrder, ErrorKind, Log, Options, Query};
 use bulla_vault::Access;
@@ -76,12 +77,49 @@ fn what_was_destroyed_is_told() {
 }
 
 #[test]
-fn what_was_written_down_and_not_begun_is_forgotten() {
+fn what_was_written_down_and_not_begun_is_forgotten_and_told_of() {
     let (world, order, number) = world();
     write_pending(&world, &order, number);
-    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    forgotten(&world, &format!("data subjects [{number}], of which neither the vault nor the log knows"));
+    for damaged in ["", "{", &" ".repeat((1 << 20) + 1)] {
+        write(&world, damaged);
+        forgotten(&world, "cannot be read: it is damaged");
+    }
+}
+
+/// Opens and closes the log, which has to say that something was written down of which nothing came.
+fn forgotten(world: &World, what: &str) {
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let told_of = log.resumed_erasure().unwrap().to_string();
+    assert!(told_of.contains("erasure.pending") && told_of.contains(what), "{told_of}");
+    log.close().unwrap();
     assert!(!world.keys().join("erasure.pending").exists());
-    assert_eq!((told(&world).len(), world.entries().1.len()), (0, 0));
+    assert_eq!((told(world).len(), world.entries().1.len()), (0, 0));
+}
+
+/// Whoever ordered it was told that keys are destroyed, and that opening the log finishes it. With this vault it does not.
+#[test]
+fn an_erasure_that_an_older_vault_does_not_know_of_is_told_of() {
+    let (world, order, number) = world();
+    let older = copy(&world.keys());
+    write_pending(&world, &order, number);
+    let _ = world.begin_erasure(&world.vault(Access::Write), &[number]).commit().unwrap();
+    put_back(older.path(), &world.keys(), &["vault", "roots"]);
+    forgotten(&world, "an older vault was put back");
+    // Nothing is told where the log tells of it.
+    write_pending(&world, &order, number);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    log.erase(&order).unwrap();
+    log.close().unwrap();
+    for _ in 0..2 {
+        write_pending(&world, &order, number);
+        let log = Log::open(&world.directory, Options::default()).unwrap();
+        assert_eq!(log.resumed_erasure(), None);
+        log.close().unwrap();
+        assert!(!world.keys().join("erasure.pending").exists());
+        assert_eq!(told(&world), [vec![number]], "once");
+        put_back(older.path(), &world.keys(), &["vault", "roots"]);
+    }
 }
 
 /// Nobody ordered it as far as anything says.
