@@ -213,7 +213,8 @@ impl Reader {
             preview.not_counted = Some("no identity is at hand".to_owned());
             return Ok(preview);
         }
-        erased.numbers.extend(gone);
+        // What goes with an erasure that was cut short is gone, though the log does not tell of it yet.
+        erased.numbers.extend(keys.missing(u64::MAX)?.erasing.iter().chain(gone));
         let subjects = Subjects { numbers: &preview.numbers, erased: &erased, keyless: &keyless, holds };
         match subjects.count(&reading) {
             Ok((mut going, each)) => {
