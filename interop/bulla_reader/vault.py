@@ -107,7 +107,7 @@ class Vault:
         def pragma(name: str) -> object:
             return self.database.execute(f"PRAGMA {name}").fetchone()[0]
 
-        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 2, "wal"):
+        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 3, "wal"):
             raise Refused("vault", "application id, user version and journal mode must be a vault's")
         schema = self.database.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
         if sorted(schema) != sorted(("table", name, sql) for name, sql in SCHEMA.items()):
@@ -150,15 +150,18 @@ class Vault:
         self.follows = meta.unsigned(8)
         meta.unsigned(4)
         meta.end()
-        erasing = self.record(2, b"bullaVE2")
+        erasing = self.record(2, b"bullaVE3")
         self.erasing_state = erasing.u8()
         if self.erasing_state > 2 or any(erasing.take(3)):
             raise erasing.refuse("the state must be 0, 1 or 2")
         count = erasing.unsigned(4)
         if count > MOST_ERASED:
             raise erasing.refuse("must have at most 4,096 numbers")
+        written = erasing.take(32)
         self.erasing = [erasing.unsigned(8) for _ in range(count)]
         erasing.end()
+        if self.erasing_state == 0 and (self.erasing or any(written)):
+            raise erasing.refuse("of no erasure it must have nothing")
         changes = self.record(4, b"bullaVC2")
         changes.take(16)
         changes.end()

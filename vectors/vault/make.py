@@ -194,8 +194,8 @@ def make():
         "root_file": root_file,
         "keys_file": keys_file.hex(),
         "meta": record(1, b"bullaVM3" + log + struct.pack("<QQQI", generation, 8201, 300, 10)),
-        "erasing": record(2, b"bullaVE2" + bytes([1, 0, 0, 0]) + struct.pack("<IQQ", 2, 17, 2**40)),
-        "not_erasing": record(2, b"bullaVE2" + bytes(8)),
+        "erasing": record(2, b"bullaVE3" + bytes([1, 0, 0, 0, 2, 0, 0, 0]) + bytes(range(32)) + struct.pack("<QQ", 17, 2**40)),
+        "not_erasing": record(2, b"bullaVE3" + bytes(8 + 32)),
         "changes": record(4, b"bullaVC2" + struct.pack("<Q", 77) + bytes(range(8))),
         "skipped": record(5, b"bullaVS2" + struct.pack("<QQQQ", 9, 4096, 4097, 8200)),
         "buckets": [{

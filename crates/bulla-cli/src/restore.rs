@@ -93,7 +93,8 @@ impl Restore {
         let what = format!("taken up; the keys of {lost} data subjects are lost");
         let told = match self.json {
             true => print_json(&Told::new(&restored.outlook, Some(lost))),
-            false => print(&format!("{what}\n")),
+            false if restored.outlook.needed => print(&format!("{what}\n")),
+            false => Ok(()),
         };
         told.map(|()| Exit::Done).map_err(|failure| failure.but_done(what))
     }
@@ -101,7 +102,7 @@ impl Restore {
 
 /// What is found before anything is changed, as lines.
 fn describe(outlook: &Outlook) -> String {
-    let Outlook { known, log, erased, lost, makes_seal_state, .. } = outlook;
+    let Outlook { known, log, erased, lost, makes_seal_state, needed, .. } = outlook;
     let mut lines = vec![
         match makes_seal_state {
             true => {
@@ -122,8 +123,14 @@ fn describe(outlook: &Outlook) -> String {
     if *lost > 0 {
         lines.push(format!("missing keys of the log's data subjects: {lost}"));
     }
+    if !needed {
+        lines.push(NOT_NEEDED.to_owned());
+    }
     lines.join("\n") + "\n"
 }
+
+/// What is said where there is nothing to take up.
+const NOT_NEEDED: &str = "nothing needs to be restored, and nothing is changed: seal.state is there, and no vault is older than the log";
 
 fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
     let time = time.map_or_else(String::new, |time| format!(", signed up to {}", output::time(time)));
@@ -139,6 +146,8 @@ struct Told {
     erased: Vec<u64>,
     lost: u64,
     makes_seal_state: bool,
+    /// Whether anything is to be restored.
+    needed: bool,
     /// Whether it was done.
     done: bool,
 }
@@ -164,6 +173,7 @@ impl Told {
             erased: outlook.erased.clone(),
             lost: lost.unwrap_or(outlook.lost),
             makes_seal_state: outlook.makes_seal_state,
+            needed: outlook.needed,
             done: lost.is_some(),
         }
     }

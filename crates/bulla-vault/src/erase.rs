@@ -1,6 +1,6 @@
 //! Erasing, step by step, each durable before the next:
 //!
-//! 0. *begin*: the intention is recorded. The subjects are held back: neither cached nor given out.
+//! 0. *begin*: the intention is recorded, with the digest of what was written down of it elsewhere. The subjects are held back: neither cached nor given out.
 //! 1. *commit*: root and keys of the next generation are written, fresh ones for the buckets concerned; then, in one
 //!    transaction, the subjects' rows and entries go, the rest of their buckets is encrypted anew, and the generation
 //!    counts. Until here the erasure can be withdrawn; from here on it is done for whoever opens the vault.
@@ -23,6 +23,7 @@ use super::rows;
 use super::snapshot::Change;
 use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// An erasure that has begun: its subjects are held back, and everything about them is still there.
@@ -53,6 +54,8 @@ pub struct Unconfirmed {
     pub numbers: Vec<u64>,
     /// Whether it is past the point from which it cannot be withdrawn.
     pub erased: bool,
+    /// SHA-256 of what whoever began it had written down of it elsewhere; zeros where they had written down nothing.
+    pub written: Hash,
 }
 
 impl Vault {
@@ -84,6 +87,15 @@ impl Vault {
     /// # Errors
     /// As [`Vault::begin_erasure`].
     pub fn begin_erasure_of(&self, numbers: &[u64]) -> Result<Option<Erasure<'_>>> {
+        self.begin_written_erasure(numbers, Hash::ZERO)
+    }
+
+    /// The same of an erasure of which more was written down elsewhere: by whose order, and what is to be told of it. The vault keeps
+    /// the digest of that, so that it is finished by nothing else: [`Unconfirmed::written`].
+    ///
+    /// # Errors
+    /// As [`Vault::begin_erasure`].
+    pub fn begin_written_erasure(&self, numbers: &[u64], written: Hash) -> Result<Option<Erasure<'_>>> {
         self.check_writable()?;
         let mut numbers = numbers.to_vec();
         numbers.sort_unstable();
@@ -103,7 +115,7 @@ impl Vault {
             return Ok(None);
         }
         self.shared.replicas().require_all()?;
-        self.shared.begin(&numbers)?;
+        self.shared.begin(&numbers, written)?;
         Ok(Some(Erasure { vault: self, numbers }))
     }
 
@@ -114,7 +126,7 @@ impl Vault {
     pub fn unconfirmed(&self) -> Result<Option<Unconfirmed>> {
         self.check_owner()?;
         let erasing = self.shared.snapshot(|snapshot| Ok(snapshot.erasing.clone()))?;
-        Ok(erasing.map(|Erasing { numbers, erased }| Unconfirmed { numbers, erased }))
+        Ok(erasing.map(|Erasing { numbers, erased, written }| Unconfirmed { numbers, erased, written }))
     }
 
     /// Goes on with an erasure that was begun and not committed, after a crash or an error.
@@ -244,15 +256,16 @@ impl Erased {
 }
 
 impl Shared {
-    fn begin(&self, numbers: &[u64]) -> Result<()> {
+    fn begin(&self, numbers: &[u64], written: Hash) -> Result<()> {
+        let begins = Erasing { numbers: numbers.to_vec(), erased: false, written };
         // This comes before the record. A thread may have read the database before there was a record, and be slow; then this
         // keeps it from putting one of them into the cache.
         self.state.write().unwrap_or_else(PoisonError::into_inner).blocked.extend(numbers);
         self.cache.forget(numbers);
         let begun = self.change(|change| match &change.erasing {
-            Some(erasing) if !erasing.erased && erasing.numbers == numbers => Ok(()),
+            Some(erasing) if *erasing == begins => Ok(()),
             Some(erasing) => Err(unconfirmed(erasing).into()),
-            None => Erasing { numbers: numbers.to_vec(), erased: false }.write(change.txn, &change.keys),
+            None => begins.write(change.txn, &change.keys),
         });
         if begun.is_err() {
             self.hold_back()?;
@@ -270,7 +283,7 @@ impl Shared {
 
     fn commit(&self, numbers: &[u64]) -> Result<()> {
         let keys = self.change(|change| match change.erasing.take() {
-            Some(erasing) if !erasing.erased && erasing.numbers == numbers => change.erase(numbers),
+            Some(erasing) if !erasing.erased && erasing.numbers == numbers => change.erase(erasing),
             Some(erasing) => Err(unconfirmed(&erasing).into()),
             None => Err(Error::new(ErrorKind::Refused, "the erasure was withdrawn").into()),
         })?;
@@ -290,7 +303,8 @@ struct Concerned {
 }
 
 impl Change<'_, '_> {
-    fn erase(&mut self, numbers: &[u64]) -> Result<Arc<Keys>, TransactionError> {
+    fn erase(&mut self, erasing: Erasing) -> Result<Arc<Keys>, TransactionError> {
+        let numbers = &erasing.numbers;
         let concerned = self.concerned(numbers)?;
         let keys = self.succeed(&concerned)?;
         // An earlier attempt may have left files of the next generation. They are destroyed first: writing new ones replaces
@@ -309,7 +323,7 @@ impl Change<'_, '_> {
             rows::rewrite(self.txn, &self.meta, *bucket, (&self.keys, &keys), numbers)?;
         }
         self.meta.generation = keys.generation;
-        Erasing { numbers: numbers.to_vec(), erased: true }.write(self.txn, &keys)?;
+        Erasing { erased: true, ..erasing }.write(self.txn, &keys)?;
         Ok(Arc::new(keys))
     }
 

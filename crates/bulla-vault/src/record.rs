@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 1: "bullaVM3" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows u64 ‖ next index bucket u32 ‖ CRC-32C
-//! 2: "bullaVE2" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ so many numbers u64 ‖ CRC-32C
+//! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
+//!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
 //! 4: "bullaVC2" ‖ count u64 ‖ random (8) ‖ CRC-32C
 //! 5: "bullaVS2" ‖ so many times: first u64 ‖ end u64; ascending ‖ CRC-32C
@@ -18,6 +19,7 @@ use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// What the vault is, and how far it has come.
@@ -47,6 +49,8 @@ pub(super) struct Changes {
 pub(super) struct Erasing {
     pub(super) numbers: Vec<u64>,
     pub(super) erased: bool,
+    /// As [`super::Unconfirmed::written`].
+    pub(super) written: Hash,
 }
 
 /// The numbers that were never given, since the vault went on above them: from the first of each pair to before the second.
@@ -87,7 +91,7 @@ impl<T> Peeked<T> {
 const META_MAGIC: &[u8; 8] = b"bullaVM3";
 const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 + 4;
 const CHANGES_MAGIC: &[u8; 8] = b"bullaVC2";
-const ERASING_MAGIC: &[u8; 8] = b"bullaVE2";
+const ERASING_MAGIC: &[u8; 8] = b"bullaVE3";
 const SKIPPED_MAGIC: &[u8; 8] = b"bullaVS2";
 
 impl Record {
@@ -228,29 +232,31 @@ impl Erasing {
     /// The erasure, if there is one; `None` where the bytes are not that record.
     pub(super) fn decode(bytes: &[u8]) -> Option<Option<Self>> {
         let (head, numbers) = checked(bytes)?.split_at_checked(16)?;
+        let (written, numbers) = numbers.split_first_chunk()?;
         let (numbers, []) = numbers.as_chunks::<8>() else { return None };
         let count = u32::from_le_bytes(head[12..].try_into().ok()?);
         let sound = head[..8] == *ERASING_MAGIC && head[9..12] == [0; 3] && numbers.len() == count as usize;
         let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        let written = Hash(*written);
         let erasing = match head[8] {
-            0 if count == 0 => None,
-            1 => Some(Erasing { numbers: numbers.collect(), erased: false }),
-            2 => Some(Erasing { numbers: numbers.collect(), erased: true }),
+            0 if count == 0 && written == Hash::ZERO => None,
+            state @ 1..=2 => Some(Erasing { numbers: numbers.collect(), erased: state == 2, written }),
             _ => return None,
         };
         sound.then_some(erasing)
     }
 
     pub(super) fn encode(erasing: Option<&Self>) -> Vec<u8> {
-        let (state, numbers) = match erasing {
-            None => (0, &[][..]),
-            Some(erasing) => (1 + u8::from(erasing.erased), &erasing.numbers[..]),
+        let (state, written, numbers) = match erasing {
+            None => (0, Hash::ZERO, &[][..]),
+            Some(erasing) => (1 + u8::from(erasing.erased), erasing.written, &erasing.numbers[..]),
         };
         let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        let mut bytes = Vec::with_capacity(20 + 8 * numbers.len() + SEAL);
+        let mut bytes = Vec::with_capacity(20 + Hash::LENGTH + 8 * numbers.len() + SEAL);
         bytes.extend_from_slice(ERASING_MAGIC);
         bytes.extend_from_slice(&[state, 0, 0, 0]);
         bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend_from_slice(written.as_bytes());
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         with_check(bytes)
     }

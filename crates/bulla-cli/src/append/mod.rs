@@ -237,7 +237,7 @@ pub(crate) fn tell_differences(differences: &[HoldDifference]) {
     }
 }
 
-/// Tells that opening the log withdrew an erasure.
+/// Tells what opening the log made of an erasure that was cut short.
 pub(crate) fn tell_resumed(resumed: Option<&ResumedErasure>) {
     if let Some(resumed) = resumed {
         note!("{resumed}");

@@ -3,10 +3,11 @@
 //! Invariants:
 //! - nobody is erased who came back since: an order is carried out on the numbers that were looked up and judged, or on nobody;
 //! - whoever cannot be judged is left as they are, and with them everybody of their order, which was signed as one;
-//! - of each order it is told what became of it, whatever becomes of the others.
+//! - an order is judged, and told of, as things are once those before it are carried out;
+//! - of each order it is told what became of it, once, whatever becomes of the others.
 
 use super::Erase;
-use super::preview::{Looking, PreviewJson, known_again, listed, to_text, why_unknown};
+use super::preview::{Looking, PreviewJson, known_again, listed, what_goes, why_unknown};
 use crate::append;
 use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
@@ -18,7 +19,6 @@ use bulla::control::{Client, through_writer};
 use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, FirstMet, Info, KnownAgain, Log};
 use serde::Serialize;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -36,6 +36,9 @@ struct Told<'a> {
     /// The names of it that nobody has, or had: of them nothing is erased.
     unknown: Vec<String>,
     known_again: Vec<KnownAgain>,
+    /// Of the names in `unknown`, those whom orders before it erase.
+    #[serde(skip)]
+    gone: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<PreviewJson>,
 }
@@ -79,24 +82,27 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
     let mut orders = Vec::new();
     for path in &erase.again {
         let (ready, mut told) = look(path, &mut looking)?;
-        told.preview = ready.as_ref().filter(|_| erase.json).map(|ready| PreviewJson::from(&ready.preview));
-        if !erase.dry_run {
-            note!("{}", told.line(info));
+        let is_final = erase.dry_run || ready.is_none();
+        match is_final && !erase.json {
+            true => print(&(told.line(info) + "\n"))?,
+            false => note!("{}", told.line(info)),
         }
         if let Some(Ready { preview, .. }) = &ready {
-            to_text(preview, &info.origin).lines().for_each(|line| note!("  {line}"));
+            looking.goes_on_without(&preview.numbers);
+            told.preview = erase.json.then(|| PreviewJson::from(preview));
+            what_goes(preview).lines().for_each(|line| note!("  {line}"));
         }
         orders.push((ready, told));
     }
     if erase.dry_run {
-        return tell(erase, info, orders.into_iter().map(|(_, told)| told).collect(), None);
+        return tell(erase, orders.into_iter().map(|(_, told)| told).collect(), None);
     }
     if orders.iter().any(|(ready, _)| ready.is_some()) {
         confirm(erase.yes)?;
     }
     drop((until_it_is_begun, looking));
     interrupt::finish_first(erase.json, "`bulla events DIR --kind erased`", || ())?;
-    let mut hands = Hands { erase, log: RefCell::default(), erased: HashSet::new() };
+    let hands = Hands { erase, log: RefCell::default() };
     let mut failure = None;
     let mut all_told = Vec::new();
     for (ready, mut told) in orders {
@@ -105,11 +111,14 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
                 None => failure = hands.carry_out(&ready, &mut told).err(),
                 Some(_) => told.becomes(Outcome::NotTried, None),
             }
+            if !erase.json {
+                failure = failure.or(print(&(told.line(info) + "\n")).err());
+            }
         }
         all_told.push(told);
     }
     let closed = hands.log.take().map_or(Ok(()), Log::close).map_err(Failure::from);
-    tell(erase, info, all_told, failure.or(closed.err()))
+    tell(erase, all_told, failure.or(closed.err()))
 }
 
 /// What would become of an order, as things are.
@@ -122,6 +131,7 @@ fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>,
         numbers: Vec::new(),
         unknown: Vec::new(),
         known_again: Vec::new(),
+        gone: Vec::new(),
         preview: None,
     };
     let refused = |why: String| Ok((None, told(Outcome::Refused, Some(why))));
@@ -150,15 +160,25 @@ fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>,
     }
     told.numbers.clone_from(&preview.numbers);
     told.unknown = preview.unknown().map(str::to_owned).collect();
+    told.gone = gone(&preview).map(str::to_owned).collect();
     Ok((Some(Ready { order, preview }), told))
+}
+
+/// The names of an order whom orders before it erase.
+fn gone(preview: &ErasurePreview) -> impl Iterator<Item = &str> {
+    preview.subjects.iter().filter(|subject| subject.gone).map(|subject| &subject.subject[..])
 }
 
 /// Why an order that was not carried out is left out or refused, if it is.
 fn objection(preview: &ErasurePreview) -> Option<(Outcome, String)> {
-    if preview.keys_lost && preview.unknown().next().is_some() {
-        let count = preview.unknown().count();
+    let gone = gone(preview).count();
+    let unknown = preview.unknown().count() - gone;
+    if preview.keys_lost && unknown > 0 {
         let why = why_unknown(true);
-        return Some((Outcome::Refused, format!("{count} of its names {why}")));
+        return Some((Outcome::Refused, format!("{unknown} of its names {why}")));
+    }
+    if preview.numbers.is_empty() && gone > 0 {
+        return Some((Outcome::LeftOut, "whom it names is to be erased by an order before it".to_owned()));
     }
     if preview.numbers.is_empty() {
         return preview.refusal().map(|refusal| (Outcome::Refused, refusal.to_string()));
@@ -201,8 +221,6 @@ fn objection(preview: &ErasurePreview) -> Option<(Outcome, String)> {
 struct Hands<'a> {
     erase: &'a Erase,
     log: RefCell<Option<Log>>,
-    /// Who was erased just now: whom an order names besides is not theirs any more.
-    erased: HashSet<u64>,
 }
 
 impl Hands<'_> {
@@ -210,19 +228,9 @@ impl Hands<'_> {
     ///
     /// # Errors
     /// Where the environment failed: nothing else is tried then.
-    fn carry_out(&mut self, Ready { order, preview }: &Ready, told: &mut Told<'_>) -> Result<(), Failure> {
-        let left = preview.numbers.iter().copied().filter(|number| !self.erased.contains(number));
-        let left = left.collect::<Vec<_>>();
-        if left.is_empty() {
-            told.becomes(
-                Outcome::LeftOut,
-                Some("whom it names was erased by another of these orders".to_owned()),
-            );
-            return Ok(());
-        }
-        match self.erase(order, &left) {
+    fn carry_out(&self, Ready { order, preview }: &Ready, told: &mut Told<'_>) -> Result<(), Failure> {
+        match self.erase(order, &preview.numbers) {
             Ok(erasure) => {
-                self.erased.extend(&erasure.numbers);
                 told.outcome = if erasure.before { Outcome::ErasedAlready } else { Outcome::Erased };
                 told.frame = Some(erasure.frame);
                 (told.numbers, told.unknown) = (erasure.numbers, erasure.unknown);
@@ -274,8 +282,9 @@ impl Told<'_> {
         };
         let is_known = |name: &String| self.known_again.iter().any(|again| again.subject == *name);
         for unknown in self.unknown.iter().filter(|name| !is_known(name)) {
+            let why = if self.gone.contains(unknown) { "an order before it erases" } else { "not known" };
             // Writing to a `String` cannot fail.
-            let _ = write!(line, "\n{path}: not known: {}", on_line(unknown));
+            let _ = write!(line, "\n{path}: {why}: {}", on_line(unknown));
         }
         for again in known_again(&self.known_again).lines() {
             let _ = write!(line, "\n{path}: {again}");
@@ -284,25 +293,27 @@ impl Told<'_> {
     }
 }
 
-/// Tells of each order what became of it, and what that comes to.
-fn tell(erase: &Erase, info: &Info, all: Vec<Told<'_>>, failure: Option<Failure>) -> Result<Exit, Failure> {
+/// Tells what all of it comes to, with `--json` of each order.
+fn tell(erase: &Erase, all: Vec<Told<'_>>, failure: Option<Failure>) -> Result<Exit, Failure> {
     let is_done = |told: &&Told<'_>| {
         matches!(told.outcome, Outcome::Erased | Outcome::ErasedAlready | Outcome::WouldBeErased)
     };
     let done = all.iter().filter(is_done).count();
     let in_whole = all.iter().filter(is_done).filter(|told| told.unknown.is_empty()).count();
     let any_erased = all.iter().any(|told| told.outcome == Outcome::Erased);
+    let none =
+        || Failure::new(Exit::Refused, "none of the orders is carried out: all are left out or refused");
+    let failure = failure.or_else(|| (done == 0).then(none));
     let told = match (erase.json, &failure) {
         (true, None) => print_json(&serde_json::json!({ "orders": all })),
         (true, Some(failure)) => print_json(&serde_json::json!({ "orders": all, "error": failure.message })),
-        (false, _) => print(&all.iter().map(|told| told.line(info) + "\n").collect::<String>()),
+        (false, _) => Ok(()),
     };
     match failure.or(told.err()) {
         Some(failure) if any_erased => Err(failure
             .but_done("some of the orders were carried out, as `bulla events DIR --kind erased` tells")),
         Some(failure) => Err(failure),
         None if in_whole == all.len() => Ok(Exit::Done),
-        None if done > 0 => Ok(Exit::SomeRefused),
-        None => Ok(Exit::Refused),
+        None => Ok(Exit::SomeRefused),
     }
 }

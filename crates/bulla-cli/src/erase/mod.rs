@@ -43,7 +43,7 @@ Examples:
   bulla erase audit --subject user_42 --reason 'request of 2026-03-01' -o erased.cert
   bulla erase audit --subject user_42 --keep-order order.json      # the same command again is safe
   bulla erase audit --authority order.json -o erased.cert         # what `bulla order` made
-  bulla erase audit --again orders/*.json --certificate erased.cert --identity officer.age
+  bulla erase audit --again orders/*.json --certificate certs/* --identity officer.age
   bulla check erased.cert --key \"$VKEY\"")]
 pub(crate) struct Erase {
     #[command(flatten)]
@@ -74,8 +74,8 @@ pub(crate) struct Erase {
     )]
     again: Vec<PathBuf>,
 
-    /// The certificate of one of those; repeatable
-    #[arg(long = "certificate", value_name = "FILE")]
+    /// Their certificates, as far as they are at hand
+    #[arg(long = "certificate", value_name = "FILE", num_args = 1..)]
     certificates: Vec<PathBuf>,
 
     /// Only say what would be done

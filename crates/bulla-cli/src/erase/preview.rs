@@ -32,6 +32,8 @@ pub(super) struct Looking<'a> {
     without: Option<String>,
     reader: Option<Reader>,
     certified: Vec<Certified>,
+    /// Whom orders erase that were looked up, and are carried out first.
+    gone: Vec<u64>,
 }
 
 impl<'a> Looking<'a> {
@@ -49,7 +51,15 @@ impl<'a> Looking<'a> {
             }
             Err(failure) => (None, Some(failure.message)),
         };
-        Ok(Looking { place, key: key.clone(), identity, without, reader: None, certified: Vec::new() })
+        Ok(Looking {
+            place,
+            key: key.clone(),
+            identity,
+            without,
+            reader: None,
+            certified: Vec::new(),
+            gone: Vec::new(),
+        })
     }
 
     /// Goes by these certificates of orders that were carried out.
@@ -66,6 +76,11 @@ impl<'a> Looking<'a> {
         Ok(())
     }
 
+    /// The next orders are judged as things are once these are erased.
+    pub(super) fn goes_on_without(&mut self, numbers: &[u64]) {
+        self.gone.extend(numbers);
+    }
+
     /// What carrying out `order` would do. It shows how far it is, on a terminal.
     pub(super) fn preview(&mut self, order: &ErasureOrder) -> bulla::Result<ErasurePreview> {
         let (directory, keys) = (self.place.directory(), self.place.keys());
@@ -76,7 +91,7 @@ impl<'a> Looking<'a> {
         let holds = bulla::holds(directory, keys)?.holds;
         let passes = Passes::new();
         let reader = self.reader.insert(reader.progress(passes.steps("counting", "counting")));
-        let preview = reader.preview_erasure_again(order, &holds, &self.certified);
+        let preview = reader.preview_erasure_again(order, &holds, &self.certified, &self.gone);
         passes.clear();
         let mut preview = preview?;
         if let (Some(why), None) = (&self.without, &self.identity) {
@@ -101,15 +116,20 @@ impl<'a> Looking<'a> {
 
 /// What would be done, for whoever reads it; `origin` is the log's.
 pub(super) fn to_text(preview: &ErasurePreview, origin: &str) -> String {
-    let mut text = String::new();
-    if let Some(before) = &preview.before {
-        text.push_str(&before_to_text(before, origin));
-        text.push_str(&known_again(&preview.known_again()));
-        return text;
+    match &preview.before {
+        Some(before) => before_to_text(before, origin) + &known_again(&preview.known_again()),
+        None => as_things_are(preview, |_| true),
     }
-    for subject in &preview.subjects {
-        text.push_str(&subject_to_text(subject, preview.keys_lost));
-    }
+}
+
+/// The same, without the names that nobody has.
+pub(super) fn what_goes(preview: &ErasurePreview) -> String {
+    as_things_are(preview, |subject| subject.number.is_some())
+}
+
+fn as_things_are(preview: &ErasurePreview, is_told: impl Fn(&&PreviewedSubject) -> bool) -> String {
+    let told = preview.subjects.iter().filter(is_told);
+    let mut text = told.map(|subject| subject_to_text(subject, preview.keys_lost)).collect::<String>();
     for hold in &preview.holds {
         text.push_str(&hold_to_text(hold, ""));
     }
@@ -247,8 +267,8 @@ struct OtherJson {
 
 impl From<&ErasurePreview> for PreviewJson {
     fn from(preview: &ErasurePreview) -> Self {
-        let subject = |PreviewedSubject { subject, number, entries, .. }: &PreviewedSubject| {
-            let standing = match (number, preview.keys_lost) {
+        let subject = |PreviewedSubject { subject, number, entries, gone, .. }: &PreviewedSubject| {
+            let standing = match (number, preview.keys_lost && !gone) {
                 (Some(_), _) => "known",
                 (None, false) => "not-known",
                 (None, true) => "cannot-tell",

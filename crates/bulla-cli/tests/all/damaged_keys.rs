@@ -52,7 +52,8 @@ fn table() -> Vec<(&'static str, Vec<&'static [&'static str]>)> {
             [writing(), vec![&["config", "--json"], &["config", "set", "linger", "1 ms", "--json"]]].concat(),
         ),
         ("holds", vec![ERASE, &["hold", "list", "--json"], WRITING[4]]),
-        ("erasure.pending", writing()),
+        // Where nothing is to be restored, a restore does not open the log.
+        ("erasure.pending", writing().into_iter().filter(|words| words[0] != "restore").collect()),
         ("restoring", writing()),
         ("roots/0.root", [&READING[..], &WRITING].concat()),
         ("roots/0.keys", [&READING[..], &WRITING].concat()),
@@ -104,6 +105,12 @@ fn a_damaged_file_of_the_key_directory_is_the_environments_failure_to_every_comm
                 }
                 damage(&file);
                 let ran = place.run(words[0], &words[1..]);
+                if name == "erasure.pending" && what != "a directory" {
+                    // The vault knows that nothing was begun, so that nothing is lost with it.
+                    assert!(ran.code == exit::DONE && ran.err.contains(name), "{what}, {words:?}: {ran:?}");
+                    put_back();
+                    continue;
+                }
                 assert_eq!(ran.code, exit::ENVIRONMENT, "{name}, {what}, {words:?}: {ran:?}");
                 assert!(ran.err.contains(name), "{name}, {what}, {words:?}: {ran:?}");
                 let advice = ["restore", "bring ", "mend"];

@@ -181,7 +181,7 @@ fn what_the_clock_does_not_tell_the_certificate_does() {
     let ran = again(&place, &[&carl, "--certificate", &of_other]).exits(exit::REFUSED);
     assert!(ran.err.contains("it is no certificate of an erasure of this log"), "{ran:?}");
     assert_eq!(left(&place, "carl"), 1);
-    let both = ["--certificate", &of_another, "--certificate", &certificate];
+    let both = ["--certificate", &of_another, &certificate];
     let done = again(&place, &[&[&carl[..]], &both[..]].concat()).exits(exit::DONE);
     assert!(done.out.contains(": erased: data subject "), "{done:?}");
     assert_eq!(left(&place, "carl"), 0);
@@ -314,13 +314,65 @@ fn a_writer_carries_them_out_and_the_same_person_is_erased_once() {
     let mut child = command(place.arguments("append", &[])).stdin(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take();
     eventually("it has the log open", || !place.info("writer").is_null());
-    let ran = again(&place, &[&files[0], &files[1], &files[2], "--json"]).exits(exit::SOME_REFUSED);
-    assert_eq!(outcomes(ran), ["erased", "erased", "left-out"]);
+    let orders = [&files[0][..], &files[1], &files[2], "--json"];
+    let dry = again(&place, &[&orders[..], &["--dry-run"]].concat()).exits(exit::SOME_REFUSED).json();
+    let ran = again(&place, &orders).exits(exit::SOME_REFUSED).json();
+    let told = |told: &Value, member: &str| -> Vec<Value> {
+        told["orders"].as_array().unwrap().iter().map(|order| order[member].clone()).collect()
+    };
+    assert_eq!(told(&dry, "outcome"), ["would-be-erased", "would-be-erased", "left-out"]);
+    assert_eq!(told(&ran, "outcome"), ["erased", "erased", "left-out"]);
+    // What would be erased is what is: the second order is judged as things are once the first is carried out.
+    for member in ["numbers", "unknown", "detail"] {
+        assert_eq!(told(&dry, member), told(&ran, member), "{member}");
+    }
+    assert_eq!(dry["orders"][1]["unknown"], json!(["ada"]));
+    assert_eq!([&dry, &ran].map(|it| it["orders"][1]["preview"]["entries"].clone()), [1, 1]);
     drop(stdin);
     finish(child).exits(exit::DONE);
     assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [0, 0]);
     let report = bulla(["verify", place.audit().to_str().unwrap(), "--json"]).exits(exit::DONE).json();
     assert_eq!(report["erased"], 3);
+}
+
+#[test]
+fn each_thing_is_said_once_and_of_the_order_that_it_is_about() {
+    let place = backed_up();
+    let files = [
+        ("ada.json", &["ada"][..]),
+        ("both.json", &["ada", "bob", "nobody"]),
+        ("twice.json", &["bob"]),
+        ("none.json", &["nobody"]),
+    ];
+    let files = files.map(|(name, names)| order(&place, name, 2500, names));
+    let files = files.each_ref().map(String::as_str);
+    let [_, both, twice, none] = files;
+    for words in [&["--dry-run"][..], &[]] {
+        let ran = again(&place, &[&files[..], words].concat()).exits(exit::SOME_REFUSED);
+        let said = |text: &str| -> usize {
+            [&ran.out, &ran.err]
+                .map(|told| told.lines().filter(|line| line.contains(text)).count())
+                .iter()
+                .sum()
+        };
+        assert_eq!(said(&format!("{none}: refused: ")), 1, "{ran:?}");
+        assert_eq!(
+            said(&format!("{twice}: left out: whom it names is to be erased by an order before it")),
+            1
+        );
+        assert_eq!(
+            (said("  bob: data subject 1, 1 entry"), said("  ada: data subject 0, 2 entries")),
+            (1, 1)
+        );
+        assert_eq!(said("  nobody: "), 0, "{ran:?}");
+        for line in ["an order before it erases: ada", "not known: nobody"] {
+            assert!(ran.out.contains(&format!("{both}: {line}\n")), "{ran:?}");
+        }
+    }
+    // Nothing is left to be done: a program is told that this failed, and why.
+    let ran = again(&place, &[twice, none, "--json"]).exits(exit::REFUSED);
+    assert_eq!(ran.json()["orders"].as_array().map(Vec::len), Some(2));
+    assert!(ran.json()["error"].as_str().unwrap().contains("none of the orders is carried out"), "{ran:?}");
 }
 
 #[test]

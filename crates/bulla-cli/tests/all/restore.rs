@@ -29,7 +29,7 @@ fn a_dry_run_tells_the_same_as_the_restore_and_changes_nothing() {
     told["done"] = false.into();
     assert_eq!(told, looked);
     assert_eq!((&told["erased"], &told["lost"]), (&serde_json::json!([0]), &serde_json::json!(1)));
-    assert_eq!(told["makes_seal_state"], false);
+    assert_eq!((&told["makes_seal_state"], &told["needed"]), (&false.into(), &true.into()));
     for (of, frames, entries) in [("known", 2, 2), ("log", 6, 3)] {
         assert_eq!((&told[of]["frames"], &told[of]["entries"]), (&frames.into(), &entries.into()), "{told}");
         assert!(words.out.contains(&format!("{frames} frames with {entries} entries")), "{words:?}");
@@ -38,6 +38,18 @@ fn a_dry_run_tells_the_same_as_the_restore_and_changes_nothing() {
     }
     assert!(words.out.contains("by number: 0\n") && words.out.contains("data subjects: 1\n"), "{words:?}");
     place.append(&[], &lines(3..4)).exits(exit::DONE);
+
+    // Now there is nothing to take up.
+    let size = place.info("tree_size");
+    for words in [&["--json"][..], &["--json", "--dry-run"]] {
+        let told = place.run("restore", words).exits(exit::DONE).json();
+        assert_eq!((&told["needed"], &told["done"]), (&false.into(), &(words.len() == 1).into()), "{told}");
+    }
+    let ran = place.run("restore", &[]).exits(exit::DONE);
+    assert!(ran.out.ends_with("seal.state is there, and no vault is older than the log\n"), "{ran:?}");
+    assert_eq!(place.info("tree_size"), size);
+    let refused = place.run("restore", &["--new-vault"]).exits(exit::REFUSED);
+    assert!(refused.err.contains("vault is there"), "{refused:?}");
 }
 
 #[test]
@@ -58,8 +70,8 @@ fn a_log_without_erasure_gets_its_seal_state_back_without_an_identity() {
     crate::support::bulla(crate::support::arguments!["init", place.audit(), "--erasure", "off"])
         .exits(exit::DONE);
     place.append(&[], &lines(0..2)).exits(exit::DONE);
-    let nothing_to_do = place.run("restore", &[]).exits(exit::REFUSED);
-    assert!(nothing_to_do.err.contains("without erasure"), "{nothing_to_do:?}");
+    let nothing_to_do = place.run("restore", &[]).exits(exit::DONE);
+    assert!(nothing_to_do.out.contains("nothing needs to be restored"), "{nothing_to_do:?}");
     std::fs::remove_file(place.keys("seal.state")).unwrap();
     std::fs::rename(place.keys("seal.key"), place.path("seal.key")).unwrap();
     std::fs::rename(place.keys("identity.age"), place.path("identity.age")).unwrap();

@@ -3,6 +3,7 @@
 use super::pseudonym::Pseudonym;
 use super::*;
 use bulla_crypto::subject::Secret;
+use bulla_proof::hash::Hash;
 use check::Damage;
 use index::{Bucket, Entry};
 use record::{Changes, Erasing, Meta, Skipped};
@@ -346,7 +347,7 @@ fn records_are_read_back() {
     let vault = world.open();
     let keys = vault.shared.keys();
     let meta = Meta { log: LOG, generation: 0, next_number: 1 << 30, follows: 1 << 50, next_bucket: 77 };
-    let erasing = Erasing { numbers: (0..4096).collect(), erased: true };
+    let erasing = Erasing { numbers: (0..4096).collect(), erased: true, written: Hash([7; 32]) };
     let bucket = Bucket { id: 9, start: 0x1234, end: index::END };
     let changes = Changes { count: 1 << 40, tag: *b"tagtagta" };
     let skipped = Skipped((0..4096).map(|range| (3 * range, 3 * range + 2)).collect());

@@ -1,6 +1,7 @@
 //! Erasing, without crashes.
 
 use super::*;
+use bulla_proof::hash::Hash;
 use std::sync::atomic::AtomicU64;
 
 #[test]
@@ -12,6 +13,11 @@ fn who_is_erased_is_gone_and_may_come_back_as_somebody_new() {
 
     let erasure = vault.begin_erasure(&["s7", "nobody"]).unwrap().unwrap();
     assert_eq!(erasure.numbers(), [number]);
+    erasure.withdraw().unwrap();
+    // What was written down of it is kept, and nothing else goes on with it.
+    let written = Hash([7; 32]);
+    let erasure = vault.begin_written_erasure(&[number], written).unwrap().unwrap();
+    assert_eq!(vault.begin_erasure(&["s7"]).err().unwrap().kind(), ErrorKind::Refused);
     // Held back, and refused by name, number, and list.
     for refused in [vault.resolve(&["s1", "s7"]).err(), vault.find("s7").err(), vault.key(number).err()] {
         assert_eq!(refused.unwrap().kind(), ErrorKind::Erased);
@@ -28,7 +34,7 @@ fn who_is_erased_is_gone_and_may_come_back_as_somebody_new() {
 
     assert!(vault.find("s7").unwrap().is_none());
     let unconfirmed = vault.unconfirmed().unwrap().unwrap();
-    assert_eq!(unconfirmed, Unconfirmed { numbers: vec![number], erased: true });
+    assert_eq!(unconfirmed, Unconfirmed { numbers: vec![number], erased: true, written });
     assert_eq!(vault.begin_erasure(&["s1"]).err().unwrap().kind(), ErrorKind::Refused);
     assert_eq!(vault.confirm(&[number + 1]).unwrap_err().kind(), ErrorKind::Refused);
     vault.confirm(&[number]).unwrap();

@@ -3,6 +3,7 @@
 use super::pseudonym::Pseudonym;
 use super::*;
 use bulla_crypto::subject::Secret;
+use bulla_proof::hash::Hash;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
 use record::{Changes, Erasing, Meta, Skipped};
@@ -96,7 +97,11 @@ fn records_are_the_other_implementation_s() {
     let keys = keys(&vectors);
     let Keys { log, generation, .. } = keys;
     let meta = Meta { log, generation, next_number: 8201, follows: 300, next_bucket: 10 };
-    let erasing = Erasing { numbers: vec![17, 1 << 40], erased: false };
+    let erasing = Erasing {
+        numbers: vec![17, 1 << 40],
+        erased: false,
+        written: Hash(std::array::from_fn(|at| at as u8)),
+    };
     let changes = Changes { count: 77, tag: [0, 1, 2, 3, 4, 5, 6, 7] };
     let records = [
         (1, "meta", meta.encode()),

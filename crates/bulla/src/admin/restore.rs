@@ -19,7 +19,7 @@ use crate::keys::seal_state::SealState;
 use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::write::engine::{Directories, Engine, Vaults};
+use crate::write::engine::{Directories, Engine, Vaults, load_signing_key};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
@@ -86,7 +86,8 @@ impl Restore {
         self
     }
 
-    /// With the text of the log's seal key, from which the seal state is made anew where it is missing.
+    /// With the text of the log's seal key, from which the seal state is made anew where it is missing. That of another log is refused
+    /// in any case.
     pub fn seal_key(mut self, text: Zeroizing<String>) -> Self {
         self.seal_key = Some(text);
         self
@@ -121,12 +122,12 @@ impl Restore {
     }
 
     /// Takes it up: erases whom the log says that it erased, and goes on with numbers that nobody had. Cut short, it can
-    /// be done again; until it is done the log does not open.
+    /// be done again; until it is done the log does not open. Where there is nothing to take up ([`Outlook::needed`]) it changes nothing.
     ///
     /// # Errors
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, and where the seal state is missing
-    /// and no seal key was given; `Refused` where the log has no erasure and its seal state is there, and so needs none of this,
-    /// and where the seal key is another log's; else as [`crate::Log::open`].
+    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one;
+    /// else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
         let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
         self.run_in(Arc::new(log), Arc::new(keys))
@@ -141,6 +142,9 @@ impl Restore {
         let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
         let Looked { outlook, next_subject, erased } = looked;
         (self.tell)(&outlook);
+        if !outlook.needed {
+            return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
+        }
         // In this order: with the seal state alone the log would open.
         if let Some(unknown) = unknown {
             unknown.save(&*keys)?;
@@ -182,14 +186,12 @@ impl Restore {
         config::check_bounds(&**log, settings)?;
         check_bounds(&**keys, host)?;
         let directories = Directories::lock(&**log, &**keys)?;
-        let (state, made) = match SealState::load(&**keys) {
-            Err(error) if error.kind() == ErrorKind::NoKey => (self.first_state(&config, error)?, true),
-            state => (state?, false),
+        load_signing_key(&**keys, &config)?;
+        let first = self.first_state(&config)?;
+        let (state, made) = match (SealState::load(&**keys), first) {
+            (Err(error), Some(first)) if error.kind() == ErrorKind::NoKey => (first, true),
+            (state, _) => (state?, false),
         };
-        if !config.erasure && !made {
-            let message = "a log without erasure has no vault that could be older than it: open it as it is";
-            return Err(Error::new(ErrorKind::Refused, message));
-        }
         if self.new_vault {
             refuse_vault(&config, &**keys)?;
         }
@@ -214,15 +216,19 @@ impl Restore {
         Ok(Begun { config, directories, state, unknown, reader, looked })
     }
 
-    /// The state that the log began with, as the seal key has it. `missing` says that there is none.
-    fn first_state(&self, config: &LogConfig, missing: Error) -> Result<SealState> {
-        let Some(text) = &self.seal_key else { return Err(missing) };
+    /// The state that the log began with, as the seal key has it that was given.
+    fn first_state(&self, config: &LogConfig) -> Result<Option<SealState>> {
+        let Some(text) = &self.seal_key else { return Ok(None) };
         let chain = parse_seal_key(text, config.id).map_err(|error| {
-            Error::new(error.kind(), format!("the seal key that the seal state is made from: {error}"))
+            Error::new(
+                error.kind(),
+                format!("the seal key that was given for the log {}: {error}", config.id),
+            )
         })?;
         // The first epoch says which `[log]` that was.
         let terms = AllowedConfig::of(config.digest);
-        Ok(SealState { log: config.id, terms, chain, root: tree::empty_root(), subjects: 0, holds: 0 })
+        let (root, log) = (tree::empty_root(), config.id);
+        Ok(Some(SealState { log, terms, chain, root, subjects: 0, holds: 0 }))
     }
 }
 
@@ -257,7 +263,22 @@ fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
         return Err(Error::invalid("a log without erasure has no vault: none is made"));
     }
     if Unknown::load(keys)?.is_some() {
-        return Ok(());
+        // What such an attempt made is empty, or cannot be opened.
+        let found = keys.directory().map(|keys| vault::open_to_read(keys, config.id));
+        let people = match found {
+            Some(Ok(vault)) => vault.check(&|_| true, &|_| ())?.people,
+            _ => 0,
+        };
+        return match people {
+            0 => Ok(()),
+            people => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
+                    keys.describe(files::VAULT)
+                ),
+            )),
+        };
     }
     for name in [files::VAULT, files::ROOTS] {
         let has_something = match keys.list(name) {

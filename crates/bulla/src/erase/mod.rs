@@ -77,6 +77,11 @@ pub enum ResumedErasure {
         /// Who is held by whom, or why that cannot be told.
         reason: String,
     },
+    /// It was written down, and neither the vault nor the log knows of it: nobody is erased by it.
+    Forgotten {
+        /// What was written down, or how that is damaged.
+        written: std::result::Result<Vec<u64>, String>,
+    },
 }
 
 impl fmt::Display for ResumedErasure {
@@ -92,6 +97,22 @@ impl fmt::Display for ResumedErasure {
                 "an erasure of data subjects {numbers:?}, which was cut short before anything was destroyed, is withdrawn: \
                  {reason}; the order can be given again then"
             ),
+            Self::Forgotten { written } => {
+                match written {
+                    Ok(numbers) => write!(
+                        f,
+                        "`erasure.pending` told of an erasure of data subjects {numbers:?}, of which neither the vault nor the log knows"
+                    )?,
+                    Err(damage) => write!(
+                        f,
+                        "`erasure.pending` told of an erasure, of which the vault does not know, and cannot be read: {damage}"
+                    )?,
+                }
+                f.write_str(
+                    "; it was cut short before it began, or an older vault was put back since then. The file is removed, and nobody \
+                     is erased by it: give the order again, unless `bulla events DIR --kind erased` tells of it",
+                )
+            }
         }
     }
 }

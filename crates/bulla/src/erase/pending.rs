@@ -4,9 +4,11 @@ use crate::format::event::{Event, Remains};
 use crate::keys::files;
 use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
+use bulla_proof::hash::{Hash, sha256};
 use bulla_proof::order::Order;
 use bulla_store::Store;
 use bulla_store::{Error, Result};
+use bulla_vault::Unconfirmed;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -22,18 +24,42 @@ pub(crate) struct Pending {
     pub(crate) order: String,
 }
 
+/// What lies in the key directory, with the digest of the file, which the vault has in its record of the erasure.
+pub(crate) struct Written {
+    pub(crate) pending: Pending,
+    digest: Hash,
+}
+
+impl Written {
+    /// What the erasure was begun with, or that this is something else: whoever can write the file could otherwise have an erasure
+    /// told of by an order for somebody else.
+    pub(crate) fn of(self, begun: &Unconfirmed) -> std::result::Result<Pending, String> {
+        match self.digest == begun.written && self.pending.numbers == begun.numbers {
+            true => Ok(self.pending),
+            false => Err("it is not what this erasure was begun with".to_owned()),
+        }
+    }
+}
+
 /// The most bytes of the file: an event is no longer, either.
 const LIMIT: u64 = 1 << 20;
 
 impl Pending {
-    /// Reads it back, if there is one.
+    /// Reads it back, if there is one; where it is damaged, says so.
     ///
     /// # Errors
-    /// `Unavailable` where it cannot be read or is damaged.
-    pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
-        let bytes = files::read_if_there(keys, files::ERASURE, LIMIT)?;
-        let pending = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
-        pending.map_err(|error| files::damaged(keys, files::ERASURE, error))
+    /// `Unavailable` where it cannot be read.
+    pub(crate) fn load(keys: &dyn Store) -> Result<Option<std::result::Result<Written, String>>> {
+        let bytes = match files::read_if_there(keys, files::ERASURE, LIMIT) {
+            Err(error) if error.io_error().is_some() => return Err(error),
+            Err(_) => return Ok(Some(Err(format!("it is damaged: it has more than {LIMIT} bytes")))),
+            Ok(bytes) => bytes,
+        };
+        let written = |bytes: Vec<u8>| match serde_json::from_slice(&bytes) {
+            Ok(pending) => Ok(Written { pending, digest: sha256(&[&bytes]) }),
+            Err(error) => Err(format!("it is damaged: {error}")),
+        };
+        Ok(bytes.map(written))
     }
 
     /// What the log is to tell of it.
@@ -55,14 +81,15 @@ impl Pending {
         }
     }
 
-    /// Makes it durable.
+    /// Makes it durable. Returns the digest of the file.
     ///
     /// # Errors
     /// Where the store fails.
-    pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+    pub(crate) fn save(&self, keys: &dyn Store) -> Result<Hash> {
         let text = serde_json::to_vec(self).map_err(|_| Error::invalid("the order does not fit memory"))?;
         let written = bulla_store::replace(keys, files::ERASURE, &text);
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::ERASURE)), error))?;
+        Ok(sha256(&[&text]))
     }
 
     /// Removes it, once the log has the event.

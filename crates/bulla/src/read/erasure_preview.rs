@@ -63,8 +63,10 @@ pub struct ErasedBefore {
 pub struct PreviewedSubject {
     /// The name.
     pub subject: String,
-    /// The number of the data subject who has that name now; none where nobody is known by it.
+    /// The number of the data subject who has that name now; none where nobody is known by it, or they are gone by then.
     pub number: Option<u64>,
+    /// Whether they are erased by then, by an order that is carried out before this one.
+    pub gone: bool,
     /// How many entries name them and would lose what is personal; none where they were not counted.
     pub entries: Option<u64>,
     /// Whether they were met before the order was given; none where entries were not counted.
@@ -97,7 +99,8 @@ impl ErasurePreview {
         KnownAgain::of(self.subjects.iter().map(|subject| &subject.subject[..]), &numbers)
     }
 
-    /// The names of the order that nobody has here. Where keys are lost, that cannot be told.
+    /// The names of the order that nobody has here, or has any more by then. Where keys are lost, that cannot be told of those who are
+    /// not gone.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         let unknown = self.subjects.iter().filter(|subject| subject.number.is_none());
         unknown.map(|subject| &subject.subject[..])
@@ -138,12 +141,12 @@ impl Reader {
     /// `Refused` where the order is none for this log, or the log has no erasure; `NoKey` where there are no keys of data
     /// subjects at hand; `Erased` while an erasure is under way of which the log does not tell yet; else as [`Reader::read`].
     pub fn preview_erasure(&self, order: &ErasureOrder, holds: &[Hold]) -> Result<ErasurePreview> {
-        self.preview_erasure_again(order, holds, &[])
+        self.preview_erasure_again(order, holds, &[], &[])
     }
 
     /// The same of an order that may have been carried out before the log was put back to an earlier state. Where one of
     /// `certificates` is this order's, it says who was erased: [`PreviewedSubject::first_met`] goes by that, and not by the time of the
-    /// order.
+    /// order. It is judged as things are once these data subjects are `gone`, whom orders erase that come before it.
     ///
     /// # Errors
     /// As [`Reader::preview_erasure`].
@@ -152,6 +155,7 @@ impl Reader {
         order: &ErasureOrder,
         holds: &[Hold],
         certificates: &[Certified],
+        gone: &[u64],
     ) -> Result<ErasurePreview> {
         let key = erasure_key(&self.config)?;
         let ordered = order.unsigned(self.config.id)?;
@@ -172,17 +176,21 @@ impl Reader {
         if before.is_none() {
             order.check(key, self.config.id)?;
         }
-        let erased = Erased::in_manifest(manifest, 0)?;
+        let mut erased = Erased::in_manifest(manifest, 0)?;
         let names = order.subjects().collect::<Vec<_>>();
         let keyless = Keyless::of(keys, || Ok(erased.clone()))?;
         let found = numbers_of(&names, keys, || Ok(erased.clone()))?;
         // A vault that was restored has them until the log is opened.
         let found = found.into_iter().map(|number| number.filter(|number| !erased.numbers.contains(number)));
-        let subject = |(name, number): (&&str, Option<u64>)| PreviewedSubject {
-            subject: (*name).to_owned(),
-            number,
-            entries: None,
-            first_met: None,
+        let subject = |(name, number): (&&str, Option<u64>)| {
+            let is_gone = |number: &u64| gone.contains(number);
+            PreviewedSubject {
+                subject: (*name).to_owned(),
+                number: number.filter(|number| !is_gone(number)),
+                gone: number.as_ref().is_some_and(is_gone),
+                entries: None,
+                first_met: None,
+            }
         };
         let subjects = names.iter().zip(found).map(subject).collect::<Vec<_>>();
         let mut numbers = subjects.iter().filter_map(|subject| subject.number).collect::<Vec<_>>();
@@ -205,6 +213,8 @@ impl Reader {
             preview.not_counted = Some("no identity is at hand".to_owned());
             return Ok(preview);
         }
+        // What goes with an erasure that was cut short is gone, though the log does not tell of it yet.
+        erased.numbers.extend(keys.missing(u64::MAX)?.erasing.iter().chain(gone));
         let subjects = Subjects { numbers: &preview.numbers, erased: &erased, keyless: &keyless, holds };
         match subjects.count(&reading) {
             Ok((mut going, each)) => {

@@ -182,7 +182,8 @@ pub(crate) fn recover(
     })
 }
 
-/// How many frames opening the log would go on behind. Changes nothing.
+/// How many frames opening the log would go on behind, and how many entries those of them have that no checkpoint covers. Changes
+/// nothing.
 ///
 /// # Errors
 /// As [`survey`].
@@ -191,10 +192,12 @@ pub(crate) fn frames(
     config: &LogConfig,
     state: &SealState,
     checkpoint: &Checkpoint,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
-    Ok(survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?.next)
+    let Survey { next, scanned, .. } = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
+    let above = scanned.iter().flat_map(|segment| &segment.above);
+    Ok((next, above.map(|head| head.commitment.entries).sum()))
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing

@@ -29,6 +29,9 @@ pub struct Outlook {
     pub lost: u64,
     /// Whether the seal state is missing, and is made anew from the seal key.
     pub makes_seal_state: bool,
+    /// Whether there is anything to take up. Otherwise neither the seal state nor the vault is missing or older than the log, and
+    /// nothing is changed.
+    pub needed: bool,
 }
 
 /// A log from its beginning up to some frame.
@@ -67,7 +70,7 @@ pub(super) fn look(
 ) -> Result<Looked> {
     let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
     // What opening would refuse is refused before anything is told.
-    let frames = recover::frames(&**log, config, state, &manifest.snapshot.checkpoint)?;
+    let (frames, unsigned) = recover::frames(&**log, config, state, &manifest.snapshot.checkpoint)?;
     if makes_seal_state {
         // Nothing else says how many there were.
         vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, frames))?;
@@ -85,12 +88,23 @@ pub(super) fn look(
         lost = lost_between(before, next_subject, &erased);
     }
     let known = state.chain.next_frame();
+    // As opening judges it.
+    let is_older = |vault: &Vault| -> Result<bool> {
+        let has_all = vault.next_number()? >= state.subjects;
+        Ok(known < manifest.size() || !has_all || unsigned > 0 && vault.follows()? < known)
+    };
+    let needed = makes_seal_state
+        || Unknown::load(keys)?.is_some()
+        || !again.is_empty()
+        || lost > 0
+        || config.erasure && vault.map_or(Ok(true), is_older)?;
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         erased: again,
         lost,
         makes_seal_state,
+        needed,
     };
     Ok(Looked { outlook, next_subject, erased })
 }

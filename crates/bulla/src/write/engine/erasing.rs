@@ -6,7 +6,8 @@
 //!    has a frame before the event, and one that is sealed afterwards has other keys.
 //! 4. Once a checkpoint covers the event, the vault forgets about the erasure.
 //!
-//! A crash anywhere leaves the vault's own record and that of step 2: opening the log goes on from there. Up to the vault's
+//! A crash anywhere leaves the vault's own record and that of step 2, of which the former has the digest: opening the log goes on from
+//! there, and by nothing else. Up to the vault's
 //! transaction nothing is erased, but what was ordered is carried out all the same, unless somebody of it is held by then: the log may
 //! have told of a hold since, where files were put back. Where the log tells of the erasure already, the
 //! vault's record suffices: so it is with whoever is erased again in a vault that was restored, of whom there is no order.
@@ -14,7 +15,7 @@
 use super::Engine;
 use super::locks::Rank;
 use crate::erase::holds::Holds;
-use crate::erase::pending::Pending;
+use crate::erase::pending::{Pending, Written};
 use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
 use crate::erase::{
     Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
@@ -27,6 +28,7 @@ use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::{Order, order_digest};
@@ -81,8 +83,8 @@ impl Engine {
         let keys_lost = !unknown.is_empty() && self.lacks_keys(vault)?;
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
         let event = self.told_of(&pending).map_err(|why| refused(&why))?;
-        pending.save(&*self.keys)?;
-        let frame = self.carry_out(vault, &numbers, event)?;
+        let written = pending.save(&*self.keys)?;
+        let frame = self.carry_out(vault, (&numbers, written), event)?;
         Ok(Erasure { numbers, unknown, frame, keys_lost, before: false, known_again: Vec::new() })
     }
 
@@ -90,13 +92,17 @@ impl Engine {
     /// covers or whose numbers are `adopted`, is erased whatever else says so or does not: a number is given once, and what a
     /// vault that was restored follows has no order beside it. `known` is as for [`Engine::holds`].
     fn settle(&self, vault: &Vault, adopted: &[u64], known: &mut Option<u64>) -> Result<Settled> {
-        let pending = Pending::load(&*self.keys)?;
-        let Some(Unconfirmed { numbers, erased }) = vault.unconfirmed()? else {
-            Pending::remove(&*self.keys)?;
-            return Ok(Settled::default());
+        let file = Pending::load(&*self.keys)?;
+        let Some(begun) = vault.unconfirmed()? else {
+            return self.forget(file, adopted);
         };
+        let pending = match file {
+            Some(written) => written.and_then(|written| written.of(&begun)),
+            None => Err("it is missing".to_owned()),
+        };
+        let Unconfirmed { numbers, erased, written } = begun;
         if self.tells_of(&numbers, adopted)? {
-            destroy(vault, &numbers)?;
+            destroy(vault, &numbers, written)?;
             vault.confirm(&numbers)?;
             Pending::remove(&*self.keys)?;
             return Ok(Settled::of(ResumedErasure::Finished { numbers }));
@@ -108,21 +114,18 @@ impl Engine {
                 self.keys.describe(files::VAULT)
             )));
         }
-        let event = match pending.filter(|pending| pending.numbers == numbers) {
-            Some(pending) => match self.told_of(&pending) {
-                Ok(event) => self.is_not_used(event)?,
-                wrong => wrong,
-            },
-            None => Err("it is missing, or of another erasure".to_owned()),
+        let event = match pending.and_then(|pending| self.told_of(&pending)) {
+            Ok(event) => self.is_not_used(event)?,
+            wrong => wrong,
         };
         let file = self.keys.describe(files::ERASURE);
         match event {
             Ok(event) if erased => self
-                .carry_out(vault, &numbers, event)
+                .carry_out(vault, (&numbers, written), event)
                 .map(|_| Settled::of(ResumedErasure::Finished { numbers })),
-            Ok(event) => self.go_on_unless_held(vault, numbers, event, known),
+            Ok(event) => self.go_on_unless_held(vault, (numbers, written), event, known),
             Err(why) if erased => Err(Error::unavailable(format!(
-                "{file}: {why}; and data subjects {numbers:?} are erased: restore it"
+                "{file}: {why}; and data subjects {numbers:?} are erased: restore it from a backup of when that was begun"
             ))),
             Err(why) => {
                 self.withdraw(vault)?;
@@ -130,6 +133,18 @@ impl Engine {
                 Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
             }
         }
+    }
+
+    /// Removes what is written down of an erasure of which the vault does not know: the log may tell of it already.
+    fn forget(&self, file: Option<std::result::Result<Written, String>>, adopted: &[u64]) -> Result<Settled> {
+        let written = file.map(|file| file.map(|written| written.pending.numbers));
+        let resumed = match written {
+            None => return Ok(Settled::default()),
+            Some(Ok(numbers)) if self.tells_of(&numbers, adopted)? => None,
+            Some(written) => Some(ResumedErasure::Forgotten { written }),
+        };
+        Pending::remove(&*self.keys)?;
+        Ok(Settled { resumed, ..Settled::default() })
     }
 
     /// That the log does not tell of this order: for others it is no order.
@@ -158,7 +173,7 @@ impl Engine {
     fn go_on_unless_held(
         &self,
         vault: &Vault,
-        numbers: Vec<u64>,
+        (numbers, written): (Vec<u64>, Hash),
         event: Event,
         known: &mut Option<u64>,
     ) -> Result<Settled> {
@@ -170,7 +185,9 @@ impl Engine {
             Err(damaged) => (Err(damaged), Vec::new()),
         };
         let resumed = match held {
-            Ok(()) => self.carry_out(vault, &numbers, event).map(|_| ResumedErasure::Finished { numbers }),
+            Ok(()) => self
+                .carry_out(vault, (&numbers, written), event)
+                .map(|_| ResumedErasure::Finished { numbers }),
             Err(why) => {
                 self.withdraw(vault).map(|()| ResumedErasure::Withdrawn { numbers, reason: why.to_string() })
             }
@@ -196,10 +213,10 @@ impl Engine {
     }
 
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
-    fn carry_out(&self, vault: &Vault, numbers: &[u64], event: Event) -> Result<u64> {
+    fn carry_out(&self, vault: &Vault, (numbers, written): (&[u64], Hash), event: Event) -> Result<u64> {
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
-        destroy(vault, numbers).or_else(|error| self.take_back(vault, error))?;
+        destroy(vault, numbers, written).or_else(|error| self.take_back(vault, error))?;
         let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop((nothing_is_sealed, held));
         let told = self.wait_for_checkpoint(&frame).and_then(|frame| {
@@ -215,7 +232,7 @@ impl Engine {
     /// and opening it again goes on with the erasure.
     fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
         let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
-            Some(Unconfirmed { numbers, erased: true }) => {
+            Some(Unconfirmed { numbers, erased: true, .. }) => {
                 Err(Error::unavailable(format!("{}: {error}", unfinished(&numbers))))
             }
             _ => vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw).map_err(|unwithdrawn| {
@@ -488,11 +505,13 @@ fn unfinished(numbers: &[u64]) -> String {
     )
 }
 
-/// Destroys the keys of data subjects, from wherever that was cut short.
-fn destroy(vault: &Vault, numbers: &[u64]) -> Result<()> {
+/// Destroys the keys of data subjects, from wherever that was cut short; `written` is the digest of what is written down of it.
+fn destroy(vault: &Vault, numbers: &[u64], written: Hash) -> Result<()> {
     let committed = match vault.resume_committed()? {
         Some(committed) => Some(committed),
-        None => vault.begin_erasure_of(numbers)?.map(bulla_vault::Erasure::commit).transpose()?,
+        None => {
+            vault.begin_written_erasure(numbers, written)?.map(bulla_vault::Erasure::commit).transpose()?
+        }
     };
     committed.map(Committed::destroy).transpose().map(|_| ())
 }

@@ -389,7 +389,11 @@ impl Engine {
     }
 }
 
-fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
+/// Reads the key that signs the log's checkpoints.
+///
+/// # Errors
+/// `NoKey` where it is missing, `Refused` where it is another log's; else where it is damaged or cannot be read.
+pub(crate) fn load_signing_key(keys: &dyn Store, config: &LogConfig) -> Result<SigningKey> {
     let bytes = keys::files::read_secret(keys, keys::files::SIGNING, 4096);
     let bytes =
         keys::files::or_missing(keys, keys::files::SIGNING, bytes).map_err(|error| match error.kind() {

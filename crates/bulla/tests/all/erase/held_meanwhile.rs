@@ -111,7 +111,7 @@ fn held_and_begun() -> World {
     log.close().unwrap();
     let number = world.vault(Access::Read).find(HELD).unwrap().unwrap().number;
     write_pending(&world, &world.order(&[HELD]), number);
-    let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
+    let _ = world.begin_erasure(&world.vault(Access::Write), &[number]);
     world
 }
 
@@ -149,7 +149,7 @@ fn a_hold_that_opening_the_log_adopts_counts_too() {
         drop(log);
         let _ = fs::remove_file(world.keys().join("holds"));
         write_pending(&world, &world.order(&[HELD]), number);
-        let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
+        let _ = world.begin_erasure(&world.vault(Access::Write), &[number]);
         let log = Log::open(&world.directory, Options::default()).unwrap();
         match log.resumed_erasure().unwrap() {
             ResumedErasure::Withdrawn { .. } => adopted += u32::from(log.recovery().frames > 0),
@@ -172,7 +172,7 @@ fn an_erasure_that_was_cut_short_is_withdrawn_while_the_holds_are_damaged() {
     world.append(0..60);
     let number = world.vault(Access::Read).find(HELD).unwrap().unwrap().number;
     write_pending(&world, &world.order(&[HELD]), number);
-    let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
+    let _ = world.begin_erasure(&world.vault(Access::Write), &[number]);
     fs::write(world.keys().join("holds"), "{").unwrap();
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let withdrawn = log.resumed_erasure().unwrap().to_string();
@@ -184,8 +184,8 @@ fn an_erasure_that_was_cut_short_is_withdrawn_while_the_holds_are_damaged() {
 /// The bytes of the vault's record of an erasure of one.
 fn record(world: &World) -> Vec<u8> {
     let bytes = fs::read(world.keys().join("vault/vault.db")).unwrap();
-    let at = bytes.windows(8).position(|bytes| bytes == b"bullaVE2").unwrap();
-    bytes[at..at + 28 + 16].to_vec()
+    let at = bytes.windows(8).position(|bytes| bytes == b"bullaVE3").unwrap();
+    bytes[at..at + 28 + 32 + 16].to_vec()
 }
 
 /// The record says that keys are destroyed, and is of a later time than the vault, which has them.
@@ -198,7 +198,7 @@ fn an_erasure_that_is_said_to_be_done_and_is_not_is_refused() {
         log.close().unwrap();
         let number = world.vault(Access::Read).find(HELD).unwrap().unwrap().number;
         write_pending(&world, &world.order(&[HELD]), number);
-        let _ = world.vault(Access::Write).begin_erasure(&[HELD]).unwrap().unwrap();
+        let _ = world.begin_erasure(&world.vault(Access::Write), &[number]);
         world
     }] {
         let sound = copy(&world.keys());

@@ -72,10 +72,17 @@ fn a_lost_seal_state_is_made_anew_from_the_seal_key_and_nobody_s_key_is_lost() {
 fn a_seal_key_that_is_not_the_log_s_changes_nothing() {
     let world = World::new();
     world.append(0..20);
-    std::fs::remove_file(world.keys().join("seal.state")).unwrap();
-    let id = info(&world.directory).unwrap().id;
-    let before = counts(&world);
     let others = World::new();
+    let id = info(&world.directory).unwrap().id;
+    // Also where none is needed.
+    let before = counts(&world);
+    let error = restore(&world).seal_key(seal_key(&others)).run().unwrap_err();
+    assert_eq!((error.kind(), counts(&world) == before), (ErrorKind::Refused, true), "{error}");
+    for log in [id, others.id] {
+        assert!(error.to_string().contains(&log.to_string()), "{error}");
+    }
+    std::fs::remove_file(world.keys().join("seal.state")).unwrap();
+    let before = counts(&world);
     let keys = [
         (seal_key(&others), ErrorKind::Refused),
         (render_seal_key(id, &[7; 32]), ErrorKind::Tampered),
@@ -198,6 +205,29 @@ fn a_new_vault_is_made_in_the_place_of_none() {
             std::fs::create_dir_all(world.keys().join(name)).unwrap();
         }
     }
+}
+
+/// Taking keys up begins an epoch, for which there would be no reason.
+#[test]
+fn where_nothing_is_lost_or_older_a_restore_changes_nothing() {
+    let world = World::new();
+    world.append(0..20);
+    erase(&world, "user_7");
+    let before = counts(&world);
+    for restore in [restore(&world), restore(&world).seal_key(seal_key(&world))] {
+        let restored = restore.run().unwrap();
+        assert!(!restored.outlook.needed && restored.lost == 0, "{restored:?}");
+        assert_eq!(counts(&world), before);
+    }
+    // One that was begun is to be finished, and is no reason to take a vault that has somebody's keys for none.
+    std::fs::write(world.keys().join("restoring"), "2 1\n").unwrap();
+    let before = counts(&world);
+    let error = restore(&world).new_vault().run().unwrap_err();
+    assert_eq!((error.kind(), counts(&world) == before), (ErrorKind::Refused, true), "{error}");
+    assert!(error.to_string().contains("has the keys of 19 data subjects"), "{error}");
+    assert!(restore(&world).run().unwrap().outlook.needed);
+    world.append(20..40);
+    assert!(world.verified().ok);
 }
 
 #[test]

@@ -64,6 +64,26 @@ fn a_preview_counts_what_the_erasure_takes_over_many_blocks_and_epochs() {
     }
 }
 
+/// Keys are destroyed, and the log does not tell of it before it is opened.
+#[test]
+fn what_goes_with_an_erasure_that_is_under_way_is_not_counted_for_another() {
+    let world = World::new();
+    world.append(0..100);
+    let order = world.order(&["user_7"]);
+    let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+    super::states::write_pending(&world, &order, number);
+    let _ = world.begin_erasure(&world.vault(Access::Write), &[number]).commit().unwrap();
+    let other = world.order(&["user_20"]);
+    let preview = || world.reader().preview_erasure(&other, &[]).unwrap().going.unwrap();
+    let told = preview();
+    let (entries, shared, others) = going(&["user_20"], 0..100, &["user_7"]);
+    assert_eq!((told.entries, told.shared, told.others.len()), (entries, shared, others.len()), "{told:?}");
+    assert!(going(&["user_20"], 0..100, &[]).0 > entries);
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    let after = preview();
+    assert_eq!((after.entries, after.shared, after.others), (entries, shared, told.others));
+}
+
 #[test]
 fn who_is_known_again_is_told_when_an_order_is_given_again() {
     let world = World::new();

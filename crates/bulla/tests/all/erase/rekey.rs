@@ -400,8 +400,8 @@ fn an_erasure_that_was_put_back_and_ordered_with_a_key_of_before_is_withdrawn() 
     });
     ordered(&world, &one, &two).apply(&world.directory).unwrap();
     let number = pending["numbers"][0].as_u64().unwrap();
-    drop(world.vault(Access::Write).begin_erasure_of(&[number]).unwrap().unwrap());
     std::fs::write(world.keys().join("erasure.pending"), pending.to_string()).unwrap();
+    drop(world.begin_erasure(&world.vault(Access::Write), &[number]));
     let log = Log::open(&world.directory, Options::default()).unwrap();
     let withdrawn = log.resumed_erasure().unwrap().to_string();
     assert!(withdrawn.contains("is withdrawn") && withdrawn.contains("the order in it"), "{withdrawn}");

@@ -57,7 +57,7 @@ pub(super) const STEPS: [&str; 3] = ["intended", "committed", "destroyed"];
 
 pub(super) fn begin(world: &World, numbers: &[u64], step: &str) {
     let vault = world.vault(Access::Write);
-    let erasure = vault.begin_erasure_of(numbers).unwrap().unwrap();
+    let erasure = world.begin_erasure(&vault, numbers);
     match step {
         "intended" => drop(erasure),
         "committed" => drop(erasure.commit().unwrap()),

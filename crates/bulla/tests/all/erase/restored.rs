@@ -193,7 +193,7 @@ fn going_on_with_an_erasure_leaves_none_out_that_came_after_it() {
     let order = world.order(&["user_7"]);
     let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
     super::states::write_pending(&world, &order, number);
-    let _ = world.vault(Access::Write).begin_erasure(&["user_7"]).unwrap().unwrap();
+    let _ = world.begin_erasure(&world.vault(Access::Write), &[number]);
     let backup = copy(&world.keys());
     erase(&world, "user_9");
     put_back(backup.path(), &world.keys(), &["vault", "roots", "erasure.pending"]);

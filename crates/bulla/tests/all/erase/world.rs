@@ -10,7 +10,8 @@ use bulla::{
     Report, VerifierKey, Verify, default_keys,
 };
 use bulla_proof::LogId;
-use bulla_vault::{Access, Settings, Vault};
+use bulla_proof::hash::{Hash, sha256};
+use bulla_vault::{Access, Erasure, Settings, Vault};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,6 +109,13 @@ impl World {
 
     pub(crate) fn vault(&self, access: Access) -> Vault {
         Vault::open(&self.keys(), self.id, access, &Settings::default()).unwrap()
+    }
+
+    /// Begins to erase them, with what is written down in `erasure.pending`, if anything is.
+    pub(crate) fn begin_erasure<'v>(&self, vault: &'v Vault, numbers: &[u64]) -> Erasure<'v> {
+        let written = std::fs::read(self.keys().join("erasure.pending"));
+        let written = written.map_or(Hash::ZERO, |bytes| sha256(&[&bytes]));
+        vault.begin_written_erasure(numbers, written).unwrap().unwrap()
     }
 
     pub(crate) fn identity(&self) -> Arc<IdentityFile> {
