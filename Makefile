@@ -58,10 +58,9 @@ sweep: setup
 	cargo test --workspace --profile sweep --no-run
 	BULLA_SWEEP=full scripts/record.sh sweep cargo test --workspace --profile sweep -- --include-ignored --show-output
 
-## Every fuzz target for so many seconds, with the nightly toolchain.
+## Every fuzz target for so many seconds.
 SECONDS_EACH ?= 60
 fuzz:
-	@rustup run nightly rustc --version >/dev/null || { echo "fuzz: needs the nightly toolchain" >&2; exit 1; }
 	scripts/record.sh fuzz scripts/fuzz.sh $(SECONDS_EACH)
 
 ## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds.

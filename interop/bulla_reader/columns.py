@@ -17,7 +17,6 @@ from .rows import BIT, BYTES, FIELDS, NUMBERS, STRING, SUBJECTS, Row, check_text
 
 # What entries, values and subjects may take of a block, and of a group: each takes more memory than it is paid for.
 MOST_VALUES = 17 << 20
-WINDOW = 0x68
 MAGIC = bytes.fromhex("28b52ffd")
 TABLES = bytes.fromhex(
     "37a430ec010000003b10a832e31c3033333333333333333313a936c5475b4a615b6437aa44eb"
@@ -151,6 +150,20 @@ def runs(cursor: Cursor, count: int, widest: int, depth: int) -> list[int]:
 # Bytes
 
 
+def are_blocks(data, longest):
+    """Whether these are blocks of zstd up to a last one, none of them longer than one may be."""
+    while len(data) >= 3:
+        head = int.from_bytes(data[:3], "little")
+        kind, length = head >> 1 & 3, head >> 3
+        stored = 1 if kind == 1 else length
+        if kind == 3 or kind == 2 and length == 0 or length > longest or stored > len(data) - 3:
+            return False
+        data = data[3 + stored:]
+        if head & 1:
+            return not data
+    return False
+
+
 def blob(cursor: Cursor, length: int) -> bytes:
     """A blob of a length that was paid for."""
     if length == 0:
@@ -168,10 +181,13 @@ def blob(cursor: Cursor, length: int) -> bytes:
         frame = MAGIC + frame
     if frame[:4] != MAGIC:
         raise cursor.refuse("a frame of zstd must begin with the magic number of one")
-    if len(frame) < 6 or frame[4] != 0 or frame[5] > WINDOW:
-        raise cursor.refuse("the descriptor of a frame of zstd must be 0, and its window at most 8 MiB")
+    window = max(1 << (length - 1).bit_length(), 1024)
+    if len(frame) < 6 or frame[4] != 0 or frame[5] != (window.bit_length() - 11) << 3:
+        raise cursor.refuse("the descriptor of a frame of zstd must be 0, and its window the least for what it holds")
+    if not are_blocks(frame[6:], min(window, 128 << 10)):
+        raise cursor.refuse("a frame of zstd must be of blocks up to a last one, none too long or compressed to nothing")
     try:
-        decompressor = zstandard.ZstdDecompressor(DICTIONARY if codec == 3 else None, max_window_size=8 << 20)
+        decompressor = zstandard.ZstdDecompressor(DICTIONARY if codec == 3 else None, max_window_size=window)
         data = decompressor.decompress(frame, max_output_size=length, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise cursor.refuse(f"a frame of zstd does not decompress: {error}") from None

@@ -18,7 +18,7 @@ use super::input::Input;
 use crate::account::{Account, Task};
 use bulla_proof::varint;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size};
+use zstd::zstd_safe::{CParameter, compress_bound};
 
 pub(super) const RAW: u8 = 0;
 pub(super) const ZSTD: u8 = 2;
@@ -36,8 +36,12 @@ const TABLES: &[u8] = include_bytes!("tables.zdict");
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// What follows it: that the frame states no length of its content, and has no checksum and no dictionary's number.
 const DESCRIPTOR: u8 = 0;
-/// And then at most this: a window of 8 MiB, which RFC 8878 asks every decoder to support, and no level exceeds.
-const LARGEST_WINDOW: u8 = (23 - 10) << 3;
+/// And then the size of its window, of which this is the least there is.
+const SMALLEST_WINDOW: usize = 1024;
+/// No block of a frame holds more, nor more than its window (RFC 8878, Block_Maximum_Size).
+const LARGEST_BLOCK: usize = 128 * 1024;
+/// The binary logarithm of a window that has room for the content of any block of a log.
+const LARGEST_WINDOW_LOG: u32 = 25;
 
 pub(super) struct BlobEncoder {
     level: i32,
@@ -62,6 +66,8 @@ impl BlobEncoder {
             ] {
                 zstd.set_parameter(parameter).ok()?;
             }
+            // Of that zstd takes as much as the content needs.
+            zstd.set_parameter(CParameter::WindowLog(LARGEST_WINDOW_LOG)).ok()?;
             Some(zstd)
         };
         let compresses = compression.level() > 0;
@@ -186,10 +192,10 @@ fn decompress(
     frame: &[u8],
     target: &mut [u8],
 ) -> Result<usize, Fault> {
-    let head = frame.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<2>());
-    if !head.is_some_and(|&[descriptor, window]| descriptor == DESCRIPTOR && window <= LARGEST_WINDOW)
-        || find_frame_compressed_size(frame) != Ok(frame.len())
-    {
+    let window = window_of(target.len());
+    let head = [DESCRIPTOR, window_descriptor(window)];
+    let blocks = frame.strip_prefix(&MAGIC).and_then(|rest| rest.strip_prefix(&head));
+    if !blocks.is_some_and(|blocks| are_blocks(blocks, window.min(LARGEST_BLOCK))) {
         return Err(Fault::Codec);
     }
     if zstd.is_none() {
@@ -197,4 +203,39 @@ fn decompress(
     }
     let zstd = zstd.as_mut().ok_or(Fault::Codec)?;
     zstd.decompress_to_buffer(frame, target).map_err(|_| Fault::Codec)
+}
+
+/// The only window that a frame may have whose content is so long: the least that has room for all of it. What reached further
+/// back some decoders would refuse, and others take, or find other bytes there.
+fn window_of(length: usize) -> usize {
+    length.next_power_of_two().max(SMALLEST_WINDOW)
+}
+
+/// How RFC 8878 writes a window whose size is a power of two.
+fn window_descriptor(window: usize) -> u8 {
+    u8::try_from((window / SMALLEST_WINDOW).ilog2() << 3).unwrap_or(u8::MAX)
+}
+
+/// Whether these are blocks of zstd up to a last one, which ends them, and each is as long as one may be: decoders differ in which
+/// others they take.
+fn are_blocks(mut rest: &[u8], longest: usize) -> bool {
+    const RAW: u32 = 0;
+    const RUN: u32 = 1;
+    const COMPRESSED: u32 = 2;
+    while let Some((&[a, b, c], body)) = rest.split_first_chunk() {
+        let head = u32::from_le_bytes([a, b, c, 0]);
+        let (kind, length) = (head >> 1 & 3, (head >> 3) as usize);
+        let stored = match kind {
+            RAW => length,
+            RUN => 1,
+            COMPRESSED if length > 0 => length,
+            _ => return false,
+        };
+        let Some(after) = body.get(stored..).filter(|_| length <= longest) else { return false };
+        if head & 1 == 1 {
+            return after.is_empty();
+        }
+        rest = after;
+    }
+    false
 }

@@ -197,21 +197,37 @@ fn blobs_take_the_codec_that_suits_them() {
     }
 }
 
-#[test]
-fn no_level_asks_for_a_larger_window_than_every_reader_has() {
-    // Where a blob is longer, the level alone says how large the window is.
-    let blob = vec![b'a'; (8 << 20) + 1];
-    let windows = [1, 4, 19].map(|level| {
+/// Those that are read back, and the byte of each that says how large its window is.
+fn windows(level: i32, blobs: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut encoder = BlobEncoder::new(Compression::new(level).unwrap());
+    let mut decoder = BlobDecoder::default();
+    let windows = blobs.map(|blob| {
         let mut out = Vec::new();
-        BlobEncoder::new(Compression::new(level).unwrap()).encode(&blob, &mut out);
-        assert_eq!(out[0], blob::ZSTD);
+        encoder.encode(&blob, &mut out);
         let mut back = vec![0; blob.len()];
-        BlobDecoder::default().decode(&mut Input { rest: &out }, &mut back).unwrap();
-        assert!(back == blob, "level {level}");
-        let frame = out.windows(4).position(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
-        out[frame + 5]
+        decoder.decode(&mut Input { rest: &out }, &mut back).unwrap();
+        assert!(back == blob, "level {level}, {} bytes", blob.len());
+        let mut stored = Input { rest: &out[1..] };
+        stored.varint().unwrap();
+        // With the tables the magic number is left out.
+        stored.rest[if out[0] == blob::TABLED { 1 } else { 5 }]
     });
-    assert_eq!(windows[2], 0x68, "the last one asks for all that is allowed");
+    windows.collect()
+}
+
+#[test]
+fn at_every_level_the_window_of_a_frame_is_the_least_that_has_room_for_its_content() {
+    for level in [1, 2, 3, 4, 9, 13, 19] {
+        let tabled = windows(level, (64..=1024).map(|length| vec![b'a'; length]));
+        assert!(tabled.iter().all(|window| *window == 0), "level {level}");
+        let lengths = [1025, 2048, 2049, 131_072, 131_073, (1 << 21) + 1];
+        let longer = windows(level, lengths.into_iter().map(|length| vec![b'a'; length]));
+        assert_eq!(longer, [8, 8, 16, 56, 64, 96], "level {level}");
+    }
+    for level in [1, 19] {
+        let longest = windows(level, [(8 << 20) + 1, 1 << 25].into_iter().map(|length| vec![b'a'; length]));
+        assert_eq!(longest, [112, 120], "level {level}");
+    }
 }
 
 #[test]
