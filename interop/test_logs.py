@@ -80,7 +80,9 @@ class Logs(unittest.TestCase):
     def test_who_cannot_tell_how_many_are_erased_says_so(self) -> None:
         sample = self.samples["erased"]
         identities = verify.read_identities([sample.keys / "identity.age"])
-        given = ["--identity", str(sample.keys / "identity.age"), "--keys", str(sample.keys) + ".nowhere"]
+        empty = Path(str(sample.keys) + ".empty")
+        empty.mkdir()
+        given = ["--identity", str(sample.keys / "identity.age"), "--keys", str(empty)]
         for options, hand in ((["--public"], verify.Hand()), (given, verify.Hand(identities=identities))):
             with self.subTest(options[0]):
                 report = verify.verified(sample.log, hand)
