@@ -239,6 +239,26 @@ class Logs(unittest.TestCase):
         key = expand(extract(random, keys.index), b"bulla index part key v1", 32)
         return head + AESGCM(key).encrypt(bytes(12), text, head)
 
+    def test_a_clock_of_any_year_is_told_alike(self) -> None:
+        forge = Forge(self.samples["plain"].log, self.samples["plain"].keys)
+        first, last = -62_167_219_200, 253_402_300_799
+        for seconds, text in (
+            (first - 1, None),
+            (first, "0000-01-01T00:00:00Z"),
+            (first + 60 * 86_400 - 1, "0000-02-29T23:59:59Z"),
+            (first + 366 * 86_400, "0001-01-01T00:00:00Z"),
+            (last, "9999-12-31T23:59:59Z"),
+            (last + 1, None),
+        ):
+            with self.subTest(seconds):
+                for frame in forge.frames:
+                    if frame.kind != commitments.BLOCK:
+                        frame.earliest = frame.latest = seconds
+                place = self.zoo.place / f"year-{seconds}"
+                forge.write(place)
+                self.both(place, self.samples["plain"], [])
+                self.assertEqual(verify.verified(place, verify.Hand()).as_json()["signed_time"], text)
+
     def test_a_log_with_a_gap_is_read_alike(self) -> None:
         sample = self.samples["plain"]
         forge = Forge(sample.log, sample.keys)
