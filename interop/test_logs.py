@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,9 +17,13 @@ from typing import Any, Optional
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bulla_reader import commitments, config, lines, log, notes, verify  # noqa: E402
-from bulla_reader.hashes import sha256  # noqa: E402
-from forge import Forge, Forged  # noqa: E402
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
+
+from bulla_reader import blocks, commitments, config, index, lines, log, notes, verify  # noqa: E402
+from bulla_reader.cursor import u32, u64  # noqa: E402
+from bulla_reader.hashes import expand, extract, sha256  # noqa: E402
+from bulla_reader.history import followed  # noqa: E402
+from forge import Forge, Forged, padded, signed  # noqa: E402
 from zoo import Sample, Zoo  # noqa: E402
 
 BULLA = ""
@@ -80,7 +86,9 @@ class Logs(unittest.TestCase):
     def test_who_cannot_tell_how_many_are_erased_says_so(self) -> None:
         sample = self.samples["erased"]
         identities = verify.read_identities([sample.keys / "identity.age"])
-        given = ["--identity", str(sample.keys / "identity.age"), "--keys", str(sample.keys) + ".nowhere"]
+        empty = Path(str(sample.keys) + ".empty")
+        empty.mkdir()
+        given = ["--identity", str(sample.keys / "identity.age"), "--keys", str(empty)]
         for options, hand in ((["--public"], verify.Hand()), (given, verify.Hand(identities=identities))):
             with self.subTest(options[0]):
                 report = verify.verified(sample.log, hand)
@@ -165,6 +173,92 @@ class Logs(unittest.TestCase):
             self.both(place, sample, given)
         return {kind for kind, _ in self.both(place, sample, [])}
 
+    def test_notes_names_and_configurations_out_of_their_bounds_are_refused_alike(self) -> None:
+        sample = self.samples["plain"]
+        forge = Forge(sample.log, sample.keys)
+        place = self.zoo.place / "bounds"
+        forge.write(place)
+        checkpoint, segment, toml = place / "checkpoint", place / "segments/00000000000000000000.seg", place / "bulla.toml"
+        whole = checkpoint.read_text()
+        text, own = whole.split("\n\n")
+
+        def with_more(more: str) -> str:
+            return signed(f"{text}\n{more}", forge.config.verifier, forge.signing)
+
+        other = "\u2014 other " + base64.b64encode(bytes(40)).decode() + "\n"
+        for note, kinds in (
+            (whole, set()),
+            (whole + 99 * other, set()),
+            (whole + 100 * other, {"checkpoint-damaged"}),
+            (whole + own, {"checkpoint-damaged"}),
+            (whole + other.replace("other", "a\x7fb"), {"checkpoint-damaged"}),
+            (with_more("more\n"), set()),
+            (with_more("a\x7fb\n"), set()),
+            (with_more("a\tb\n"), {"checkpoint-damaged"}),
+            (with_more("\nmore\n"), {"checkpoint-damaged"}),
+        ):
+            with self.subTest(note[len(text) :]):
+                checkpoint.write_text(note)
+                self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, kinds)
+        checkpoint.write_text(whole)
+        for generation, kinds in ((1 << 32, {"frames-missing", "unknown-file"}), ((1 << 32) - 1, set())):
+            segment = segment.rename(place / f"segments/00000000000000000000-{generation}.seg")
+            told = json.loads(self.theirs("verify", Sample(place, sample.keys), "--public", "--json").stdout)["findings"]
+            self.assertEqual({it["kind"] for it in told}, kinds)
+            self.assertEqual({finding.kind for finding in verify.verified(place, verify.Hand()).findings}, kinds)
+        toml.write_bytes(b"\xef\xbb\xbf" + toml.read_bytes())
+        self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, {"config-damaged"})
+
+    def test_parts_of_the_index_that_are_whole_together_alone_are_found_alike(self) -> None:
+        sample = self.samples["plain"]
+        made = self.forged(Forge(sample.log, sample.keys), sample, "parts")
+        forge = Forge(made.log, sample.keys)
+        at = next(it for it in forge.frames if it.kind == commitments.BLOCK)
+        keys = forge.keys[at.epoch]
+        of = log.opened(made.log)
+        opens = blocks.Opener(followed(of), verify.read_identities([made.keys / "identity.age"]), None)
+        tokens = sorted(index.tokens(opens.block(of.frames[at.frame], of.frames[at.frame].body()), keys))
+        file = made.log / f"index/{at.epoch:020}.idx"
+        half = len(tokens) // 2
+        for several, found in (((tokens, tokens), 0), ((tokens[:half], tokens[half:]), 2), ((tokens, tokens[:half]), 1)):
+            with self.subTest(found):
+                file.write_bytes(b"".join(self.part(forge, at, those) for those in several))
+                kinds = [finding.kind for finding in self.mine(made)[0].findings]
+                told = json.loads(self.theirs("verify", made, "--json").stdout)["findings"]
+                self.assertEqual(([it["kind"] for it in told], len(kinds)), (kinds, found))
+                self.assertLessEqual(set(kinds), {"index-mismatch"})
+
+    def part(self, forge: Forge, at: Forged, tokens: list[int]) -> bytes:
+        """A part of the index that says this of one frame."""
+        keys, random, bit = forge.keys[at.epoch], os.urandom(32), 1 << at.frame % 64
+        each = zip(tokens, [0, *tokens])
+        columns_ = [integers([token - before for token, before in each]), integers([bit] * len(tokens))]
+        text = padded(bytes([len(tokens)]) + b"".join(columns_))
+        head = b"BulI\x01" + bytes(3) + u64(at.epoch) + u64(at.frame // 64) + u64(bit)
+        head += sha256(forge.commitment(at)[0]) + random + u32(len(text) + 16)
+        key = expand(extract(random, keys.index), b"bulla index part key v1", 32)
+        return head + AESGCM(key).encrypt(bytes(12), text, head)
+
+    def test_a_clock_of_any_year_is_told_alike(self) -> None:
+        forge = Forge(self.samples["plain"].log, self.samples["plain"].keys)
+        first, last = -62_167_219_200, 253_402_300_799
+        for seconds, text in (
+            (first - 1, None),
+            (first, "0000-01-01T00:00:00Z"),
+            (first + 60 * 86_400 - 1, "0000-02-29T23:59:59Z"),
+            (first + 366 * 86_400, "0001-01-01T00:00:00Z"),
+            (last, "9999-12-31T23:59:59Z"),
+            (last + 1, None),
+        ):
+            with self.subTest(seconds):
+                for frame in forge.frames:
+                    if frame.kind != commitments.BLOCK:
+                        frame.earliest = frame.latest = seconds
+                place = self.zoo.place / f"year-{seconds}"
+                forge.write(place)
+                self.both(place, self.samples["plain"], [])
+                self.assertEqual(verify.verified(place, verify.Hand()).as_json()["signed_time"], text)
+
     def test_a_log_with_a_gap_is_read_alike(self) -> None:
         sample = self.samples["plain"]
         forge = Forge(sample.log, sample.keys)
@@ -212,6 +306,11 @@ class Logs(unittest.TestCase):
         self.assertEqual((self.zoo.place / "anew/checkpoint").read_bytes(), (sample.log / "checkpoint").read_bytes())
         frames = [log.opened(place).commitments for place in (sample.log, self.zoo.place / "anew")]
         self.assertEqual(*frames)
+
+
+def integers(values: list[int]) -> bytes:
+    """An integer column, its values as they are: the first bytes of all, then the second, and so on."""
+    return b"\x05\x00\x01\x08\x00" + b"".join(bytes(value >> 8 * byte & 255 for value in values) for byte in range(8))
 
 
 def sorted_(report: dict[str, Any]) -> dict[str, Any]:

@@ -49,10 +49,10 @@ def tokens(block: OpenedBlock, keys: epochs.EpochKeys) -> set[int]:
 
 
 class Index:
-    """What the parts that count say of each frame."""
+    """What each of the parts that count says of a frame."""
 
     def __init__(self) -> None:
-        self.of: dict[int, set[int]] = {}
+        self.of: dict[int, list[set[int]]] = {}
 
 
 def named(name: str) -> Optional[int]:
@@ -103,7 +103,7 @@ def part(history: History, index: Index, data: bytes, at: int, epoch: int, keys:
         if sha256(b"".join(it.encoded for it in known if it is not None)) == digest:
             for number in frames:
                 bit = number & 63
-                index.of.setdefault(number, set()).update(token for token, blocks in found if blocks >> bit & 1)
+                index.of.setdefault(number, []).append({token for token, blocks in found if blocks >> bit & 1})
     return HEAD + length
 
 

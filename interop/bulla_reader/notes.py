@@ -13,6 +13,8 @@ from .hashes import sha256
 from .refused import Refused
 
 ED25519 = 0x01
+MOST_NOTE = 1 << 20
+MOST_SIGNATURES = 100
 
 
 def base64_bytes(text: str, structure: str, rule: str = "base64 must be standard, padded and canonical") -> bytes:
@@ -34,7 +36,7 @@ def decimal(text: str, structure: str, rule: str) -> int:
 
 
 def is_name(name: str) -> bool:
-    return bool(name) and "+" not in name and not any(character.isspace() for character in name)
+    return bool(name) and not any(it.isspace() or it < " " or it in "+\x7f" for it in name)
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,10 @@ class Verifier:
     def signed(self, note: Note) -> bool:
         """Whether the note has this key's signature, and it holds."""
         mine = [sig for name, key_id, sig in note.signatures if name == self.name and key_id == self.key_id]
-        if not mine:
+        if len(mine) != 1:
             return False
-        key = Ed25519PublicKey.from_public_bytes(self.public)
         try:
-            for signature in mine:
-                key.verify(signature, note.text.encode())
+            Ed25519PublicKey.from_public_bytes(self.public).verify(mine[0], note.text.encode())
         except (InvalidSignature, ValueError):
             return False
         return True
@@ -83,13 +83,18 @@ class Note:
 
 def note(text: str) -> Note:
     """A signed note; refuses what is malformed, whoever signed it."""
-    if any(character < " " and character != "\n" or character == "\x7f" for character in text):
-        raise Refused("signed note", "must not have control characters but newlines")
+    if len(text.encode()) > MOST_NOTE:
+        raise Refused("signed note", "must not be longer than 1 MiB")
+    if any(character < " " and character != "\n" for character in text):
+        raise Refused("signed note", "must not have characters below U+0020 but newlines")
     body, gap, signatures = text.rpartition("\n\n")
     if not gap or not signatures.endswith("\n"):
         raise Refused("signed note", "must be a text, an empty line, and signatures in lines")
     found = []
-    for line in signatures[:-1].split("\n"):
+    lines = signatures[:-1].split("\n")
+    if len(lines) > MOST_SIGNATURES:
+        raise Refused("signed note", "must not have more than 100 signatures")
+    for line in lines:
         parts = line.split(" ")
         if len(parts) != 3 or parts[0] != "\u2014" or not is_name(parts[1]):
             raise Refused("signed note", "a signature's line must be a dash, a name and base64")
@@ -113,8 +118,8 @@ class Checkpoint:
 def checkpoint(text: str) -> Checkpoint:
     read = note(text)
     lines = read.text[:-1].split("\n")
-    if len(lines) < 3 or not lines[0]:
-        raise Refused("checkpoint", "must be an origin, a size and a root")
+    if len(lines) < 3 or not all(lines):
+        raise Refused("checkpoint", "must be an origin, a size and a root, and no line of it empty")
     size = decimal(lines[1], "checkpoint", "the size must be a decimal number without leading zeros")
     root = base64_bytes(lines[2], "checkpoint")
     if len(root) != 32:

@@ -56,7 +56,7 @@ class Segment:
 def named(name: str) -> Optional[tuple[int, int]]:
     """The first frame and the generation that a segment's name says."""
     read = re.fullmatch(r"([0-9]{20})(?:-([1-9][0-9]{0,19}))?\.seg", name)
-    if not read or int(read[1]) >= 1 << 64 or int(read[2] or 0) >= 1 << 64:
+    if not read or int(read[1]) >= 1 << 64 or int(read[2] or 0) >= 1 << 32:
         return None
     return int(read[1]), int(read[2] or 0)
 

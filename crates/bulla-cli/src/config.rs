@@ -253,6 +253,7 @@ impl Config {
 /// Changes a log's configuration: has the writer do it, where one runs, or takes the lock. What a plugin asks meanwhile is
 /// asked at the terminal, unless it is the writer's.
 pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configured, Failure> {
+    place.refuse_other_keys()?;
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let alone = || configure.apply_in(log, keys, &terminal::environment());

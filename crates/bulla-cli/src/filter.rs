@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-const HEADING: &str = "Only entries that meet all of these, and of an option that is given again either";
+const HEADING: &str = "Only entries that meet all of these, and of a field that is given again either";
 
 /// The arguments that choose entries, for others that do not go with them.
 pub(crate) const ARGUMENTS: [&str; 5] = [Fields::GROUP, "from", "to", "entries", "entry"];

@@ -77,6 +77,7 @@ enum Action {
 
 impl Hold {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
+        self.place.refuse_other_keys()?;
         match self.action {
             Action::List => self.list(),
             Action::Add => {

@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
+use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -75,6 +76,9 @@ struct Facts {
     segments: u64,
     /// The writing host's clock at the newest epoch or event that the checkpoint covers.
     signed_time: Option<String>,
+    /// The same for people, who are told of a time that is no date, too.
+    #[serde(skip)]
+    signed: String,
     /// How much time passes at most until the next one, as the log promises.
     heartbeat: Option<String>,
     /// Keys of whoever made the log; absent where there are none.
@@ -136,7 +140,8 @@ impl From<bulla::Info> for Facts {
             bytes: info.bytes,
             unsigned_bytes: info.unsigned_bytes,
             segments: info.segments,
-            signed_time: info.signed_time.map(time),
+            signed_time: info.signed_time.and_then(format_seconds),
+            signed: info.signed_time.map_or_else(|| "never".to_owned(), time),
             heartbeat: info.heartbeat.map(bulla::format_age),
             extra: info.extra,
             vault_replicas: None,
@@ -178,7 +183,7 @@ impl Facts {
             ("root", self.root.clone()),
             ("bytes", number(self.bytes)),
             ("segments", number(self.segments)),
-            ("signed", self.signed_time.clone().unwrap_or_else(|| "never".to_owned())),
+            ("signed", self.signed.clone()),
             ("heartbeat", self.heartbeat.clone().unwrap_or_else(|| "off".to_owned())),
         ]);
         lines.extend(self.extra.iter().map(|(name, value)| (&name[..], value.clone())));

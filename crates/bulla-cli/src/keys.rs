@@ -157,6 +157,7 @@ impl Keys {
     }
 
     fn rotate(&self) -> Result<Exit, Failure> {
+        self.place.refuse_other_keys()?;
         interrupt::finish_first(self.json, LIST, || ())?;
         let alone = || {
             // Opening begins an epoch; more is not needed for one.

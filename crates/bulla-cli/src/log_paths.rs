@@ -1,6 +1,7 @@
 //! Where a log and its keys lie, and what of the keys is at hand.
 
 use crate::exit::{Exit, Failure};
+use bulla::config;
 use bulla::keys::files;
 use bulla::store::{FileSystem, Store, StoreFile};
 use bulla::{ErasureOrder, ErrorKind, Options};
@@ -59,6 +60,27 @@ impl LogPaths {
 
     pub(crate) fn keys(&self) -> PathBuf {
         self.keys.clone().unwrap_or_else(|| bulla::default_keys(&self.directory()))
+    }
+
+    /// That a key directory that was named is there; the one that every log has of itself need not be.
+    pub(crate) fn check_named_keys(&self) -> Result<(), Failure> {
+        let Some(keys) = &self.keys else { return Ok(()) };
+        let is_there = match keys.metadata() {
+            Ok(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+            // Whether it can be read is for whoever reads it.
+            _ => Ok(()),
+        };
+        is_there.map_err(|error| Failure::key_file(format!("the key directory {}", keys.display()), &error))
+    }
+
+    /// Refuses the keys of another log, to whoever changes what is kept with them, or tells of it as this log's.
+    pub(crate) fn refuse_other_keys(&self) -> Result<(), Failure> {
+        match config::load(&FileSystem::new(self.directory())) {
+            Ok((log, _)) => Ok(bulla::refuse_other_keys(&FileSystem::new(self.keys()), &log)?),
+            // What is wrong with the log is told by what was asked of it.
+            Err(_) => Ok(()),
+        }
     }
 
     /// The settings that are kept with the keys; `None` where the key directory is not there, or not this user's to read.

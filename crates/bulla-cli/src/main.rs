@@ -39,6 +39,7 @@ mod word_order;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
+use log_paths::LogPaths;
 use std::process::ExitCode;
 
 /// A tamper-evident, encrypted, compressed audit log for personal data.
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
     let parsed = command.clone().try_get_matches().and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches);
         let arguments = arguments.map_err(|error| error.format(&mut Arguments::command()))?;
-        Ok((arguments, asks_for_json(&matches)))
+        Ok((arguments, matches))
     });
     if let Err(help) = parsed.as_ref()
         && !help.use_stderr()
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
         output::tell_failure(&Failure::usage(line), is_json_written());
         return Exit::Usage.into();
     }
-    let (arguments, json) = match parsed {
+    let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
@@ -112,12 +113,23 @@ fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    match interrupt::outlive_file_size_limit().and_then(|()| arguments.command.run()) {
+    let ready = interrupt::outlive_file_size_limit().and_then(|()| check_named_keys(&matches));
+    match ready.and_then(|()| arguments.command.run()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            output::tell_failure(&failure, json);
+            output::tell_failure(&failure, asks_for_json(&matches));
             failure.exit.into()
         }
+    }
+}
+
+/// That the key directory is there which was named, to any command about a log but the one that makes it.
+fn check_named_keys(matches: &ArgMatches) -> Result<(), Failure> {
+    match matches.subcommand() {
+        Some((name, of_command)) if name != "init" => {
+            LogPaths::from_arg_matches(of_command).map_or(Ok(()), |place| place.check_named_keys())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use bulla::text::is_obeyed;
-use bulla::text::time::format_time;
+use bulla::text::time::format_seconds;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -42,15 +42,11 @@ pub(crate) fn on_line(name: &str) -> String {
     name.replace('\n', "\\n")
 }
 
-/// Seconds since the epoch in RFC 3339, and as a number beyond what nanoseconds can say, in 1677 and 2262.
+/// Seconds since the epoch in RFC 3339, and as a number of years that this cannot say.
 pub(crate) fn time(seconds: impl Into<i128>) -> String {
     let seconds = seconds.into();
-    let Some(nanoseconds) = i64::try_from(seconds).ok().and_then(|it| it.checked_mul(1_000_000_000)) else {
-        return format!("{seconds} s from 1970 on");
-    };
-    let mut text = Vec::new();
-    format_time(nanoseconds, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    let date = i64::try_from(seconds).ok().and_then(format_seconds);
+    date.unwrap_or_else(|| format!("{seconds} s from 1970 on"))
 }
 
 /// Prints a result to standard output.
@@ -132,9 +128,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_beyond_what_nanoseconds_can_say_is_told_as_the_number_that_it_is() {
-        assert_eq!(time(9_223_372_036_i64), "2262-04-11T23:47:16Z");
-        assert_eq!(time(9_223_372_037_i64), "9223372037 s from 1970 on");
+    fn a_time_beyond_what_a_date_can_say_is_told_as_the_number_that_it_is() {
+        assert_eq!(time(9_223_372_037_i64), "2262-04-11T23:47:17Z");
+        assert_eq!(time(253_402_300_799_i64), "9999-12-31T23:59:59Z");
+        assert_eq!(time(253_402_300_800_i64), "253402300800 s from 1970 on");
+        assert_eq!(time(-9_223_372_037_i64), "1677-09-21T00:12:43Z");
+        assert_eq!(time(-62_167_219_200_i64), "0000-01-01T00:00:00Z");
+        assert_eq!(time(-62_167_219_201_i64), "-62167219201 s from 1970 on");
         assert_eq!(time(u64::MAX), "18446744073709551615 s from 1970 on");
         assert_eq!(time(i64::MIN), "-9223372036854775808 s from 1970 on");
     }

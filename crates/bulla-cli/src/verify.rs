@@ -9,6 +9,7 @@ use crate::output::{print, print_json, progress_bar, time};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
+use bulla::text::time::format_seconds;
 use bulla::{Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
 use std::fmt::Write;
@@ -330,7 +331,7 @@ impl<'a> ReportJson<'a> {
             tree_size: report.tree_size,
             root: report.root.to_base64(),
             pending: report.pending,
-            signed_time: report.signed_time.map(time),
+            signed_time: report.signed_time.and_then(format_seconds),
             findings: report.findings.iter().map(FindingJson::from).collect(),
         }
     }

@@ -4,7 +4,7 @@
 //! rather than moved.
 
 use super::write;
-use jiff::{Timestamp, civil, tz::Offset};
+use jiff::{SignedDuration, Timestamp, civil, tz::Offset};
 use std::fmt;
 
 /// Why a text is not a time.
@@ -48,7 +48,24 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
 pub fn format_time(nanoseconds: i64, out: &mut Vec<u8>) {
     // Every i64 is within the range of a `Timestamp`, 9,999 years either side.
     let timestamp = Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
-    let time = Offset::UTC.to_datetime(timestamp);
+    write_civil(Offset::UTC.to_datetime(timestamp), out);
+}
+
+/// Seconds since the epoch as RFC 3339 in UTC; `None` before the year 0 and after the year 9999, which it cannot say.
+///
+/// ```
+/// assert_eq!(bulla_text::time::format_seconds(253_402_300_799).as_deref(), Some("9999-12-31T23:59:59Z"));
+/// assert_eq!(bulla_text::time::format_seconds(253_402_300_800), None);
+/// ```
+pub fn format_seconds(seconds: i64) -> Option<String> {
+    let epoch = civil::date(1970, 1, 1).at(0, 0, 0, 0);
+    let time = epoch.checked_add(SignedDuration::from_secs(seconds)).ok().filter(|time| time.year() >= 0)?;
+    let mut text = Vec::new();
+    write_civil(time, &mut text);
+    String::from_utf8(text).ok()
+}
+
+fn write_civil(time: civil::DateTime, out: &mut Vec<u8>) {
     let mut part = |separator: &[u8], value: i32, width| {
         out.extend_from_slice(separator);
         write::number(u64::from(value.unsigned_abs()), width, out);

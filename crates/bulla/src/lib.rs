@@ -76,6 +76,7 @@ pub use scan::finding;
 pub use scan::finding::{Finding, FindingKind, Severity};
 pub use scan::query::Query;
 pub use scan::redaction::{RedactedEntries, Redaction};
+pub use write::engine::refuse_other_keys;
 pub use write::recover::Recovery;
 pub use write::telemetry::{Queues, Stages, Telemetry, Waits};
 

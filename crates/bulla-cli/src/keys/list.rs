@@ -13,6 +13,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 pub(super) fn run(place: &LogPaths, identities: &Identities, json: bool) -> Result<Exit, Failure> {
+    place.refuse_other_keys()?;
     let (log, _) = bulla::config::load_of_log(&FileSystem::new(place.directory()))?;
     let epochs = bulla::epochs(place.directory())?;
     // Not the one in the key directory, unless it is asked for: it may be under a passphrase, or a plugin's.

@@ -224,12 +224,48 @@ fn a_named_file_that_is_not_there_is_a_missing_key_where_it_is_one_and_else_the_
         (&["prove", &audit, "--consistency", &none, "-o", &out], exit::ENVIRONMENT),
         (&["keys", &audit, "add-recipient", "--recipients-file", &none], exit::ENVIRONMENT),
         (&["pseudonym", &audit, "actor", "--resolve", pseudonym, &none], exit::ENVIRONMENT),
+        (&["verify", &audit, "--keys", &none], exit::REFUSED),
+        (&["info", &audit, "--keys", &none], exit::REFUSED),
+        (&["events", &audit, "--keys", &none], exit::REFUSED),
+        (&["append", &audit, "--keys", &none], exit::REFUSED),
+        (&["export", &audit, "--keys", &none], exit::REFUSED),
+        (&["tail", &audit, "--entries", "0..0", "--keys", &none], exit::REFUSED),
+        (&["prove", &audit, "--entry", "0", "-o", &out, "--keys", &none], exit::REFUSED),
+        (&["grant", &audit, "--recipient", "age1x", "-o", &out, "--keys", &none], exit::REFUSED),
+        (&["restore", &audit, "--keys", &none], exit::REFUSED),
+        (&["erase", &audit, "--subject", "s2", "--keys", &none], exit::REFUSED),
+        (&["hold", &audit, "list", "--keys", &none], exit::REFUSED),
+        (&["keys", &audit, "list", "--keys", &none], exit::REFUSED),
+        (&["pseudonym", &audit, "actor", "a", "--keys", &none], exit::REFUSED),
+        (&["config", &audit, "set", "linger", "1 s", "--keys", &none], exit::REFUSED),
+        (&["verify", &audit, "--keys", &key], exit::ENVIRONMENT),
         (&["verify", &audit, "--key", &none], exit::USAGE),
         (&["verify", &audit, "--erasure-key", &none], exit::USAGE),
     ] {
         let ran = bulla(words).exits(code);
-        assert!(ran.err.contains(&none), "{words:?}: {ran:?}");
+        assert!(ran.err.contains(&none) || ran.err.contains(&key), "{words:?}: {ran:?}");
     }
+    place.run("verify", &["--keys", place.path("audit.keys").to_str().unwrap()]).exits(exit::DONE);
+}
+
+#[test]
+fn the_keys_of_another_log_are_neither_changed_nor_told_of_as_this_ones() {
+    let (place, other) = (Place::new(), Place::new());
+    let keys = other.path("audit.keys").into_os_string().into_string().unwrap();
+    other.run("config", &["set", "linger", "20 ms"]).exits(exit::DONE);
+    let before = std::fs::read(other.keys("settings.toml")).unwrap();
+    for words in [
+        &["config", "set", "linger", "31ms"][..],
+        &["config", "set", "log.heartbeat", "2 h"],
+        &["keys", "list"],
+        &["keys", "rotate"],
+        &["hold", "list"],
+        &["hold", "add", "--subject", "s", "--by", "b", "--reason", "r"],
+    ] {
+        let ran = place.run(words[0], &[&words[1..], &["--keys", &keys]].concat()).exits(exit::REFUSED);
+        assert!(ran.err.contains(&format!("{keys}/signing.key is not the key of ")), "{words:?}: {ran:?}");
+    }
+    assert_eq!(std::fs::read(other.keys("settings.toml")).unwrap(), before);
 }
 
 #[test]

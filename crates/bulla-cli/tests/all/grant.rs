@@ -139,6 +139,10 @@ fn a_grant_is_for_its_log_and_its_recipients() {
     content[last] ^= 1;
     fs::write(&file, content).unwrap();
     refused(&world, exit::VIOLATION, "not a sound age file");
+    for other in [&b""[..], b"no grant\n"] {
+        fs::write(&file, other).unwrap();
+        refused(&world, exit::USAGE, "it is no grant");
+    }
 
     world.grant(&[]).exits(exit::USAGE);
     let ran = world.grant(&["--subject", "nobody"]).exits(exit::REFUSED);
@@ -164,4 +168,12 @@ fn other_peoples_tools_open_a_grant_and_find_no_more_in_it_than_it_says() {
     assert_eq!(opened.stdout.len(), 4 + 1 + 16 + 8 + (1 + 1 + 2 + 1) + (1 + 2 * (3 + 32)));
     assert_eq!(&opened.stdout[..5], b"BulG\x01");
     assert_eq!(&opened.stdout[29..34], b"\x01\x02s3\x03");
+
+    // What they make is another file, and accuses nobody.
+    let text = world.place.write("text", b"no grant");
+    let mut age = std::process::Command::new("age");
+    age.args(["--encrypt", "--recipient", &world.recipient, "--output", &world.file(), &text]);
+    assert!(age.status().unwrap().success());
+    let ran = world.audit("export", &["--grant", &world.file()]).exits(exit::USAGE);
+    assert!(ran.err.contains("and no grant") && ran.out.is_empty(), "{ran:?}");
 }

@@ -204,6 +204,11 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<u8>> {
 /// `Invalid`, naming what is wrong; for a newer format version `Unavailable`, saying so.
 pub fn parse(bytes: &[u8]) -> Result<(LogConfig, Options)> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("it is not UTF-8"))?;
+    if text.starts_with('\u{feff}') {
+        return Err(Error::invalid(
+            "it begins with a byte-order mark, which stands for nothing in it: take it out",
+        ));
+    }
     let cut = settings_line(text);
     let (log, settings) = text.split_at(cut);
     let invalid = |error: toml::de::Error| Error::invalid(error.to_string().trim_end().to_owned());

@@ -145,6 +145,28 @@ fn a_token_that_is_kept_back_or_made_up_is_found() {
 }
 
 #[test]
+fn each_part_by_itself_says_what_a_block_holds() {
+    let store = log();
+    write(&store, 0, &[1, 2, 3], |frame| truth(&store, frame));
+    let whole = content(&store, 0);
+    let put = |parts: &[&[u8]]| bulla_store::replace(&store, &index_path(0), &parts.concat()).unwrap();
+    put(&[&whole, &whole]);
+    assert_eq!((findings(&store), read(&store, 2)), (Vec::new(), (1, 1)));
+    // Halves that are whole together, or beside the whole: queries lose nothing, and it is found.
+    write(&store, 0, &[2], |frame| truth(&store, frame)[1..].to_vec());
+    let half = content(&store, 0);
+    write(&store, 0, &[2], |frame| truth(&store, frame)[..1].to_vec());
+    let other = content(&store, 0);
+    for (parts, found) in [(&[&half[..], &other][..], 2), (&[&half, &whole], 1), (&[&whole, &half], 1)] {
+        put(parts);
+        let findings = findings(&store);
+        let is_of = |one: &Finding| (one.kind, one.frame) == (FindingKind::IndexMismatch, Some(2));
+        assert!(findings.len() == found && findings.iter().all(is_of), "{findings:#?}");
+        assert_eq!(read(&store, 2).1, 1);
+    }
+}
+
+#[test]
 fn what_was_counted_is_given_out_whatever_the_index_says_by_then() {
     let store = log();
     let hidden = store.clone();

@@ -10,7 +10,7 @@ use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::scan::query::Query;
 use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
-use bulla_crypto::identities::IdentityFile;
+use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, Result};
@@ -159,14 +159,22 @@ impl Grant {
     ///
     /// # Errors
     /// `NoKey` where it is for others than `identity`, `Refused` where it is for another log, `Tampered` where it is
-    /// damaged, `Invalid` where it is too long.
+    /// damaged, `Invalid` where it is too long or another file.
     pub fn open(file: &[u8], identity: &IdentityFile, log: LogId) -> Result<Self> {
         if file.len() > MAX_GRANT {
             return Err(Error::invalid(format!("it has over {MAX_GRANT} bytes: no grant has")));
         }
+        if !is_encrypted(file) {
+            return Err(Error::invalid(
+                "it is no grant, as `bulla grant` writes them: it does not begin as an age file",
+            ));
+        }
         let content = identity.decrypt(file)?.ok_or_else(|| {
             Error::new(ErrorKind::NoKey, "the grant is for others: the identity is not one of its recipients")
         })?;
+        if !content.starts_with(encoding::MAGIC) {
+            return Err(Error::invalid("it is an age file of something else, and no grant"));
+        }
         let grant =
             Grant::decode(&content).ok_or_else(|| Error::tampered("it is no grant of this version"))?;
         match grant.log == log {

@@ -10,7 +10,7 @@ use bulla_proof::varint;
 use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
-const MAGIC: &[u8; 4] = b"BulG";
+pub(super) const MAGIC: &[u8; 4] = b"BulG";
 const VERSION: u8 = 1;
 /// The least that a group takes: frame, count of subjects, one, and the secret.
 const MIN_GROUP: usize = 3 + GroupSecret::LENGTH;

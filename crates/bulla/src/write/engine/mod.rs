@@ -389,6 +389,18 @@ impl Engine {
     }
 }
 
+/// Refuses a key directory whose signing key is another log's. One that has none, or none that can be read, is for whoever
+/// needs it.
+///
+/// # Errors
+/// `Refused`, naming the key.
+pub fn refuse_other_keys(keys: &dyn Store, config: &LogConfig) -> Result<()> {
+    match load_signing_key(keys, config) {
+        Err(error) if error.kind() == ErrorKind::Refused => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the key that signs the log's checkpoints.
 ///
 /// # Errors
