@@ -267,15 +267,53 @@ fn what_is_no_change_of_the_erasure_key_is_refused_and_said() {
     refused(world.place.run("keys", &["new-erasure-key", "-o", &existing]), exit::REFUSED, "exists");
     let off = Place::empty();
     bulla(arguments!["init", off.audit(), "--erasure", "off"]).exits(exit::DONE);
+    let nothing = "erasure = \"off\"`: nothing of it can be erased";
     let for_nothing = world.file("nothing.key");
-    refused(
-        off.run("keys", &["new-erasure-key", "-o", &for_nothing]),
-        exit::REFUSED,
-        "erasure = \"off\"`: nothing of it can be erased",
-    );
+    refused(off.run("keys", &["new-erasure-key", "-o", &for_nothing]), exit::REFUSED, nothing);
     assert!(!std::path::Path::new(&for_nothing).exists());
+    refused(off.run("config", &["set", "log.erasure_key", &two]), exit::REFUSED, nothing);
+    for action in ["add", "release"] {
+        let whom = ["--subject", "s1", "--by", "legal", "--reason", "why"];
+        refused(off.run("hold", &[&[action], &whom[..]].concat()), exit::REFUSED, nothing);
+    }
     assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
     assert!(world.place.run("events", &["--kind", "rekeyed"]).exits(exit::DONE).out.is_empty());
+}
+
+#[test]
+fn the_key_of_the_logs_own_host_does_not_come_to_order_erasures() {
+    let world = World::new();
+    let info = |name: &str| world.place.info(name).as_str().unwrap().to_owned();
+    let (vkey, origin, id, first) = (info("vkey"), info("origin"), info("id"), world.present());
+    let own = "is the log's own key or has its name";
+    let refused = |ran: Ran| assert!(ran.exits(exit::USAGE).err.contains(own));
+    for how in [&[][..], &["--lost", "--yes"]] {
+        refused(world.set(&vkey, how));
+    }
+    let order = |id: &str, authority: &std::path::Path, more: &[&str]| {
+        let out = world.file("own.order");
+        bulla(
+            [&["order", "--log", id, "-o", &out, "--authority", authority.to_str().unwrap()], more].concat(),
+        )
+    };
+    let (signing, erasure) = (world.place.keys("signing.key"), world.place.keys("erasure.key"));
+    let another = "0".repeat(32);
+    // By its name, which an origin of the log's id has, or else that of the erasure key.
+    for (id, authority) in [(&id, &erasure), (&id, &signing), (&another, &erasure)] {
+        refused(order(id, authority, &["--new-erasure-key", &vkey]));
+    }
+    assert!(!world.place.path("own.order").exists());
+    let elsewhere = world.file("elsewhere");
+    refused(bulla(["init", &elsewhere, "--origin", &origin, "--erasure-key", &vkey]));
+    assert!(!world.place.path("elsewhere").exists() && world.present() == first);
+    // A key of another name may be one that was made elsewhere.
+    let ran = order(&id, &signing, &["--subject", "s1"]).exits(exit::DONE);
+    assert!(
+        ran.err.contains(&vkey) && ran.err.contains("is not named as `bulla` names erasure keys"),
+        "{ran:?}"
+    );
+    std::fs::remove_file(world.file("own.order")).unwrap();
+    assert!(order(&id, &erasure, &["--subject", "s1"]).exits(exit::DONE).err.is_empty());
 }
 
 #[test]
