@@ -53,6 +53,15 @@ impl World {
         bulla(arguments!["check", self.file(certificate), "--erasure-key", key])
     }
 
+    /// Proves the change of the key that is the so-manieth of the log.
+    fn prove_change(&self, at: usize, certificate: &str) {
+        let changes = parse_lines(&self.place.run("events", &["--json", "--kind", "rekeyed"]).out);
+        let frame = changes[at]["frame"].to_string();
+        let file = self.file(certificate);
+        let _ = std::fs::remove_file(&file);
+        self.place.run("prove", &["--event", &frame, "-o", &file]).exits(exit::DONE);
+    }
+
     fn events(&self, known: &[&String], code: i32) -> Vec<Value> {
         let known = given(known);
         parse_lines(&self.place.run("events", &[&["--json"], &known[..]].concat()).exits(code).out)
@@ -113,6 +122,20 @@ fn the_key_is_changed_with_the_one_before_or_by_an_order_and_certificates_stay_g
             world.check(certificate, other).exits(exit::VIOLATION);
         }
     }
+    // Of each change a proof says who ordered it.
+    let proven = |at: usize| world.prove_change(at, "change.cert");
+    proven(1);
+    let told = world.check("change.cert", &two).exits(exit::DONE).out;
+    assert!(told.contains(&format!("signed by {two}\n")) && told.contains(&three), "{told}");
+    let told = bulla(arguments!["check", world.file("change.cert"), "--order", &order]).exits(exit::DONE).out;
+    assert!(told.contains(&format!("signed by {two}; --erasure-key checks")), "{told}");
+    for other in [&first, &three] {
+        let ran = world.check("change.cert", other).exits(exit::VIOLATION);
+        assert!(ran.err.contains("its order is signed with"), "{ran:?}");
+    }
+    proven(0);
+    world.check("change.cert", &first).exits(exit::DONE);
+    bulla(arguments!["check", world.file("change.cert"), "--order", &order]).exits(exit::VIOLATION);
     // The first key hands over to the others; a later one says nothing of who was before it.
     for known in [&[][..], &[&first], &[&three, &first]] {
         assert_eq!(world.verify(&given(known)), (exit::DONE, vec![]));
@@ -146,6 +169,11 @@ fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known
     let first = world.present();
     let ran = world.set(&two, &["--lost", "--json"]).exits(exit::DONE);
     assert_eq!(ran.json()["changed"], true, "one object");
+    world.prove_change(0, "change.cert");
+    let told = bulla(arguments!["check", world.file("change.cert")]).exits(exit::DONE).out;
+    assert!(told.contains("no order: whoever verifies has to know the new key"), "{told}");
+    let checked = world.check("change.cert", &two).exits(exit::VIOLATION);
+    assert!(checked.err.contains("it has no order"), "{checked:?}");
     for said in
         ["erasure-key-unordered", &format!("--erasure-key {two}"), &format!("the key before, {first}")]
     {
