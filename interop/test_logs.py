@@ -145,6 +145,8 @@ class Logs(unittest.TestCase):
             (told[0], {"order": ""}),
             (told[0], {"order": second["order"]}),
             (told[0], {"from": second["to"]}),
+            (told[0], {"from": ""}),
+            (told[1], {"to": ""}),
             (told[0], {"to": third.text}),
             (told[0], {"to": "no key"}),
             (told[0], {"after": first["before"][:-1] + ("0" if first["before"][-1] != "0" else "1")}),
@@ -165,10 +167,43 @@ class Logs(unittest.TestCase):
                 forge.frames[at].text = b"{}"
                 self.alike(forge, sample, f"lost-{number}", known)
 
-    def alike(self, forge: Forge, sample: Sample, name: str, known: list[list[str]]) -> set[str]:
+    def test_another_key_in_a_file_that_was_replaced_than_the_events_tell_of_is_found_alike(self) -> None:
+        sample = self.samples["rekeyed"]
+        whole = Forge(sample.log, sample.keys)
+        first, second = (json.loads(frame.text) for frame in whole.frames if b'"rekeyed"' in frame.text)
+        third, now = log.opened(self.samples["erased"].log).config.erasure_key.text, second["to"]
+        before = (sample.log / "bulla.toml").read_text()
+        is_wrong = {"erasure-key-unordered"}
+        for number, (kind, to, present, expected) in enumerate(
+            (
+                ("configured", now, first["from"], is_wrong),
+                ("configured", now, third, is_wrong),
+                ("configured", now, now, set()),
+                ("rekeyed", third, first["from"], is_wrong),
+                ("rekeyed", third, now, is_wrong),
+                ("rekeyed", third, third, set()),
+                ("rekeyed", first["from"], first["from"], is_wrong),
+            )
+        ):
+            with self.subTest(number):
+                after = before.replace(now, present).replace("erasure = ", 'heartbeat = "1m"\nerasure = ')
+                digests = [config.decoded(text.encode()).digest.hex() for text in (before, after)]
+                event: dict[str, Any] = {"event": kind, "before": digests[0], "after": digests[1]}
+                if kind == "configured":
+                    event["changed"] = ["heartbeat"]
+                else:
+                    event.update({"from": now, "to": to, "order": ""})
+                forge = whole.copy()
+                forge.append(json.dumps(event))
+                kinds = self.alike(forge, sample, f"replaced-{number}", [[first["from"]], [third]], after)
+                self.assertEqual(kinds, expected)
+
+    def alike(self, forge: Forge, sample: Sample, name: str, known: list[list[str]], file: Optional[str] = None) -> set[str]:
         """What both find, of public data, in a log that was forged; they agree as well where these erasure keys are known."""
         place = self.zoo.place / name
         forge.write(place)
+        if file is not None:
+            (place / "bulla.toml").write_text(file)
         for given in known:
             self.both(place, sample, given)
         return {kind for kind, _ in self.both(place, sample, [])}

@@ -148,7 +148,9 @@ def json_line(value: object) -> bytes:
 
 def check_event(proof: proofs.EventProof, given: argparse.Namespace) -> None:
     key = notes.verifier(given.erasure_key) if given.erasure_key else None
-    proofs.certificate(proof, key)
+    event = proofs.certificate(proof, key)
+    if event is not None and event["event"] == "rekeyed" and not event["order"]:
+        print("no order: whoever verifies has to know the new key", file=sys.stderr)
     if given.order is not None:
         proofs.check_order(proof, key, given.order.read_bytes())
 

@@ -147,6 +147,7 @@ def judge_orders(history: History, given: set[str]) -> None:
     present = log.config.erasure_key.text if log.config.erasure_key is not None else None
     settled = history.digest == log.config.digest
     announced = history.announced[1] if history.announced is not None else None
+    replaced = has_announced(history)
     if announced is not None and bytes.fromhex(announced["after"]) == log.config.digest:
         last.ends = announced["from"] if announced["event"] == "rekeyed" else present
     else:
@@ -158,7 +159,8 @@ def judge_orders(history: History, given: set[str]) -> None:
     trusted = set(given)
     for at, change in enumerate(changes):
         objection = judge_change(history, at, change, given, trusted)
-        if objection is not None and at < len(history.changes):
+        lied = at == len(history.changes) and replaced and lie(history, at, change) is not None
+        if objection is not None and (at < len(history.changes) or lied):
             log.find("erasure-key-unordered", objection[0], number=change.number)
             log.findings[-1].is_vouched_for = objection[1]
     for ordered in history.ordered:
@@ -176,9 +178,7 @@ def judge_orders(history: History, given: set[str]) -> None:
 def judge_change(history: History, at: int, change: Change, given: set[str], trusted: set[str]) -> Optional[tuple[str, bool]]:
     """What is wrong with a change, if anything, and whether its key is known all the same; else a trusted key hands over."""
     log, event = history.log, change.event
-    settled = history.digest == log.config.digest
-    present = log.config.erasure_key.text if log.config.erasure_key is not None else None
-    wrong = lie(history, at, change, present if settled else event["to"])
+    wrong = lie(history, at, change)
     if wrong is not None:
         return wrong, False
     try:
@@ -192,18 +192,24 @@ def judge_change(history: History, at: int, change: Change, given: set[str], tru
     return None
 
 
+def has_announced(history: History) -> bool:
+    """Whether `bulla.toml` has the digest that an event allows, and with which no epoch was begun yet."""
+    return history.announced is not None and bytes.fromhex(history.announced[1]["after"]) == history.log.config.digest
+
+
 def counting(history: History, number: int, present: Optional[str]) -> list[notes.Verifier]:
     """The keys with one of which an order in a frame must be signed: one, but where no change reaches it."""
     at = max(place for place, span in enumerate(history.spans) if span.first <= number)
     span = history.spans[at]
-    if span.starts or span.ends:
-        texts = [span.starts or span.ends]
-    else:
-        before = [span.ends or span.starts for span in history.spans[:at]]
-        after = [span.starts or span.ends for span in history.spans[at + 1 :]]
-        texts = [next(filter(None, reversed(before)), None), next(filter(None, after), present)]
+    texts = [first_known(span.starts, span.ends)]
+    if texts == [None]:
+        before = [first_known(span.ends, span.starts) for span in reversed(history.spans[:at])]
+        after = [first_known(span.starts, span.ends) for span in history.spans[at + 1 :]]
+        texts = [first_known(*before), first_known(*after, present)]
     keys = []
-    for text in filter(None, texts):
+    for text in texts:
+        if text is None:
+            continue
         try:
             keys.append(notes.verifier(text))
         except Refused:
@@ -211,14 +217,28 @@ def counting(history: History, number: int, present: Optional[str]) -> list[note
     return keys
 
 
-def lie(history: History, at: int, change: Change, present: Optional[str]) -> Optional[str]:
+def first_known(*texts: Optional[str]) -> Optional[str]:
+    """The first that is told: what is no key, such as the empty string, is told, and signs nothing."""
+    return next((text for text in texts if text is not None), None)
+
+
+def lie(history: History, at: int, change: Change) -> Optional[str]:
     """What a change says of the keys before and after it that is not so."""
     before = history.spans[change.span - 1].starts
     if before is not None and before != change.event["from"]:
         return "the key that is changed did not count"
     if any(it.event["from"] == change.event["to"] for it in history.changes[:at]):
         return "the new key was replaced before"
-    if change.span + 1 == len(history.spans) and change.event["to"] != present:
+    config, announced = history.log.config, history.announced
+    present = config.erasure_key.text if config.erasure_key is not None else None
+    rekeyed = announced is not None and announced[1]["event"] == "rekeyed"
+    if change.span == len(history.spans):
+        follows = has_announced(history)
+    else:
+        follows = change.span + 1 == len(history.spans) and (
+            history.digest == config.digest or (has_announced(history) and not rekeyed)
+        )
+    if follows and change.event["to"] != present:
         return "[log] has another key"
     return None
 

@@ -317,6 +317,9 @@ def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Opt
         ordered = events.check_hold_order(found, proof.commitment.log_id)
     elif found["event"] == "erased":
         ordered = events.check_accord(found, proof.commitment.log_id)
+    elif found["event"] == "rekeyed":
+        check_change(found, proof.commitment.log_id, erasure_key)
+        return found
     else:
         return None
     if erasure_key is not None and not erasure_key.signed(ordered.note):
@@ -324,10 +327,22 @@ def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Opt
     return found
 
 
+def check_change(event: dict[str, Any], log_id: bytes, erasure_key: Optional[notes.Verifier]) -> None:
+    """Refuses a change of the erasure key whose order does not hold, or which that key did not order; without a key it may have none."""
+    if event["order"]:
+        events.check_key_order(event, log_id)
+    if erasure_key is not None and (not event["order"] or event["from"] != erasure_key.text):
+        raise Refused("order of a key", "must be signed with the erasure key")
+
+
 def check_order(proof: EventProof, erasure_key: Optional[notes.Verifier], file: bytes) -> list[str]:
     """The names in the file of an order to erase; refuses a file that is not that of the order in the event."""
     event = certificate(proof, erasure_key)
     names: list[str] = []
+    if event is not None and event["event"] == "rekeyed":
+        if file != event["order"].encode():
+            raise Refused("order file", "must be the order that the event has")
+        return names
     order: Union[events.Order, events.HoldOrder]
     if event is not None and event["event"] in ("held", "released"):
         order = events.hold_file(file)

@@ -38,3 +38,8 @@ pub(crate) fn authority<T>(
     })?;
     Ok(Authority::Order(order, authority.path))
 }
+
+/// Of a log that has no keys for each data subject.
+pub(crate) fn without_erasure() -> Failure {
+    Failure::new(Exit::Refused, "the log has `erasure = \"off\"`: nothing of it can be erased")
+}

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod hold;
+mod rekeyed;
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt;

@@ -1,7 +1,7 @@
 //! `bulla config`.
 
 use crate::append::{tell_differences, tell_recovery, tell_resumed};
-use crate::authority::{Authority, authority};
+use crate::authority::{Authority, authority, without_erasure};
 use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -110,9 +110,15 @@ impl Config {
     /// What changes the erasure key to this one, or to the one in the file of this name.
     fn new_erasure_key(&self, key: &str) -> Result<ErasureKeyChange, Failure> {
         let to = parse_key(ERASURE_KEY)(key)?;
-        let directory = FileSystem::new(self.place.directory());
+        let (log, _) = bulla::config::load_of_log(&FileSystem::new(self.place.directory()))?;
+        // That there is nothing to order, and that this key orders nothing, is told before that there is no authority.
+        if !log.erasure {
+            return Err(without_erasure());
+        }
+        if log.erasure_key.as_ref() != Some(&to) {
+            log.check_erasure_key(&to)?;
+        }
         if self.lost {
-            let (log, _) = bulla::config::load_of_log(&directory)?;
             if let Some(from) = log.erasure_key.filter(|from| *from != to) {
                 self.warn(&from, &to)?;
             }
@@ -129,7 +135,6 @@ impl Config {
             }
             Authority::Key(key) => key,
         };
-        let (log, _) = bulla::config::load_of_log(&directory)?;
         match log.erasure_key.as_ref() == Some(&to) {
             // It is so already: nothing is ordered.
             true => Ok(ErasureKeyChange::unordered(&to)),

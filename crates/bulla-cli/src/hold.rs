@@ -1,7 +1,7 @@
 //! `bulla hold`.
 
 use crate::append;
-use crate::authority::{Authority, authority};
+use crate::authority::{Authority, authority, without_erasure};
 use crate::exit::{Exit, Failure};
 use crate::group_keys;
 use crate::interrupt;
@@ -99,8 +99,11 @@ impl Hold {
         parse: impl FnOnce(&str) -> bulla::Result<T>,
         make: impl FnOnce(&SigningKey, LogId) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        // That there is no log is told before that there is no key.
+        // That there is no log, or nobody to hold in it, is told before that there is no key.
         let log = config::load_of_log(&FileSystem::new(self.place.directory()))?.0;
+        if !log.erasure {
+            return Err(without_erasure());
+        }
         match authority(&self.place, (self.authority.as_deref(), ""), parse)? {
             Authority::Key(key) => make(&key, log.id),
             Authority::Order(order, _)

@@ -3,14 +3,15 @@
 mod list;
 
 use crate::append;
+use crate::authority::without_erasure;
 use crate::config;
-use crate::erase::without_erasure;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in};
 use crate::output::{print, print_json};
 use crate::terminal;
+use bulla::config::ERASURE_KEY_SUFFIX;
 use bulla::control::through_writer;
 use bulla::environment::Environment;
 use bulla::keys::identities::{encrypt_with_passphrase, generate};
@@ -204,7 +205,7 @@ impl Keys {
         }
         let mut seed = Zeroizing::new([0; 32]);
         Environment::default().random.fill(&mut *seed)?;
-        let key = SigningKey::from_seed(&format!("{}/erasure", log.origin), &seed)?;
+        let key = SigningKey::from_seed(&format!("{}{ERASURE_KEY_SUFFIX}", log.origin), &seed)?;
         write_new(path, key.render().as_bytes())?;
         let public = key.verifier().to_string();
         match self.json {

@@ -6,6 +6,7 @@ use crate::log_paths::{error_in, read_order, read_small};
 use crate::new_file;
 use crate::output::print_json;
 use crate::verify::parse_key;
+use bulla::config::ERASURE_KEY_SUFFIX;
 use bulla::environment::Environment;
 use bulla::hold_order::{HOLD_ORDER_HEADER, HoldNote, HoldNoteError};
 use bulla::keys::signing::SigningKey;
@@ -83,6 +84,15 @@ impl Order {
         let path = &self.authority;
         let text = read_small(path).map_err(|error| Failure::key_file(path.display(), &error))?;
         let key = SigningKey::parse(&text).map_err(|error| error_in(path, error))?;
+        // A key that was made elsewhere has whatever name it was given there.
+        if !key.verifier().name().ends_with(ERASURE_KEY_SUFFIX) {
+            note!(
+                "{} is of the key {}, which is not named as `bulla` names erasure keys (ORIGIN{ERASURE_KEY_SUFFIX}): where it is \
+                 not the log's erasure key, this order is refused",
+                path.display(),
+                key.verifier()
+            );
+        }
         let order = self.order(&key)?;
         let made = new_file::make(&self.output, order.as_bytes());
         made.map_err(|error| Failure::io(self.output.display(), &error))?;

@@ -2,6 +2,7 @@
 
 use super::Check;
 use super::hold::{self, Because, Ordered, by_whom};
+use super::rekeyed;
 use crate::erase::remains;
 use crate::exit::{Exit, Failure};
 use crate::log_paths::{self, error_in};
@@ -10,7 +11,7 @@ use crate::verify::parse_key;
 use bulla::event::Event;
 use bulla::order::{Order, OrderError};
 use bulla::proof::CheckedEvent;
-use bulla::{ErasureOrder, SignedNote, VerifierKey};
+use bulla::{ErasureOrder, LogId, SignedNote, VerifierKey};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -35,6 +36,8 @@ pub(super) struct Certificate<'a> {
     because: Option<Because>,
     #[serde(skip)]
     hold: Option<Ordered>,
+    #[serde(skip)]
+    log: LogId,
     #[serde(skip)]
     told: Event,
     #[serde(skip)]
@@ -73,15 +76,25 @@ impl<'a> Certificate<'a> {
         let event = RawValue::from_string(event).map_err(|error| violation(format!("the event: {error}")))?;
         let key = arguments.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()?;
         let mut hold = hold::read(&told, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
-        let order = arguments.order.as_deref().filter(|_| hold.is_none()).map(|path| {
+        let rekeyed = match &told {
+            Event::Rekeyed(change) => Some(change),
+            _ => None,
+        };
+        if let Some(change) = rekeyed {
+            rekeyed::check(change, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
+        }
+        let has_own_file = hold.is_some() || rekeyed.is_some();
+        let order = arguments.order.as_deref().filter(|_| !has_own_file).map(|path| {
             let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;
         let ordered = match &told {
             Event::Erased { order, .. } => Some(read_order(order, key.as_ref()).map_err(violation)?),
-            _ if hold.is_none() && (key.is_some() || order.is_some()) => {
-                return Err(Failure::usage("the event is no erasure, hold or release: nobody ordered it"));
+            _ if !has_own_file && (key.is_some() || order.is_some()) => {
+                return Err(Failure::usage(
+                    "the event is no erasure, hold, release or change of the erasure key: nobody ordered it",
+                ));
             }
             _ => None,
         };
@@ -118,6 +131,7 @@ impl<'a> Certificate<'a> {
             subjects,
             because: hold.as_mut().and_then(|hold| hold.because.take()),
             hold,
+            log: commitment.log_id,
             told,
             order: ordered,
             key,
@@ -135,6 +149,9 @@ impl<'a> Certificate<'a> {
         ];
         if let Some(hold) = &self.hold {
             return table(&hold.to_lines(lines, self.because.as_ref(), self.key.as_ref()));
+        }
+        if let Event::Rekeyed(change) = &self.told {
+            return table(&rekeyed::to_lines(change, self.log, lines, self.key.is_some()));
         }
         let Event::Erased { numbers, carried_out, remains: left, .. } = &self.told else {
             lines.push(("event", self.event.get().to_owned()));

@@ -5,7 +5,7 @@ mod kept_order;
 mod preview;
 
 use crate::append;
-use crate::authority::{Authority, authority};
+use crate::authority::{Authority, authority, without_erasure};
 use crate::confirm::confirm;
 use crate::exit::{Exit, Failure};
 use crate::export::destination::Destination;
@@ -330,11 +330,6 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Whether whoever writes would say the same: about the order, or that there is no vault.
 fn is_final(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Invalid)
-}
-
-/// Of a log that has no keys for each data subject.
-pub(crate) fn without_erasure() -> Failure {
-    Failure::new(Exit::Refused, "the log has `erasure = \"off\"`: nothing of it can be erased")
 }
 
 /// An order to erase.

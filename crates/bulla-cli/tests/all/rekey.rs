@@ -53,6 +53,15 @@ impl World {
         bulla(arguments!["check", self.file(certificate), "--erasure-key", key])
     }
 
+    /// Proves the change of the key that is the so-manieth of the log.
+    fn prove_change(&self, at: usize, certificate: &str) {
+        let changes = parse_lines(&self.place.run("events", &["--json", "--kind", "rekeyed"]).out);
+        let frame = changes[at]["frame"].to_string();
+        let file = self.file(certificate);
+        let _ = std::fs::remove_file(&file);
+        self.place.run("prove", &["--event", &frame, "-o", &file]).exits(exit::DONE);
+    }
+
     fn events(&self, known: &[&String], code: i32) -> Vec<Value> {
         let known = given(known);
         parse_lines(&self.place.run("events", &[&["--json"], &known[..]].concat()).exits(code).out)
@@ -113,6 +122,20 @@ fn the_key_is_changed_with_the_one_before_or_by_an_order_and_certificates_stay_g
             world.check(certificate, other).exits(exit::VIOLATION);
         }
     }
+    // Of each change a proof says who ordered it.
+    let proven = |at: usize| world.prove_change(at, "change.cert");
+    proven(1);
+    let told = world.check("change.cert", &two).exits(exit::DONE).out;
+    assert!(told.contains(&format!("signed by {two}\n")) && told.contains(&three), "{told}");
+    let told = bulla(arguments!["check", world.file("change.cert"), "--order", &order]).exits(exit::DONE).out;
+    assert!(told.contains(&format!("signed by {two}; --erasure-key checks")), "{told}");
+    for other in [&first, &three] {
+        let ran = world.check("change.cert", other).exits(exit::VIOLATION);
+        assert!(ran.err.contains("its order is signed with"), "{ran:?}");
+    }
+    proven(0);
+    world.check("change.cert", &first).exits(exit::DONE);
+    bulla(arguments!["check", world.file("change.cert"), "--order", &order]).exits(exit::VIOLATION);
     // The first key hands over to the others; a later one says nothing of who was before it.
     for known in [&[][..], &[&first], &[&three, &first]] {
         assert_eq!(world.verify(&given(known)), (exit::DONE, vec![]));
@@ -146,6 +169,11 @@ fn a_lost_key_is_changed_without_an_order_and_told_of_until_the_new_one_is_known
     let first = world.present();
     let ran = world.set(&two, &["--lost", "--json"]).exits(exit::DONE);
     assert_eq!(ran.json()["changed"], true, "one object");
+    world.prove_change(0, "change.cert");
+    let told = bulla(arguments!["check", world.file("change.cert")]).exits(exit::DONE).out;
+    assert!(told.contains("no order: whoever verifies has to know the new key"), "{told}");
+    let checked = world.check("change.cert", &two).exits(exit::VIOLATION);
+    assert!(checked.err.contains("it has no order"), "{checked:?}");
     for said in
         ["erasure-key-unordered", &format!("--erasure-key {two}"), &format!("the key before, {first}")]
     {
@@ -267,15 +295,53 @@ fn what_is_no_change_of_the_erasure_key_is_refused_and_said() {
     refused(world.place.run("keys", &["new-erasure-key", "-o", &existing]), exit::REFUSED, "exists");
     let off = Place::empty();
     bulla(arguments!["init", off.audit(), "--erasure", "off"]).exits(exit::DONE);
+    let nothing = "erasure = \"off\"`: nothing of it can be erased";
     let for_nothing = world.file("nothing.key");
-    refused(
-        off.run("keys", &["new-erasure-key", "-o", &for_nothing]),
-        exit::REFUSED,
-        "erasure = \"off\"`: nothing of it can be erased",
-    );
+    refused(off.run("keys", &["new-erasure-key", "-o", &for_nothing]), exit::REFUSED, nothing);
     assert!(!std::path::Path::new(&for_nothing).exists());
+    refused(off.run("config", &["set", "log.erasure_key", &two]), exit::REFUSED, nothing);
+    for action in ["add", "release"] {
+        let whom = ["--subject", "s1", "--by", "legal", "--reason", "why"];
+        refused(off.run("hold", &[&[action], &whom[..]].concat()), exit::REFUSED, nothing);
+    }
     assert_eq!(world.verify(&[]), (exit::DONE, vec![]));
     assert!(world.place.run("events", &["--kind", "rekeyed"]).exits(exit::DONE).out.is_empty());
+}
+
+#[test]
+fn the_key_of_the_logs_own_host_does_not_come_to_order_erasures() {
+    let world = World::new();
+    let info = |name: &str| world.place.info(name).as_str().unwrap().to_owned();
+    let (vkey, origin, id, first) = (info("vkey"), info("origin"), info("id"), world.present());
+    let own = "is the log's own key or has its name";
+    let refused = |ran: Ran| assert!(ran.exits(exit::USAGE).err.contains(own));
+    for how in [&[][..], &["--lost", "--yes"]] {
+        refused(world.set(&vkey, how));
+    }
+    let order = |id: &str, authority: &std::path::Path, more: &[&str]| {
+        let out = world.file("own.order");
+        bulla(
+            [&["order", "--log", id, "-o", &out, "--authority", authority.to_str().unwrap()], more].concat(),
+        )
+    };
+    let (signing, erasure) = (world.place.keys("signing.key"), world.place.keys("erasure.key"));
+    let another = "0".repeat(32);
+    // By its name, which an origin of the log's id has, or else that of the erasure key.
+    for (id, authority) in [(&id, &erasure), (&id, &signing), (&another, &erasure)] {
+        refused(order(id, authority, &["--new-erasure-key", &vkey]));
+    }
+    assert!(!world.place.path("own.order").exists());
+    let elsewhere = world.file("elsewhere");
+    refused(bulla(["init", &elsewhere, "--origin", &origin, "--erasure-key", &vkey]));
+    assert!(!world.place.path("elsewhere").exists() && world.present() == first);
+    // A key of another name may be one that was made elsewhere.
+    let ran = order(&id, &signing, &["--subject", "s1"]).exits(exit::DONE);
+    assert!(
+        ran.err.contains(&vkey) && ran.err.contains("is not named as `bulla` names erasure keys"),
+        "{ran:?}"
+    );
+    std::fs::remove_file(world.file("own.order")).unwrap();
+    assert!(order(&id, &erasure, &["--subject", "s1"]).exits(exit::DONE).err.is_empty());
 }
 
 #[test]

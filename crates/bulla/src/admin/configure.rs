@@ -447,6 +447,7 @@ impl Configure {
             return Ok(text);
         }
         change.check(before.id, from)?;
+        before.check_erasure_key(&change.key()?)?;
         edit::set_erasure_key(&text, change.to())
     }
 

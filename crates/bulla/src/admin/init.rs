@@ -161,7 +161,7 @@ impl Init {
     /// `environment` has no [`subjects`](Environment::subjects) in place of that.
     pub fn create_in(self, log: &dyn Store, keys: &dyn Store, environment: &Environment) -> Result<Created> {
         let id = LogId(random(&*environment.random)?);
-        let origin = self.origin.unwrap_or_else(|| format!("bulla.invalid/{id}"));
+        let origin = self.origin.unwrap_or_else(|| config::default_origin(id));
         let signing = SigningKey::from_seed(&origin, &Zeroizing::new(random(&*environment.random)?))?;
         let fields = rules(&self.fields)?;
         self.heartbeat.map_or(Ok(()), config::check_heartbeat)?;
@@ -193,7 +193,7 @@ impl Init {
         let erasure_key = match self.erasure_key {
             None if self.erasure => {
                 let seed = Zeroizing::new(random(&*environment.random)?);
-                let key = SigningKey::from_seed(&format!("{origin}/erasure"), &seed)?;
+                let key = SigningKey::from_seed(&format!("{origin}{}", config::ERASURE_KEY_SUFFIX), &seed)?;
                 write(keys, files::ERASURE_KEY, key.render().as_bytes())?;
                 Some(key.verifier().clone())
             }
@@ -205,6 +205,7 @@ impl Init {
         let text = config::edit::set_heartbeat(&text, self.heartbeat)?;
         let text = config::edit::add_extra(&text, &self.extra)?;
         let (config, _) = config::parse(text.as_bytes())?;
+        config.erasure_key.as_ref().map_or(Ok(()), |key| config.check_erasure_key(key))?;
 
         if let Some(directory) = vault {
             create_vault(directory, id, environment)?;

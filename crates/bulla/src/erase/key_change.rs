@@ -1,5 +1,6 @@
 //! A change of the key that orders erasures.
 
+use crate::format::config::{self, ERASURE_KEY_SUFFIX, default_origin};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::VerifierKey;
@@ -21,8 +22,13 @@ impl ErasureKeyChange {
     /// Orders, with the erasure key of `log`, that `to` counts from now on. [`ErasureKeyChange::note`] is public, and has all of it.
     ///
     /// # Errors
-    /// `Invalid` where the two keys are one.
+    /// `Invalid` where the two keys are one, and where `to` is by its name the key that signs the log's checkpoints.
     pub fn give(key: &SigningKey, log: LogId, to: &VerifierKey, environment: &Environment) -> Result<Self> {
+        // An erasure key that was made for a log is named after its origin, and so is a log's own, which is that.
+        let origin = key.verifier().name().strip_suffix(ERASURE_KEY_SUFFIX);
+        if origin == Some(to.name()) || to.name() == default_origin(log) {
+            return Err(config::own_key(to));
+        }
         let seconds = environment.clock.now().div_euclid(1_000_000_000).try_into().unwrap_or(0);
         let order = KeyOrder { log, seconds, from: key.verifier().clone(), to: to.clone() };
         let order = order.sign(|text| key.sign(text)).map_err(|error| Error::invalid(error.to_string()))?;
@@ -52,6 +58,11 @@ impl ErasureKeyChange {
     /// The order, a signed note of [`bulla_proof::key_order`]; empty where there is none.
     pub fn note(&self) -> &str {
         &self.order
+    }
+
+    /// The same, read.
+    pub(crate) fn key(&self) -> Result<VerifierKey> {
+        self.to.parse().map_err(|error| Error::invalid(format!("the erasure key: {error}")))
     }
 
     /// That the order, where there is one, is for this log, which has the key `from`, and orders this change.

@@ -103,6 +103,14 @@ struct SettingsPart {
     settings: Options,
 }
 
+/// What comes behind a log's origin in the name of an erasure key that is made for it.
+pub const ERASURE_KEY_SUFFIX: &str = "/erasure";
+
+/// The origin of a log that is given none.
+pub(crate) fn default_origin(id: LogId) -> String {
+    format!("bulla.invalid/{id}")
+}
+
 impl LogConfig {
     /// The names of the keys of `[log]` in which another one differs, as an event names them.
     pub(crate) fn differing(&self, other: &LogConfig) -> Vec<String> {
@@ -112,6 +120,26 @@ impl LogConfig {
         let fields = self.fields.differing(other.fields).map(|field| format!("fields.{field}"));
         recipients.into_iter().chain(heartbeat).chain(erasure_key).chain(fields).collect()
     }
+
+    /// Refuses the log's own key as the one that orders erasures: its secret half lies with the host, which does not order them.
+    ///
+    /// # Errors
+    /// `Invalid` for that key, under whatever name, and for any other that has its name.
+    pub fn check_erasure_key(&self, key: &VerifierKey) -> Result<()> {
+        let own = &self.verifier_key;
+        match key.name() == own.name() || key.public_key() == own.public_key() {
+            true => Err(own_key(key)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// That a key is the one that signs the log's checkpoints, and so is none that orders erasures.
+pub(crate) fn own_key(key: &VerifierKey) -> Error {
+    Error::invalid(format!(
+        "{key} is the log's own key or has its name: with that key the host signs checkpoints, and whoever orders erasures has \
+         another (`bulla keys DIR new-erasure-key` makes one)"
+    ))
 }
 
 /// Reads both parts of the configuration of the log in `store`.

@@ -1,7 +1,9 @@
 //! Events: what happened to the log itself, as public JSON in event frames. They hold no personal data.
 
 use super::segment::SegmentName;
+use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
+use bulla_proof::key_order::KeyOrder;
 use bulla_proof::note::VerifierKey;
 use bulla_proof::order::{MAX_ORDERED, is_ascending};
 use bulla_store::{Error, Result};
@@ -106,6 +108,27 @@ pub struct Rekeyed {
     pub to: String,
     /// The order to change it, by the former key, as a signed note ([`bulla_proof::key_order`]); empty where there is none.
     pub order: String,
+}
+
+impl Rekeyed {
+    /// The order, which is signed with the key before; none where nobody ordered it.
+    ///
+    /// # Errors
+    /// What is wrong with it, as an order of this change in this log.
+    pub fn ordered(&self, log: LogId) -> Result<Option<KeyOrder>, String> {
+        if self.order.is_empty() {
+            return Ok(None);
+        }
+        let order = KeyOrder::open(self.order.as_bytes());
+        let order = order.map_err(|error| format!("its order does not hold: {error}"))?;
+        if order.log != log {
+            return Err(format!("its order is for another log, {}", order.log));
+        }
+        match order.from.to_string() == self.from && order.to.to_string() == self.to {
+            true => Ok(Some(order)),
+            false => Err("its order is for other keys".to_owned()),
+        }
+    }
 }
 
 /// That entries were given out: how many and in which form, never which ones.

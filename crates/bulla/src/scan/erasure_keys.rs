@@ -12,12 +12,11 @@ use crate::format::config::LogConfig;
 use crate::format::event::{Event, Rekeyed};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
-use bulla_proof::key_order::KeyOrder;
 use bulla_proof::note::VerifierKey;
 use std::collections::BTreeSet;
 
 /// What frames tell of erasure keys, as they are passed in their order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KeyHistory {
     spans: Vec<Span>,
     changes: Vec<Change>,
@@ -28,7 +27,7 @@ pub(crate) struct KeyHistory {
 }
 
 /// Frames in which one key counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Span {
     first: u64,
     /// The key, as the change says with which they begin.
@@ -38,7 +37,7 @@ struct Span {
 }
 
 /// A change of the key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Change {
     /// The frame of its event.
     frame: u64,
@@ -57,8 +56,10 @@ pub(crate) struct ErasureKeys {
     /// One that an event allows, and with which no epoch was begun yet: the file may have the key before or after it.
     announced: Option<Change>,
     present: Option<String>,
-    /// Whether the file's `[log]` is the one of the last epoch.
-    is_settled: bool,
+    /// Whether the file's `[log]` has the key of the last epoch: it is that one's, or an event that changes no key allows it.
+    has_last: bool,
+    /// Whether the file's `[log]` is the one that the announced change allows.
+    has_announced: bool,
     /// The keys that are known from elsewhere; where there are none, the log's own word is taken.
     given: BTreeSet<String>,
     /// Those, and each that a trusted one handed over to.
@@ -133,6 +134,7 @@ impl KeyHistory {
         let is_settled = self.current == Some(config.digest);
         let is_replaced = self.announced.as_ref().is_some_and(|(after, _)| *after == config.digest);
         let announced = self.announced.take().and_then(|(_, rekeyed)| rekeyed);
+        let is_rekeyed = announced.is_some();
         let told = match &announced {
             // The file was replaced, and no epoch was begun with it.
             Some((_, told)) if is_replaced => Some(told.from.clone()),
@@ -147,7 +149,8 @@ impl KeyHistory {
             changes: self.changes,
             announced: announced.map(|(frame, told)| Change { frame, told, span }),
             present,
-            is_settled,
+            has_last: is_settled || (is_replaced && !is_rekeyed),
+            has_announced: is_replaced && is_rekeyed,
             trusted: given.clone(),
             given,
             objections: Vec::new(),
@@ -176,7 +179,7 @@ impl ErasureKeys {
         keys.into_iter().filter_map(counting).collect()
     }
 
-    /// What is wrong with the changes that were done.
+    /// What is wrong with the changes that were done, and with one that only the file has yet.
     pub(crate) fn objections(&self) -> &[Objection] {
         &self.objections
     }
@@ -227,12 +230,18 @@ impl ErasureKeys {
             };
             self.objections.push(Objection { frame: change.frame, detail, is_vouched_for });
         }
-        if let Some(change) = &self.announced
-            && self.lie(self.changes.len(), change).is_none()
-            && self.check_order(&change.told).is_ok()
-            && self.trusts(&change.told.from)
-        {
-            self.trusted.insert(change.told.to.clone());
+        if let Some(change) = &self.announced {
+            match self.lie(self.changes.len(), change) {
+                // The file has it already, and the next epoch will.
+                Some(detail) if self.has_announced => {
+                    self.objections.push(Objection { frame: change.frame, detail, is_vouched_for: false });
+                }
+                Some(_) => {}
+                None if self.check_order(&change.told).is_ok() && self.trusts(&change.told.from) => {
+                    self.trusted.insert(change.told.to.clone());
+                }
+                None => {}
+            }
         }
         self
     }
@@ -258,26 +267,18 @@ impl ErasureKeys {
         if self.changes[..place].iter().any(|earlier| earlier.told.from == *to) {
             return Some(format!("it changes the erasure key to {to}, which was replaced before"));
         }
+        let another = Some(format!("it changes the erasure key to {to}, and [log] has another"));
         match after {
-            [last] if self.is_settled && last.starts != self.present => {
-                Some(format!("it changes the erasure key to {to}, and [log] has another"))
-            }
+            [last] if self.has_last && last.starts != self.present => another,
+            [] if self.has_announced && self.present.as_ref() != Some(to) => another,
             _ => None,
         }
     }
 
-    fn check_order(&self, Rekeyed { from, to, order, .. }: &Rekeyed) -> Result<(), String> {
-        if order.is_empty() {
-            return Err("nobody with the key before it has ordered that".to_owned());
-        }
-        let order =
-            KeyOrder::open(order.as_bytes()).map_err(|error| format!("its order does not hold: {error}"))?;
-        if order.log != self.log {
-            return Err(format!("its order is for another log, {}", order.log));
-        }
-        match order.from.to_string() == *from && order.to.to_string() == *to {
-            true => Ok(()),
-            false => Err("its order is for other keys".to_owned()),
+    fn check_order(&self, told: &Rekeyed) -> Result<(), String> {
+        match told.ordered(self.log)? {
+            Some(_) => Ok(()),
+            None => Err("nobody with the key before it has ordered that".to_owned()),
         }
     }
 }
@@ -288,6 +289,7 @@ mod tests {
     use crate::admin::init::Init;
     use crate::format::config;
     use bulla_crypto::signing::SigningKey;
+    use bulla_proof::key_order::KeyOrder;
     use bulla_store::FileSystem;
 
     const LOG: LogId = LogId([7; 16]);
@@ -445,6 +447,37 @@ mod tests {
                 && unordered.detail.contains("--erasure-key")
         );
         assert!(untrusted.detail.contains("neither among those given nor handed over to"), "{untrusted:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_and_has_another_key_than_the_events_say_is_objected_to() {
+        let wrong = |event: Event, file: u8| {
+            let mut history = KeyHistory::default();
+            history.epoch(0, digest(1));
+            history.event(1, &ordered(1, 2, (1, 2)));
+            history.epoch(2, digest(2));
+            history.event(3, &event);
+            let [taken, known] = [&[][..], &[1]].map(|numbers| {
+                let keys = history.clone().finish(&config(3, file), &given(numbers));
+                let about = |wrong: &Objection| (wrong.frame, wrong.detail.contains("[log] has another"));
+                keys.objections().iter().map(about).collect::<Vec<_>>()
+            });
+            assert_eq!(taken, known);
+            taken
+        };
+        // Under the guise of another change, the key of before or a third one.
+        for file in [1, 9] {
+            assert_eq!(wrong(change(2, 3, None), file), [(1, true)]);
+        }
+        // Another one than was ordered: that of before the last one, the last one itself, or a third one.
+        for file in [1, 2, 9] {
+            assert_eq!(wrong(ordered(2, 3, (2, 3)), file), [(3, true)]);
+        }
+        assert_eq!(wrong(change(2, 3, None), 2), []);
+        assert_eq!(wrong(ordered(2, 3, (2, 3)), 3), []);
+        assert_eq!(wrong(ordered(2, 3, (9, 3)), 3), [(3, false)], "from a key that did not count");
+        // What only an event says is no change yet.
+        assert_eq!(wrong(ordered(2, 4, (9, 3)), 2), []);
     }
 
     #[test]
