@@ -74,7 +74,8 @@ impl<'a> Certificate<'a> {
         let key = arguments.erasure_key.as_deref().map(parse_key("--erasure-key")).transpose()?;
         let mut hold = hold::read(&told, commitment.log_id, key.as_ref(), arguments.order.as_deref())?;
         let order = arguments.order.as_deref().filter(|_| hold.is_none()).map(|path| {
-            let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let text =
+                log_paths::read_order(path).map_err(|error| Failure::content(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;
