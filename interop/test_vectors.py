@@ -16,7 +16,7 @@ from bulla_reader import (  # noqa: E402
     blocks, columns, commitments, epochs, events, log, notes, proofs, rows, seals, tiles, trees, units, vault, verify,
 )  # fmt: skip
 from bulla_reader.cursor import u64  # noqa: E402
-from bulla_reader.hashes import NAMES, expand, extract, hkdf, mac  # noqa: E402
+from bulla_reader.hashes import NAMES, crc32c, expand, extract, hkdf, mac  # noqa: E402
 from bulla_reader.refused import Refused  # noqa: E402
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -227,6 +227,47 @@ class Vectors(unittest.TestCase):
         for vector in found["field_pseudonyms"]:
             key = expand(extract(log_id, field_key), b"bulla pseudonym key v1" + bytes([vector["bit"]]), 32)
             self.assertEqual("p-" + mac(key, unhex(vector["value"]))[:16].hex(), vector["pseudonym"])
+
+    def test_records_of_a_vault_of_more_than_there_can_be_are_refused(self) -> None:
+        found = vectors("vault/vault.json")
+        log_id = unhex(found["log_id"])
+
+        def erasing(state: int, *numbers: int) -> tuple[int, bytes]:
+            head = b"bullaVE3" + bytes([state, 0, 0, 0]) + len(numbers).to_bytes(4, "little") + bytes([7]) * 32
+            return 2, head + b"".join(map(u64, numbers))
+
+        def skipped(*ranges: tuple[int, int]) -> tuple[int, bytes]:
+            both = [(9, 4096), (4097, 8200), *((10**6 + first, 10**6 + end) for first, end in ranges)]
+            return 5, b"bullaVS2" + b"".join(u64(first) + u64(end) for first, end in both)
+
+        ranges = [(3 * number, 3 * number + 2) for number in range(4095)]
+        for (record, text), is_read in (
+            (erasing(1, 7, 9), True),
+            (erasing(2, *range(4096)), True),
+            (erasing(1, *range(4097)), False),
+            (erasing(1, 9, 7), False),
+            (erasing(2, 7, 7), False),
+            (erasing(1), False),
+            (erasing(2), False),
+            (skipped(*ranges[:-1]), True),
+            (skipped(*ranges), False),
+            (skipped((7, 9), (8, 10)), False),
+            (skipped((9, 9)), False),
+        ):
+            with self.subTest(text[:32].hex()), tempfile.TemporaryDirectory() as made:
+                place = self.laid_out(found, Path(made))
+                opened = vault.Vault(place, log_id, [])
+                opened.database.close()
+                text += crc32c(text).to_bytes(4, "little")
+                text += mac(opened.record_key, bytes([vault.RECORDS]) + u64(record) + text)[:16]
+                database = sqlite3.connect(place / "vault/vault.db")
+                database.execute("UPDATE records SET sealed = ? WHERE id = ?", (text, record))
+                database.commit()
+                database.close()
+                if is_read:
+                    vault.Vault(place, log_id, []).database.close()
+                else:
+                    self.assertRaises(Refused, vault.Vault, place, log_id, [])
 
     @staticmethod
     def laid_out(found: dict[str, Any], place: Path) -> Path:

@@ -162,6 +162,10 @@ class Vault:
         erasing.end()
         if self.erasing_state == 0 and (self.erasing or any(written)):
             raise erasing.refuse("of no erasure it must have nothing")
+        if self.erasing_state != 0 and not self.erasing:
+            raise erasing.refuse("of an erasure it must have a number")
+        if any(one >= following for one, following in zip(self.erasing, self.erasing[1:])):
+            raise erasing.refuse("the numbers must ascend")
         changes = self.record(4, b"bullaVC2")
         changes.take(16)
         changes.end()
@@ -171,6 +175,11 @@ class Vault:
             self.skipped.append((skipped.unsigned(8), skipped.unsigned(8)))
         if len(self.skipped) > MOST_ERASED:
             raise skipped.refuse("must have at most 4,096 ranges")
+        before = 0
+        for first, end in self.skipped:
+            if not before <= first < end:
+                raise skipped.refuse("the ranges must ascend")
+            before = end
         return next_number
 
     def read_buckets(self) -> list[tuple[int, int]]:

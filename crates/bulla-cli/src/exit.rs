@@ -83,6 +83,14 @@ impl Failure {
     pub(crate) fn key_file(what: impl Display, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Failure::new(Exit::Refused, format!("{what}: {error}")),
+            _ => Failure::content(what, error),
+        }
+    }
+
+    /// An I/O error on a file that was named; where what is in it was read and cannot be what it has to hold, another file was meant.
+    pub(crate) fn content(what: impl Display, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::InvalidData => Failure::usage(format!("{what}: {error}")),
             _ => Failure::io(what, error),
         }
     }

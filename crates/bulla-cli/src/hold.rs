@@ -29,8 +29,9 @@ use std::path::PathBuf;
     after_help = "\
 Who holds, and why, is kept beside the log's keys and told to whoever tries to erase; the log
 itself tells only that a data subject was held, and released, by number, and that it was ordered
-so with the log's erasure key: `bulla verify` finds a hold or a release that was not. A hold is
-released by the NAME that holds. Where log and key directory differ, the log counts: `list` has
+so with the log's erasure key: `bulla verify` finds a hold or a release that was not. With the
+key at hand a hold is released in the NAME that holds; an order to release names the hold, and
+may be by another. Where log and key directory differ, the log counts: `list` has
 what it says, says so and ends with exit code 1, and whoever opens the log next, with any command
 that writes, brings the key directory in line. So it finishes a hold or a release that was cut
 short: `list` says that it is under way, which is no difference.

@@ -132,7 +132,7 @@ impl Order {
 
     /// The public note of an order to hold somebody of this log, of which this is the file or the note itself.
     fn held_by(&self, path: &Path) -> Result<String, Failure> {
-        let text = read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let text = read_order(path).map_err(|error| Failure::content(path.display(), &error))?;
         let note = match text.starts_with(HOLD_ORDER_HEADER) {
             true => format!("{}\n", text.trim_end()),
             false => HoldOrder::parse(&text).map_err(|error| error_in(path, error))?.note().to_owned(),

@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{self, print, print_json};
 use crate::terminal;
-use bulla::{Extent, Outlook};
+use bulla::{CutErasure, Extent, Outlook};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -102,7 +102,7 @@ impl Restore {
 
 /// What is found before anything is changed, as lines.
 fn describe(outlook: &Outlook) -> String {
-    let Outlook { known, log, erased, lost, makes_seal_state, needed, .. } = outlook;
+    let Outlook { known, log, erased, finishes, lost, makes_seal_state, needed, .. } = outlook;
     let mut lines = vec![
         match makes_seal_state {
             true => {
@@ -118,6 +118,13 @@ fn describe(outlook: &Outlook) -> String {
         let numbers = erased.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         lines.push(format!(
             "erased data subjects whose keys are back, to be destroyed again, by number: {numbers}"
+        ));
+    }
+    if let Some(CutErasure { numbers, destroyed, .. }) = finishes {
+        let unless = if *destroyed { "" } else { ", unless somebody of them is held" };
+        let numbers = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        lines.push(format!(
+            "data subjects whose erasure was cut short, which is finished{unless}, by number: {numbers}"
         ));
     }
     if *lost > 0 {
@@ -144,6 +151,8 @@ struct Told {
     log: ToldExtent,
     /// Data subjects who were erased, and whose keys were back.
     erased: Vec<u64>,
+    /// Data subjects whose erasure was cut short, and is finished.
+    finishes: Vec<u64>,
     lost: u64,
     makes_seal_state: bool,
     /// Whether anything is to be restored.
@@ -171,6 +180,7 @@ impl Told {
             known: extent(outlook.known),
             log: extent(outlook.log),
             erased: outlook.erased.clone(),
+            finishes: outlook.finishes.as_ref().map_or_else(Vec::new, |cut| cut.numbers.clone()),
             lost: lost.unwrap_or(outlook.lost),
             makes_seal_state: outlook.makes_seal_state,
             needed: outlook.needed,

@@ -236,11 +236,15 @@ impl Erasing {
         let (numbers, []) = numbers.as_chunks::<8>() else { return None };
         let count = u32::from_le_bytes(head[12..].try_into().ok()?);
         let sound = head[..8] == *ERASING_MAGIC && head[9..12] == [0; 3] && numbers.len() == count as usize;
+        let sound = sound && numbers.len() <= MAX_ERASED;
         let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        let sound = sound && numbers.clone().is_sorted_by(|one, next| one < next);
         let written = Hash(*written);
         let erasing = match head[8] {
             0 if count == 0 && written == Hash::ZERO => None,
-            state @ 1..=2 => Some(Erasing { numbers: numbers.collect(), erased: state == 2, written }),
+            state @ 1..=2 if count > 0 => {
+                Some(Erasing { numbers: numbers.collect(), erased: state == 2, written })
+            }
             _ => return None,
         };
         sound.then_some(erasing)
@@ -283,6 +287,9 @@ impl Skipped {
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (magic, ranges) = checked(bytes)?.split_first_chunk::<8>()?;
         let (ranges, []) = ranges.as_chunks::<16>() else { return None };
+        if ranges.len() > MAX_SKIPPED {
+            return None;
+        }
         let mut before = 0;
         let ranges = ranges.iter().map(|range| {
             let ([first, end], _) = range.as_chunks::<8>() else { return None };

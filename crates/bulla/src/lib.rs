@@ -24,7 +24,7 @@ mod write;
 
 pub use admin::configure::{Configure, Configured};
 pub use admin::init::{Created, Init};
-pub use admin::restore::{Extent, Outlook, Restore, Restored};
+pub use admin::restore::{CutErasure, Extent, Outlook, Restore, Restored};
 pub use bulla_crypto::environment;
 pub use bulla_proof::checkpoint::VerifierKey;
 pub use bulla_proof::commitment::LogId;

@@ -85,7 +85,8 @@ impl<'a> Certificate<'a> {
         }
         let has_own_file = hold.is_some() || rekeyed.is_some();
         let order = arguments.order.as_deref().filter(|_| !has_own_file).map(|path| {
-            let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let text =
+                log_paths::read_order(path).map_err(|error| Failure::content(path.display(), &error))?;
             ErasureOrder::parse(&text).map_err(|error| error_in(path, error))
         });
         let order = order.transpose()?;

@@ -44,7 +44,7 @@ pub(super) fn read(
     let ordered = open(note, key).map_err(violation)?;
     check(&ordered, log).map_err(|error| violation(format!("the order: {error}")))?;
     let because = file.map(|path| {
-        let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let text = log_paths::read_order(path).map_err(|error| Failure::content(path.display(), &error))?;
         let invalid = |error| error_in(path, error);
         let (own, checked, because) = match told {
             Event::Held { .. } => {

@@ -12,7 +12,7 @@ use crate::export::destination::Destination;
 use crate::identity::Identities;
 use crate::interrupt;
 use crate::log_paths::{LogPaths, error_in};
-use crate::output::{on_line, print, print_json};
+use crate::output::{print, print_json};
 use crate::terminal;
 use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
@@ -371,11 +371,7 @@ impl Done<'_> {
         let mut text =
             format!("erased{already}: {numbers} of {origin}; the log tells of it in frame {frame}{now}\n");
         text.push_str(&preview::known_again(self.known_again));
-        let is_known = |name: &String| self.known_again.iter().any(|again| again.subject == *name);
-        for unknown in self.unknown.iter().filter(|name| !is_known(name)) {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "unknown: {}: {}", on_line(unknown), preview::why_unknown(self.keys_lost));
-        }
+        text.push_str(&preview::unknown(self.unknown, self.known_again, self.keys_lost));
         text.push_str("what remains:\n");
         text.push_str(&remains(&Remains::ALL));
         text.push_str(&match self.certificate {
@@ -383,6 +379,7 @@ impl Done<'_> {
             None => format!("for its certificate: bulla prove DIR --event {frame} -o FILE\n"),
         });
         if let Some(path) = self.order {
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "order: {}", path.display());
         }
         text

@@ -117,7 +117,12 @@ impl<'a> Looking<'a> {
 /// What would be done, for whoever reads it; `origin` is the log's.
 pub(super) fn to_text(preview: &ErasurePreview, origin: &str) -> String {
     match &preview.before {
-        Some(before) => before_to_text(before, origin) + &known_again(&preview.known_again()),
+        Some(before) => {
+            let again = preview.known_again();
+            before_to_text(before, origin)
+                + &known_again(&again)
+                + &unknown(&before.unknown, &again, preview.keys_lost)
+        }
         None => as_things_are(preview, |_| true),
     }
 }
@@ -157,6 +162,13 @@ pub(super) fn known_again(again: &[KnownAgain]) -> String {
         )
     };
     again.iter().map(line).collect()
+}
+
+/// The names of an order that nobody had when it was carried out, but for those who are known again.
+pub(super) fn unknown(names: &[String], again: &[KnownAgain], keys_lost: bool) -> String {
+    let is_known = |name: &&String| again.iter().any(|again| again.subject == **name);
+    let line = |name: &String| format!("unknown: {}: {}\n", on_line(name), why_unknown(keys_lost));
+    names.iter().filter(|name| !is_known(name)).map(line).collect()
 }
 
 /// Data subjects, by their numbers.

@@ -227,6 +227,49 @@ fn what_the_certificate_shows_takes_no_clock() {
     assert_eq!(left(&place, "ada"), 1);
 }
 
+/// Bob was erased by one order, so that the certificate of the other lacks his number. That does not make him somebody who came since.
+#[test]
+fn who_was_erased_by_another_order_is_erased_again_whichever_comes_first() {
+    let place = Place::new();
+    append(&place, 1000, &["ada", "bob", "cid"]);
+    append(&place, 2000, &["old", "carl"]);
+    back_up(&place);
+    let orders = |seconds, [one, two]: [&str; 2]| {
+        [order(&place, "one.json", seconds, &[one]), order(&place, "all.json", seconds, &[one, two])]
+    };
+    let of_time = orders(2500, ["bob", "cid"]);
+    let certificates = of_time.each_ref().map(|order| carry_out(&place, 3000, order));
+    let [one, all] = of_time.each_ref().map(String::as_str);
+    // By the clock, and the certificate of the order alone.
+    put_back(&place);
+    let done = again(&place, &[all, "--certificate", &certificates[1]]).exits(exit::DONE);
+    assert!(done.out.contains(": erased: data subjects "), "{done:?}");
+    // In either order of the files the same people are erased.
+    for files in [[one, all], [all, one]] {
+        put_back(&place);
+        again(&place, &[&files[..], &["--certificate", &certificates[0], &certificates[1]]].concat())
+            .exits(exit::SOME_REFUSED);
+        assert_eq!(["ada", "bob", "cid"].map(|name| left(&place, name)), [1, 0, 0]);
+    }
+
+    // Where no clock tells, the certificate of the other order does.
+    put_back(&place);
+    let of_time = orders(2500, ["old", "carl"]);
+    let certificates = of_time.each_ref().map(|order| carry_out(&place, 3000, order));
+    let all = of_time[1].as_str();
+    put_back(&place);
+    let refused = again(&place, &[all, "--certificate", &certificates[1]]).exits(exit::REFUSED);
+    assert!(refused.out.contains("its certificate does not name them"), "{refused:?}");
+    again(&place, &[all, "--certificate", &certificates[1], &certificates[0]]).exits(exit::DONE);
+    assert_eq!(["old", "carl"].map(|name| left(&place, name)), [0, 0]);
+    // Somebody else who has the name, and came since, is nobody's whom a certificate names.
+    put_back(&place);
+    place.run("erase", &["--subject", "old"]).exits(exit::DONE);
+    append(&place, 4000, &["old"]);
+    let ran = again(&place, &[all, "--certificate", &certificates[0], &certificates[1]]).exits(exit::REFUSED);
+    assert!(ran.out.contains(": left out: came back since: data subject "), "{ran:?}");
+}
+
 #[test]
 fn whoever_is_held_is_left_out() {
     let place = backed_up();

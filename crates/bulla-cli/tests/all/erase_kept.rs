@@ -137,6 +137,22 @@ fn an_order_that_is_kept_for_others_or_by_others_is_not_used() {
     place.run("erase", &words).exits(exit::DONE);
 }
 
+#[test]
+fn who_was_not_known_is_named_when_the_order_is_given_again() {
+    let place = filled();
+    let order = path(&place, "order.json");
+    place
+        .run("erase", &["--subject", "s7", "--subject", "mispelt", "--keep-order", &order])
+        .exits(exit::SOME_REFUSED);
+    for more in [&[][..], &["--dry-run"]] {
+        let again = place.run("erase", &[&["--authority", &order], more].concat()).exits(exit::SOME_REFUSED);
+        assert!(
+            again.out.contains("erased already: ") && again.out.contains("unknown: mispelt: "),
+            "{again:?}"
+        );
+    }
+}
+
 /// They are other persons, with other keys, and the order was carried out.
 #[test]
 fn whoever_is_known_again_is_not_erased_by_an_order_that_was_carried_out() {

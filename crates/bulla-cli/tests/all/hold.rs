@@ -153,6 +153,10 @@ fn who_orders_a_hold_and_its_release_need_not_be_on_the_host() {
     assert!(told.contains("released") && told.contains("case closed"), "{told}");
     check(0, &["--erasure-key", vkey]).exits(exit::VIOLATION);
     check(0, &["--order", &release]).exits(exit::USAGE);
+    // Bytes that are no text are no order, either, wherever one is named.
+    fs::write(path("bytes"), [0xff; 10]).unwrap();
+    assert!(check(0, &["--order", &path("bytes")]).exits(exit::USAGE).err.contains("it is not text"));
+    place.run("erase", &["--authority", &path("bytes")]).exits(exit::USAGE);
     check(1, &["--order", &path("by-note.json")]).exits(exit::VIOLATION);
     let mut other = file.clone();
     other["subject"] = "s8".into();

@@ -380,6 +380,19 @@ fn records_are_read_back() {
 }
 
 #[test]
+fn records_of_more_than_there_can_be_are_refused() {
+    let erasing = |numbers: Vec<u64>| Erasing { numbers, erased: false, written: Hash([7; 32]) };
+    let is_read = |numbers| Erasing::decode(&Erasing::encode(Some(&erasing(numbers)))).is_some();
+    assert!(is_read((0..4096).collect()) && is_read(vec![7, 9]));
+    assert!(
+        !is_read((0..4097).collect()) && !is_read(vec![9, 7]) && !is_read(vec![7, 7]) && !is_read(vec![])
+    );
+    let ranges = |count| Skipped((0..count).map(|range| (3 * range, 3 * range + 2)).collect());
+    let is_read = |count| Skipped::decode(&ranges(count).encode()).is_some();
+    assert!(is_read(4096) && !is_read(4097));
+}
+
+#[test]
 fn a_database_that_was_cut_off_is_refused() {
     let world = World::new();
     fill(&world.open(), "s", 5000);

@@ -26,7 +26,7 @@ use crate::scan::events::each_event;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::change::Unreplaced;
-use crate::write::engine::{Directories, Engine, check_replicas};
+use crate::write::engine::{Directories, Engine, after_resumed, check_replicas};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::{Environment, KeyWrap};
 use bulla_crypto::recipients::check_recipient;
@@ -649,11 +649,14 @@ fn change_log(
     let key_wrap =
         Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
     let engine = open(Environment { key_wrap, ..environment.clone() })?;
-    engine.allow_change(after, plan.order.as_deref())?;
+    let allowed = engine.allow_change(after, plan.order.as_deref());
     let found = (engine.recovery, engine.hold_differences.clone(), engine.resumed.clone());
     drop(engine);
-    plan.replace(&*log).map_err(Unreplaced::into_error)?;
-    open(environment.clone())?.drain_and_finish()?;
+    let changed = allowed.and_then(|()| {
+        plan.replace(&*log).map_err(Unreplaced::into_error)?;
+        open(environment.clone())?.drain_and_finish()
+    });
+    changed.map_err(|error| after_resumed(found.2.as_ref(), error))?;
     Ok(found)
 }
 

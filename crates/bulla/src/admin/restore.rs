@@ -19,7 +19,7 @@ use crate::keys::seal_state::SealState;
 use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::write::engine::{Directories, Engine, Vaults, load_signing_key};
+use crate::write::engine::{Directories, Engine, Vaults, after_resumed, load_signing_key};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
@@ -27,7 +27,7 @@ use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_vault::Access;
-pub use outlook::{Extent, Outlook};
+pub use outlook::{CutErasure, Extent, Outlook};
 use outlook::{Looked, look, lost_between};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -157,23 +157,28 @@ impl Restore {
         }
         let engine =
             Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
-        engine.step_checkpoint(true)?;
-        let mut lost = 0;
-        if let Some(reader) = reader {
-            // What followed the checkpoint was adopted.
-            let next = reader.reading()?.next_subject(outlook.log.frames)?.max(next_subject);
-            lost = lost_between(engine.skip_subjects(next)?, next, &erased);
-        }
-        // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
-        // skipped.
-        engine.rotate()?;
-        engine.drain_and_finish()?;
-        if unknown.is_some() {
-            let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
-            removed
-                .map_err(|error| Error::io(format!("removing {}", keys.describe(files::RESTORING)), error))?;
-        }
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
+        let take_up = || {
+            engine.step_checkpoint(true)?;
+            let mut lost = 0;
+            if let Some(reader) = reader {
+                // What followed the checkpoint was adopted.
+                let next = reader.reading()?.next_subject(outlook.log.frames)?.max(next_subject);
+                lost = lost_between(engine.skip_subjects(next)?, next, &erased);
+            }
+            // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
+            // skipped.
+            engine.rotate()?;
+            engine.drain_and_finish()?;
+            if unknown.is_some() {
+                let removed = keys.remove(files::RESTORING).and_then(|()| keys.sync_directory(""));
+                removed.map_err(|error| {
+                    Error::io(format!("removing {}", keys.describe(files::RESTORING)), error)
+                })?;
+            }
+            Ok(lost)
+        };
+        let lost = take_up().map_err(|error| after_resumed(resumed.as_ref(), error))?;
         Ok(Restored { outlook, lost, hold_differences, resumed })
     }
 

@@ -5,7 +5,7 @@
 //! - nothing is written, and no lock taken: a writer may be at work;
 //! - a count is of all entries under the signed checkpoint, by the numbers of their groups, or there is none. What may go
 //!   besides is told as what is not sure;
-//! - nobody is said to have come before or after an order but by the writing host's clock, or its certificate.
+//! - nobody is said to have come before or after an order but by the writing host's clock, or by a certificate that has their number.
 
 mod certified;
 mod first_met;
@@ -18,6 +18,7 @@ use crate::scan::carried_out::CarriedOut;
 use crate::scan::erasures::Erased;
 use crate::scan::keyless::{Keyless, numbers_of};
 use bulla_store::{Error, ErrorKind, Result};
+use first_met::Judge;
 use going::Subjects;
 
 pub use certified::Certified;
@@ -144,8 +145,8 @@ impl Reader {
         self.preview_erasure_again(order, holds, &[], &[])
     }
 
-    /// The same of an order that may have been carried out before the log was put back to an earlier state. Where one of
-    /// `certificates` is this order's, it says who was erased: [`PreviewedSubject::first_met`] goes by that, and not by the time of the
+    /// The same of an order that may have been carried out before the log was put back to an earlier state. Of whom one of
+    /// `certificates` says that they were erased, [`PreviewedSubject::first_met`] goes by that, and not by the time of the
     /// order. It is judged as things are once these data subjects are `gone`, whom orders erase that come before it.
     ///
     /// # Errors
@@ -221,22 +222,11 @@ impl Reader {
                 if preview.keys_lost {
                     going.not_sure.push(NotSure::KeysLost);
                 }
-                let certified = certificates.iter().find(|certified| certified.order == ordered);
-                let given = i64::try_from(ordered.seconds).unwrap_or(i64::MAX);
-                let time = certified.map_or(given, |certified| certified.seconds);
-                let clock = first_met::Clock::of(manifest, time)?;
-                let shared = match certified {
-                    Some(certified) => certified.shared(&manifest.leaves()?),
-                    None => 0,
-                };
-                let first_met = |number: u64, first| match certified {
-                    Some(certified) => clock.was_erased((number, first), &certified.numbers, shared),
-                    None => clock.first_met(first),
-                };
+                let judge = Judge::of(manifest, &ordered, certificates)?;
                 for subject in &mut preview.subjects {
                     let own = subject.number.and_then(|number| Some((number, each.get(&number)?)));
                     subject.entries = own.map(|(_, own)| own.entries);
-                    subject.first_met = own.map(|(number, own)| first_met(number, own.first));
+                    subject.first_met = own.map(|(number, own)| judge.first_met(number, own.first));
                 }
                 preview.going = Some(going);
             }

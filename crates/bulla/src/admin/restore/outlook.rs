@@ -1,5 +1,6 @@
 //! What a key directory that is to be taken up knows of the log, and what the log has: told before anything is changed.
 
+use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
@@ -7,6 +8,7 @@ use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
+use crate::write::engine::{Course, course};
 use crate::write::recover;
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -24,6 +26,8 @@ pub struct Outlook {
     pub log: Extent,
     /// The data subjects whom the log says it erased, and whose keys the vault has again: they are erased again.
     pub erased: Vec<u64>,
+    /// The erasure that was cut short, and is finished.
+    pub finishes: Option<CutErasure>,
     /// How many data subjects' keys are lost: they got numbers of which the vault knows nothing, and the log does not say that they
     /// were erased. What follows the checkpoint may have more.
     pub lost: u64,
@@ -32,6 +36,16 @@ pub struct Outlook {
     /// Whether there is anything to take up. Otherwise neither the seal state nor the vault is missing or older than the log, and
     /// nothing is changed.
     pub needed: bool,
+}
+
+/// An erasure that the vault has begun, and that taking it up finishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CutErasure {
+    /// The numbers of the data subjects, ascending.
+    pub numbers: Vec<u64>,
+    /// Whether their keys are destroyed already. Otherwise it is withdrawn where somebody of them is held by then.
+    pub destroyed: bool,
 }
 
 /// A log from its beginning up to some frame.
@@ -98,15 +112,39 @@ pub(super) fn look(
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
+    let finishes = match vault.filter(|_| needed) {
+        Some(vault) => finishes((keys, config), vault, (&manifest, unsigned))?,
+        None => None,
+    };
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         erased: again,
+        finishes,
         lost,
         makes_seal_state,
         needed,
     };
     Ok(Looked { outlook, next_subject, erased })
+}
+
+/// The erasure that was cut short and will be finished. What finishing it would refuse is refused here, before anything is written, unless
+/// frames that no checkpoint covers may tell of it.
+fn finishes(
+    files: (&dyn Store, &LogConfig),
+    vault: &Vault,
+    (manifest, unsigned): (&Manifest, u64),
+) -> Result<Option<CutErasure>> {
+    let Some(begun) = vault.unconfirmed()? else { return Ok(None) };
+    let written = Pending::load(files.0)?;
+    match course(files, vault, (&begun, written), (manifest, &[])) {
+        Ok(Course::IsWithdrawn(_)) => Ok(None),
+        Err(_) if unsigned > 0 => Ok(None),
+        Err(error) => Err(error),
+        Ok(Course::IsTold | Course::GoesOn(_)) => {
+            Ok(Some(CutErasure { numbers: begun.numbers, destroyed: begun.erased }))
+        }
+    }
 }
 
 /// Whom the log erased since the vault followed it last, and whose keys the vault has; it gave the numbers below `before`.

@@ -4,18 +4,21 @@
 //! host's clock: what lies before one of these that was made before the order was committed before it, what lies behind one that
 //! was made after the order was committed after it. Of what has neither nobody can tell.
 
+use super::certified::Certified;
 use crate::scan::manifest::{Frames, Manifest};
 use bulla_proof::commitment::FrameKind;
+use bulla_proof::hash::Hash;
+use bulla_proof::order::Order;
 use bulla_store::Result;
 
 /// Whether the first entry of a data subject was committed before an order was given, by the clock of the host that writes the log;
-/// or, where a certificate of the order is at hand, whether they are among those whom it erased.
+/// or, of whom a certificate says that they were erased, whether it is they.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FirstMet {
-    /// It was, or they are.
+    /// It was, or it is.
     Before,
-    /// It was committed since, or they are not: by this name the order means somebody else.
+    /// It was committed since: by this name the order means somebody else.
     Since,
     /// Nobody can tell, and why.
     CannotTell(String),
@@ -56,11 +59,11 @@ impl Told {
 }
 
 /// What the clock of a log says of an order.
-pub(super) struct Clock(Told);
+struct Clock(Told);
 
 impl Clock {
     /// What it says of what was ordered, or erased, at that time, in seconds since the epoch.
-    pub(super) fn of(manifest: &Manifest, ordered: i64) -> Result<Self> {
+    fn of(manifest: &Manifest, ordered: i64) -> Result<Self> {
         let mut told = Told { ordered, before: None, since: None, is_past: false, reached: None };
         let mut frames = Frames::new(manifest)?;
         while let Some(placed) = frames.next()? {
@@ -72,7 +75,7 @@ impl Clock {
     }
 
     /// What it says of somebody whose first entry is in the block `first`, if any is signed.
-    pub(super) fn first_met(&self, first: Option<u64>) -> FirstMet {
+    fn first_met(&self, first: Option<u64>) -> FirstMet {
         let Clock(Told { before, since, .. }) = self;
         match first {
             None => FirstMet::CannotTell("no entry of theirs is signed".to_owned()),
@@ -85,20 +88,12 @@ impl Clock {
         }
     }
 
-    /// Whether data subject `number`, whose first entry is in the block `first`, is one of those who were erased, with the numbers
-    /// `erased`, as a certificate tells and the log does not: it was put back to before that. The certificate shows that
+    /// What it says of somebody whose first entry is in the block `first`, with a number of those who were erased at the time that it was
+    /// asked of, as a certificate tells and the log does not: it was put back to before that. The certificate shows that
     /// the log's first `shared` frames are older than the erasure. Of what follows these the clock tells: what the log has
     /// from after it lies behind an epoch that began after it, what it has from before does not.
-    pub(super) fn was_erased(
-        &self,
-        (number, first): (u64, Option<u64>),
-        erased: &[u64],
-        shared: u64,
-    ) -> FirstMet {
+    fn was_erased(&self, first: Option<u64>, shared: u64) -> FirstMet {
         let Clock(Told { since, reached, .. }) = self;
-        if erased.binary_search(&number).is_err() {
-            return FirstMet::Since;
-        }
         match first {
             None => self.first_met(None),
             Some(first) if first < shared => FirstMet::Before,
@@ -108,6 +103,52 @@ impl Clock {
                 "their first entry is in frame {first}, and of the frames that have the host's time none shows whether that was \
                  before the erasure that the certificate tells of or after it"
             )),
+        }
+    }
+}
+
+/// What a log and certificates say of whom an order names.
+pub(super) struct Judge<'a> {
+    /// At the time of the order.
+    ordered: Clock,
+    /// The certificate of the order, and the clock at the time of that.
+    own: Option<(&'a Certified, Clock)>,
+    certificates: &'a [Certified],
+    /// The hashes of the log's leaves; none where there is no certificate.
+    leaves: Vec<Hash>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn of(manifest: &Manifest, order: &Order, certificates: &'a [Certified]) -> Result<Self> {
+        let own = certificates.iter().find(|certified| certified.order == *order);
+        let own = own.map(|own| Ok((own, Clock::of(manifest, own.seconds)?))).transpose()?;
+        Ok(Judge {
+            ordered: Clock::of(manifest, i64::try_from(order.seconds).unwrap_or(i64::MAX))?,
+            own,
+            certificates,
+            leaves: if certificates.is_empty() { Vec::new() } else { manifest.leaves()? },
+        })
+    }
+
+    /// Whether data subject `number`, whose first entry is in the block `first`, is whom the order means.
+    ///
+    /// A certificate says it of the numbers that it has. That it lacks one says nothing of whether they came before: another order may have
+    /// erased them before this one was carried out.
+    pub(super) fn first_met(&self, number: u64, first: Option<u64>) -> FirstMet {
+        let has = |certified: &Certified| certified.numbers.binary_search(&number).is_ok();
+        if let Some((own, clock)) = self.own.as_ref().filter(|(own, _)| has(own)) {
+            return clock.was_erased(first, own.shared(&self.leaves));
+        }
+        // Whoever is in frames that were there when an order erased that number is who was erased, whichever order that was.
+        let mut others = self.certificates.iter().filter(|other| has(other));
+        if first.is_some_and(|first| others.any(|other| first < other.shared(&self.leaves))) {
+            return FirstMet::Before;
+        }
+        match self.ordered.first_met(first) {
+            FirstMet::CannotTell(why) if self.own.is_some() => {
+                FirstMet::CannotTell(format!("its certificate does not name them, and {why}"))
+            }
+            met => met,
         }
     }
 }
@@ -143,15 +184,13 @@ mod tests {
     fn whom_a_certificate_names_is_erased_again_unless_they_came_after_it() {
         let at = Some;
         let block = None;
-        let was_erased = |clock: &Clock, frame| clock.was_erased((7, Some(frame)), &[3, 7], 0);
+        let was_erased = |clock: &Clock, frame| clock.was_erased(Some(frame), 0);
         assert_eq!(told(&[at(3), block, at(4), block, at(7), block], was_erased), "bbs");
         assert_eq!(told(&[at(3), block, at(5), block, at(7), block], was_erased), "b?s");
         assert_eq!(told(&[at(3), block, at(7), block, at(2), block, at(8), block], was_erased), "b??s");
-        let shown = |clock: &Clock, frame| clock.was_erased((7, Some(frame)), &[3, 7], 4);
+        let shown = |clock: &Clock, frame| clock.was_erased(Some(frame), 4);
         assert_eq!(told(&[at(7), block, at(7), block, at(7), block], shown), "bbs");
-        let another = |clock: &Clock, frame| clock.was_erased((5, Some(frame)), &[3, 7], 9);
-        assert_eq!(told(&[at(3), block], another), "s");
-        assert_eq!(told(&[at(3), block], |clock, _| clock.was_erased((7, None), &[3, 7], 9)), "?");
+        assert_eq!(told(&[at(3), block], |clock, _| clock.was_erased(None, 9)), "?");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure
 use crate::erase::{
     Erasure, ErasureOrder, Hold, HoldDifference, HoldOrder, KnownAgain, ReleaseOrder, ResumedErasure,
 };
+use crate::format::config::LogConfig;
 use crate::format::event::Event;
 use crate::keys::files;
 use crate::scan::carried_out::CarriedOut;
@@ -32,7 +33,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::{Order, order_digest};
-use bulla_store::{Error, Result};
+use bulla_store::{Error, Result, Store};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
@@ -96,40 +97,23 @@ impl Engine {
         let Some(begun) = vault.unconfirmed()? else {
             return self.forget(file, adopted);
         };
-        let pending = match file {
-            Some(written) => written.and_then(|written| written.of(&begun)),
-            None => Err("it is missing".to_owned()),
-        };
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let course = course((&*self.keys, &self.config()), vault, (&begun, file), (&log, adopted))?;
         let Unconfirmed { numbers, erased, written } = begun;
-        if self.tells_of(&numbers, adopted)? {
-            destroy(vault, &numbers, written)?;
-            vault.confirm(&numbers)?;
-            Pending::remove(&*self.keys)?;
-            return Ok(Settled::of(ResumedErasure::Finished { numbers }));
-        }
-        if erased && vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
-            return Err(refused(&format!(
-                "{} has keys of data subjects {numbers:?}, and a record which says that they were destroyed: its parts are of \
-                 different times; put back `vault` and `roots` that are of one and the same time",
-                self.keys.describe(files::VAULT)
-            )));
-        }
-        let event = match pending.and_then(|pending| self.told_of(&pending)) {
-            Ok(event) => self.is_not_used(event)?,
-            wrong => wrong,
-        };
-        let file = self.keys.describe(files::ERASURE);
-        match event {
-            Ok(event) if erased => self
+        match course {
+            Course::IsTold => {
+                destroy(vault, &numbers, written)?;
+                vault.confirm(&numbers)?;
+                Pending::remove(&*self.keys)?;
+                Ok(Settled::of(ResumedErasure::Finished { numbers }))
+            }
+            Course::GoesOn(event) if erased => self
                 .carry_out(vault, (&numbers, written), event)
                 .map(|_| Settled::of(ResumedErasure::Finished { numbers })),
-            Ok(event) => self.go_on_unless_held(vault, (numbers, written), event, known),
-            Err(why) if erased => Err(Error::unavailable(format!(
-                "{file}: {why}; and data subjects {numbers:?} are erased: restore it from a backup of when that was begun"
-            ))),
-            Err(why) => {
+            Course::GoesOn(event) => self.go_on_unless_held(vault, (numbers, written), event, known),
+            Course::IsWithdrawn(why) => {
                 self.withdraw(vault)?;
-                let reason = format!("{file}: {why}");
+                let reason = format!("{}: {why}", self.keys.describe(files::ERASURE));
                 Ok(Settled::of(ResumedErasure::Withdrawn { numbers, reason }))
             }
         }
@@ -140,32 +124,20 @@ impl Engine {
         let written = file.map(|file| file.map(|written| written.pending.numbers));
         let resumed = match written {
             None => return Ok(Settled::default()),
-            Some(Ok(numbers)) if self.tells_of(&numbers, adopted)? => None,
+            Some(Ok(numbers))
+                if tells_of(&Manifest::load(Snapshot::of(self.log.clone())?)?, &numbers, adopted)? =>
+            {
+                None
+            }
             Some(written) => Some(ResumedErasure::Forgotten { written }),
         };
         Pending::remove(&*self.keys)?;
         Ok(Settled { resumed, ..Settled::default() })
     }
 
-    /// That the log does not tell of this order: for others it is no order.
-    fn is_not_used(&self, event: Event) -> Result<std::result::Result<Event, String>> {
-        let Event::Erased { order, .. } = &event else { return Ok(Ok(event)) };
-        let ordered = SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok());
-        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
-        let used = ordered.map(|ordered| CarriedOut::find(&log, &ordered)).transpose()?.flatten();
-        Ok(match used {
-            Some(used) => {
-                Err(format!("the order in it was carried out before, as frame {} tells", used.frame))
-            }
-            None => Ok(event),
-        })
-    }
-
     /// The event of an erasure, or what is wrong with it.
     fn told_of(&self, pending: &Pending) -> std::result::Result<Event, String> {
-        let config = self.config();
-        let key = erasure_key(&config).map_err(|error| error.to_string())?;
-        pending.event(key, config.id)
+        told_of(&self.config(), pending)
     }
 
     /// Goes on with an erasure of which nothing is destroyed yet, or withdraws it where the log tells of a hold on somebody of it
@@ -198,18 +170,6 @@ impl Engine {
     fn withdraw(&self, vault: &Vault) -> Result<()> {
         vault.resume_erasure()?.map_or(Ok(()), bulla_vault::Erasure::withdraw)?;
         Pending::remove(&*self.keys)
-    }
-
-    /// Whether the log's events name all of these data subjects as erased.
-    fn tells_of(&self, numbers: &[u64], adopted: &[u64]) -> Result<bool> {
-        let adopted = adopted.iter().collect::<HashSet<_>>();
-        let mut left = numbers.iter().filter(|number| !adopted.contains(number)).collect::<HashSet<_>>();
-        if !left.is_empty() {
-            each_event(&Manifest::load(Snapshot::of(self.log.clone())?)?, 0, |_, event| {
-                left.retain(|number| event.erases().binary_search(number).is_err());
-            })?;
-        }
-        Ok(left.is_empty())
     }
 
     /// Destroys the keys and has the log tell of it. Returns the frame of the event.
@@ -278,6 +238,11 @@ impl Engine {
     pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<Settled> {
         let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
         let settled = self.settle(vault, adopted, &mut self.erasing.lock())?;
+        self.follow(vault, adopted).map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
+        Ok(settled)
+    }
+
+    fn follow(&self, vault: &Vault, adopted: &[u64]) -> Result<()> {
         let mut erased = adopted.to_vec();
         let (follows, published) = (vault.follows()?, self.published());
         if follows < published {
@@ -289,8 +254,7 @@ impl Engine {
                 vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
-        vault.follow(published)?;
-        Ok(settled)
+        vault.follow(published)
     }
 
     /// Gives no data subject a number below `next` from now on. Returns the number that would have been the next.
@@ -482,6 +446,83 @@ impl Engine {
     }
 }
 
+/// What is to be done with an erasure that was cut short.
+pub(crate) enum Course {
+    /// The log tells of it: what it has left is destroyed.
+    IsTold,
+    /// It is finished, with this event: in any case where the keys are destroyed, else unless somebody of it is held by now.
+    GoesOn(Event),
+    /// It is withdrawn: nothing is destroyed yet, and what is written down of it is wrong.
+    IsWithdrawn(String),
+}
+
+/// What is to be done with an erasure that the vault has begun, of which `file` is written down, by what the log tells. Nothing is
+/// written.
+///
+/// # Errors
+/// `Unavailable` or `Refused` where it can be neither finished nor withdrawn; else where a file cannot be read.
+pub(crate) fn course(
+    (keys, config): (&dyn Store, &LogConfig),
+    vault: &Vault,
+    (begun, file): (&Unconfirmed, Option<std::result::Result<Written, String>>),
+    (log, adopted): (&Manifest, &[u64]),
+) -> Result<Course> {
+    let Unconfirmed { numbers, erased, .. } = begun;
+    let pending = match file {
+        Some(written) => written.and_then(|written| written.of(begun)),
+        None => Err("it is missing".to_owned()),
+    };
+    if tells_of(log, numbers, adopted)? {
+        return Ok(Course::IsTold);
+    }
+    if *erased && vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
+        return Err(refused(&format!(
+            "{} has keys of data subjects {numbers:?}, and a record which says that they were destroyed: its parts are of \
+             different times; put back `vault` and `roots` that are of one and the same time",
+            keys.describe(files::VAULT)
+        )));
+    }
+    let event = match pending.and_then(|pending| told_of(config, &pending)) {
+        Ok(event) => is_not_used(log, event)?,
+        wrong => wrong,
+    };
+    match event {
+        Ok(event) => Ok(Course::GoesOn(event)),
+        Err(why) if *erased => Err(Error::unavailable(format!(
+            "{}: {why}; and data subjects {numbers:?} are erased: restore it from a backup of when that was begun",
+            keys.describe(files::ERASURE)
+        ))),
+        Err(why) => Ok(Course::IsWithdrawn(why)),
+    }
+}
+
+/// The event of an erasure, or what is wrong with it.
+fn told_of(config: &LogConfig, pending: &Pending) -> std::result::Result<Event, String> {
+    let key = erasure_key(config).map_err(|error| error.to_string())?;
+    pending.event(key, config.id)
+}
+
+/// That the log does not tell of this order: for others it is no order.
+fn is_not_used(log: &Manifest, event: Event) -> Result<std::result::Result<Event, String>> {
+    let Event::Erased { order, .. } = &event else { return Ok(Ok(event)) };
+    let ordered = SignedNote::parse(order.as_bytes()).ok().and_then(|note| Order::parse(note.text).ok());
+    let used = ordered.map(|ordered| CarriedOut::find(log, &ordered)).transpose()?.flatten();
+    Ok(match used {
+        Some(used) => Err(format!("the order in it was carried out before, as frame {} tells", used.frame)),
+        None => Ok(event),
+    })
+}
+
+/// Whether the log's events name all of these data subjects as erased, or they were `adopted` from events that no checkpoint covers.
+fn tells_of(log: &Manifest, numbers: &[u64], adopted: &[u64]) -> Result<bool> {
+    let adopted = adopted.iter().collect::<HashSet<_>>();
+    let mut left = numbers.iter().filter(|number| !adopted.contains(number)).collect::<HashSet<_>>();
+    if !left.is_empty() {
+        each_event(log, 0, |_, event| left.retain(|number| event.erases().binary_search(number).is_err()))?;
+    }
+    Ok(left.is_empty())
+}
+
 /// What came of an erasure that was cut short.
 #[derive(Default)]
 pub(super) struct Settled {
@@ -494,6 +535,14 @@ pub(super) struct Settled {
 impl Settled {
     fn of(resumed: ResumedErasure) -> Self {
         Settled { resumed: Some(resumed), ..Settled::default() }
+    }
+}
+
+/// What came of an erasure that was cut short is told though opening the log fails behind it: it is told once.
+pub(crate) fn after_resumed(resumed: Option<&ResumedErasure>, error: Error) -> Error {
+    match resumed {
+        Some(resumed) => error.after(resumed),
+        None => error,
     }
 }
 

@@ -43,6 +43,7 @@ use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
 pub(crate) use directories::Directories;
+pub(crate) use erasing::{Course, after_resumed, course};
 use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
@@ -215,16 +216,28 @@ impl Engine {
         engine.step_commit()?;
         let settled = engine.follow_erasures(&recovered.erased)?;
         engine.resumed = settled.resumed;
-        if engine.vault().is_ok() {
-            // It comes before anybody new gets a number, so that a backup from before this is older than the checkpoint.
-            engine.at_rest(|stages| {
-                stages.checkpointing.checkpointer.follow();
-                engine.checkpoint(stages, true)
-            })?;
-            engine.hold_differences = settled.differences;
-            engine.hold_differences.extend(engine.settle_holds()?);
+        match engine.finish_opening() {
+            Ok(differences) => {
+                engine.hold_differences = settled.differences;
+                engine.hold_differences.extend(differences);
+                Ok(engine)
+            }
+            Err(error) => Err(after_resumed(engine.resumed.as_ref(), error)),
         }
-        engine.progress.failure().map_or(Ok(engine), Err)
+    }
+
+    /// Signs what was recovered, and brings the holds in line with it. Returns how these differed.
+    fn finish_opening(&self) -> Result<Vec<HoldDifference>> {
+        let mut differences = Vec::new();
+        if self.vault().is_ok() {
+            // It comes before anybody new gets a number, so that a backup from before this is older than the checkpoint.
+            self.at_rest(|stages| {
+                stages.checkpointing.checkpointer.follow();
+                self.checkpoint(stages, true)
+            })?;
+            differences = self.settle_holds()?;
+        }
+        self.progress.failure().map_or(Ok(differences), Err)
     }
 
     /// The vault's replicas.

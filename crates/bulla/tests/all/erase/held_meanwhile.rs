@@ -93,6 +93,17 @@ fn an_erasure_that_was_cut_short_is_withdrawn_where_the_log_tells_of_a_hold_sinc
             log.close().unwrap();
             ended(&opened);
         }
+        // What is finished is told of where opening the log fails behind it.
+        if unconfirmed.erased {
+            let opened = world.copied();
+            put_vault_back(&opened, keys.path());
+            fs::remove_file(opened.keys().join("holds")).unwrap();
+            fs::create_dir(opened.keys().join("holds")).unwrap();
+            let error = Log::open(&opened.directory, Options::default()).err().unwrap().to_string();
+            let finished = ResumedErasure::Finished { numbers: unconfirmed.numbers.clone() }.to_string();
+            assert!(error.starts_with(&finished) && error.contains("holds"), "{step}: {error}");
+            is_told(&opened, step);
+        }
         // All of the key directory is from then, and taken up.
         replace(keys.path(), &world.keys());
         let restored = Restore::new(&world.directory, world.identity()).run().unwrap();

@@ -1,8 +1,10 @@
 //! What a backup brings back, the log takes away again.
 
+use super::restore_stops::{STEPS, begin};
+use super::states::write_pending;
 use super::stops::Stop;
 use super::world::{World, copy};
-use bulla::{Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Restore};
+use bulla::{Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Restore, ResumedErasure};
 use bulla_vault::Access;
 use std::path::Path;
 
@@ -58,6 +60,39 @@ fn a_vault_that_was_restored_erases_again_what_the_log_erased() {
     assert_eq!(bulla::info(&world.directory).unwrap().tree_size, before + 1);
     drop(vault);
     assert!(world.verified().ok);
+}
+
+/// A key directory from before the last entries, in which an erasure was cut short.
+#[test]
+fn what_a_restore_finishes_is_told_beforehand_and_what_cannot_be_finished_is_refused_with_nothing_written() {
+    for step in STEPS {
+        let world = World::new();
+        world.append(0..60);
+        let number = world.vault(Access::Read).find("user_7").unwrap().unwrap().number;
+        let before = copy(&world.keys());
+        world.append(60..80);
+        replace(before.path(), &world.keys());
+        write_pending(&world, &world.order(&["user_7"]), number);
+        begin(&world, &[number], step);
+        let restore = |world: &World| Restore::new(&world.directory, world.identity());
+        let without = world.copied();
+        std::fs::remove_file(without.keys().join("erasure.pending")).unwrap();
+        match step {
+            "intended" => assert_eq!(restore(&without).look().unwrap().finishes, None),
+            _ => {
+                for error in [restore(&without).look().map(drop), restore(&without).run().map(drop)] {
+                    let error = error.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Unavailable);
+                    assert!(error.to_string().contains("erasure.pending: it is missing"), "{error}");
+                }
+                assert!(!without.keys().join("restoring").exists());
+            }
+        }
+        let finishes = restore(&world).look().unwrap().finishes.unwrap();
+        assert_eq!((finishes.numbers, finishes.destroyed), (vec![number], step != "intended"));
+        let restored = restore(&world).run().unwrap();
+        assert_eq!(restored.resumed, Some(ResumedErasure::Finished { numbers: vec![number] }));
+    }
 }
 
 /// Of a crash: the event is durable, no checkpoint covers it yet.
