@@ -127,6 +127,11 @@ pub(crate) const NOTHING_DONE: &str = "interrupted: nothing was done";
 
 /// Until the guard that is given is dropped, a signal ends the process, which says that nothing was done.
 pub(crate) fn exit_for_now(json: bool) -> Result<ForNow, Failure> {
+    exit_meanwhile(json, NOTHING_DONE)
+}
+
+/// Until the guard that is given is dropped, a signal ends the process, which says this.
+pub(crate) fn exit_meanwhile(json: bool, what: &'static str) -> Result<ForNow, Failure> {
     let mut woken = wake_up().map_err(|error| failed(&error))?;
     let begun = Arc::new(Mutex::new(false));
     let of_signals = begun.clone();
@@ -141,7 +146,7 @@ pub(crate) fn exit_for_now(json: bool) -> Result<ForNow, Failure> {
             // After a question, and what was typed there.
             note!("");
         }
-        tell_failure(&Failure::new(Exit::Interrupted, NOTHING_DONE), json);
+        tell_failure(&Failure::new(Exit::Interrupted, what), json);
         std::process::exit(Exit::Interrupted as i32);
     };
     let thread = std::thread::Builder::new().name("bulla-before".to_owned()).spawn(wait);

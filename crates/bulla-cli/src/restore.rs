@@ -81,7 +81,7 @@ impl Restore {
         let json = self.json;
         let restored = restore
             .when_looked(move |outlook| {
-                if !json {
+                if !json && outlook.needed {
                     // Nobody reads it where this fails, and the end is told all the same.
                     let _ = print(&describe(outlook));
                 }
@@ -91,12 +91,13 @@ impl Restore {
         tell_resumed(restored.resumed.as_ref());
         let lost = restored.lost;
         let what = format!("taken up; the keys of {lost} data subjects are lost");
+        let needed = restored.outlook.needed;
         let told = match self.json {
             true => print_json(&Told::new(&restored.outlook, Some(lost))),
-            false if restored.outlook.needed => print(&format!("{what}\n")),
-            false => Ok(()),
+            false if needed => print(&format!("{what}\n")),
+            false => print(&describe(&restored.outlook)),
         };
-        told.map(|()| Exit::Done).map_err(|failure| failure.but_done(what))
+        told.map(|()| Exit::Done).map_err(|failure| if needed { failure.but_done(what) } else { failure })
     }
 }
 

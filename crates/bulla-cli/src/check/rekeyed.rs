@@ -25,7 +25,7 @@ pub(super) fn check(
         _ => {}
     }
     let Some(path) = file else { return Ok(()) };
-    let text = log_paths::read_order(path).map_err(|error| Failure::io(path.display(), &error))?;
+    let text = log_paths::read_order(path).map_err(|error| Failure::content(path.display(), &error))?;
     let own = ErasureKeyChange::parse(&text).map_err(|error| error_in(path, error))?;
     match own.note() == told.order {
         true => Ok(()),

@@ -15,7 +15,7 @@ use crate::interrupt;
 use crate::log_paths::{error_in, read_order};
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
-use bulla::control::{Client, through_writer};
+use bulla::control::{Client, SubjectKeys, through_writer};
 use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, FirstMet, Info, KnownAgain, Log};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -76,6 +76,7 @@ struct Ready {
 }
 
 pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
+    finish_what_was_begun(erase, info)?;
     let until_it_is_begun = interrupt::exit_for_now(erase.json)?;
     let mut looking = Looking::new(&erase.place, &erase.identities, &info.vkey)?;
     looking.certificates(&erase.certificates)?;
@@ -121,6 +122,34 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
     tell(erase, all_told, failure.or(closed.err()))
 }
 
+/// Finishes or withdraws an erasure that was cut short, and says so: what is looked up is judged as things are after that.
+fn finish_what_was_begun(erase: &Erase, info: &Info) -> Result<(), Failure> {
+    let keys = SubjectKeys::in_directory(erase.place.keys(), info.id);
+    match keys.map(|keys| keys.has_unfinished_erasure()) {
+        Some(Ok(true)) => {}
+        Some(Err(error)) if !is_of_the_order(error.kind()) => return Err(error.into()),
+        _ => return Ok(()),
+    }
+    if erase.dry_run {
+        note!(
+            "an erasure was cut short: opening the log, as this command does without --dry-run, finishes or withdraws it first, and \
+             what is told here is how things are before that"
+        );
+        return Ok(());
+    }
+    let _until_it_is_open = interrupt::exit_meanwhile(
+        erase.json,
+        "interrupted while an erasure that was cut short was being finished: opening the log goes on with it, and nothing else was done",
+    )?;
+    let open = || append::open(&erase.place, terminal::environment()).and_then(Log::close);
+    Ok(through_writer(erase.place.keys(), |_| Ok(()), open)?)
+}
+
+/// Whether looking fails so for the order's sake, or for want of keys, so that others may be carried out all the same.
+fn is_of_the_order(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Erased)
+}
+
 /// What would become of an order, as things are.
 fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>, Told<'a>), Failure> {
     let told = |outcome, detail: Option<String>| Told {
@@ -140,12 +169,10 @@ fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>,
         Ok(Err(error)) => return refused(error.to_string()),
         Err(error) => return refused(error.to_string()),
     };
-    let preview = match looking.preview(&order) {
+    let preview = match looking.preview_again(&order) {
         Ok(preview) => preview,
-        Err(error) => match error.kind() {
-            ErrorKind::Refused | ErrorKind::NoKey | ErrorKind::Erased => return refused(error.to_string()),
-            _ => return Err(error.into()),
-        },
+        Err(error) if is_of_the_order(error.kind()) => return refused(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
     let mut told = told(Outcome::WouldBeErased, None);
     if let Some(before) = &preview.before {

@@ -83,6 +83,20 @@ impl<'a> Looking<'a> {
 
     /// What carrying out `order` would do. It shows how far it is, on a terminal.
     pub(super) fn preview(&mut self, order: &ErasureOrder) -> bulla::Result<ErasurePreview> {
+        self.look(|reader, holds, _, _| reader.preview_erasure(order, holds))
+    }
+
+    /// The same of one that may have been carried out before, by the certificates, and without those who are gone by then.
+    pub(super) fn preview_again(&mut self, order: &ErasureOrder) -> bulla::Result<ErasurePreview> {
+        self.look(|reader, holds, certified, gone| {
+            reader.preview_erasure_again(order, holds, certified, gone)
+        })
+    }
+
+    fn look(
+        &mut self,
+        preview: impl FnOnce(&Reader, &[Hold], &[Certified], &[u64]) -> bulla::Result<ErasurePreview>,
+    ) -> bulla::Result<ErasurePreview> {
         let (directory, keys) = (self.place.directory(), self.place.keys());
         let reader = match self.reader.take() {
             Some(reader) => reader,
@@ -91,7 +105,7 @@ impl<'a> Looking<'a> {
         let holds = bulla::holds(directory, keys)?.holds;
         let passes = Passes::new();
         let reader = self.reader.insert(reader.progress(passes.steps("counting", "counting")));
-        let preview = reader.preview_erasure_again(order, &holds, &self.certified, &self.gone);
+        let preview = preview(reader, &holds, &self.certified, &self.gone);
         passes.clear();
         let mut preview = preview?;
         if let (Some(why), None) = (&self.without, &self.identity) {

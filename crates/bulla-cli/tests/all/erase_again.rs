@@ -1,10 +1,12 @@
 //! `bulla erase --again`: orders that were carried out before a backup of the log and its keys was put back.
 
-use crate::support::{Place, Ran, bulla, command, copy, eventually, exit, finish};
+use crate::support::{Place, Ran, bulla, command, command_under, copy, eventually, exit, finish};
 use bulla::environment::{Clock, Environment, Interrupt};
 use bulla::keys::signing::SigningKey;
 use bulla::store::FileSystem;
 use bulla::{Entry, ErasureOrder, Log, Options};
+use bulla_proof::hash::sha256;
+use bulla_vault::{Access, Settings, Vault};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
@@ -376,6 +378,65 @@ fn a_writer_carries_them_out_and_the_same_person_is_erased_once() {
     assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [0, 0]);
     let report = bulla(["verify", place.audit().to_str().unwrap(), "--json"]).exits(exit::DONE).json();
     assert_eq!(report["erased"], 3);
+}
+
+/// In the middle of an order, whichever of these states that left: the command itself says that it can be given again.
+#[test]
+fn cut_short_it_is_given_again_and_says_of_each_order_what_became_of_it() {
+    for (is_committed, how) in [(false, "begun"), (true, "committed")] {
+        let place = backed_up();
+        let [ada, bob] = ["ada", "bob"].map(|name| order(&place, &format!("{name}.json"), 2500, &[name]));
+        let note = ErasureOrder::parse(&fs::read_to_string(&ada).unwrap()).unwrap().note().to_owned();
+        let pending = json!({ "numbers": [0], "carried_out": [0], "order": note }).to_string();
+        fs::write(place.keys("erasure.pending"), &pending).unwrap();
+        let id = bulla::info(place.audit()).unwrap().id;
+        let vault = Vault::open(&place.path("audit.keys"), id, Access::Write, &Settings::default()).unwrap();
+        let written = sha256(&[pending.as_bytes()]);
+        let begun = vault.begin_written_erasure(&[0], written).unwrap().unwrap();
+        if is_committed {
+            drop(begun.commit().unwrap());
+        }
+        drop(vault);
+        let size = place.info("tree_size");
+        let dry = again(&place, &[&ada, &bob, "--dry-run"]);
+        assert!(dry.err.contains("an erasure was cut short: opening the log"), "{how}: {dry:?}");
+        assert_eq!(place.info("tree_size"), size, "{how}");
+        let ran = again(&place, &[&ada, &bob]).exits(exit::DONE);
+        assert!(ran.err.contains("is finished"), "{how}: {ran:?}");
+        assert!(ran.out.contains(&format!("{ada}: erased already: data subject 0 of ")), "{how}: {ran:?}");
+        assert!(ran.out.contains(&format!("{bob}: erased: data subject 1 of ")), "{how}: {ran:?}");
+        assert_eq!(["ada", "bob"].map(|name| left(&place, name)), [0, 0], "{how}");
+        place.run("verify", &["--strict"]).exits(exit::DONE);
+    }
+}
+
+/// It says nothing of the order, which the next time is another.
+#[test]
+fn a_medium_that_fails_while_orders_are_looked_up_ends_the_command() {
+    let place = backed_up();
+    let ada = order(&place, "ada.json", 2500, &["ada"]);
+    let segment = place.segment();
+    let arguments = place.arguments("erase", &["--again", &ada, "--dry-run"]);
+    let mut ended = 0;
+    // Frames are looked at for the order first, and then for entries.
+    for read in 1..=6 {
+        let fails = format!("inject=pread64:error=EIO:when={read}");
+        let strace =
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails, "-P", segment.to_str().unwrap()];
+        let child = command_under(&strace, &arguments).spawn();
+        let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+        if ran.code != exit::DONE {
+            assert!(
+                ran.err.contains("Input/output error") && !ran.out.contains("refused"),
+                "{read}: {ran:?}"
+            );
+            ran.exits(exit::ENVIRONMENT);
+            ended += 1;
+        }
+    }
+    assert!(ended > 3, "{ended}");
+    again(&place, &[&ada]).exits(exit::DONE);
+    assert_eq!(left(&place, "ada"), 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `bulla restore` tells what it comes to, in words and in JSON, before it changes anything.
 
-use crate::support::{Place, copy, exit, lines};
+use crate::support::{Place, command, copy, exit, finish, lines};
 
 /// A log whose key directory is from before an entry and an erasure.
 fn with_older_keys() -> Place {
@@ -48,6 +48,13 @@ fn a_dry_run_tells_the_same_as_the_restore_and_changes_nothing() {
     let ran = place.run("restore", &[]).exits(exit::DONE);
     assert!(ran.out.ends_with("seal.state is there, and no vault is older than the log\n"), "{ran:?}");
     assert_eq!(place.info("tree_size"), size);
+    // Nor does it say that anything was taken up where it cannot be told.
+    for words in [&[][..], &["--json"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let child = command(place.arguments("restore", words)).stdout(full).spawn().unwrap();
+        let ran = finish(child).exits(exit::ENVIRONMENT);
+        assert!(ran.err.starts_with("bulla: writing to standard output: "), "{ran:?}");
+    }
     let refused = place.run("restore", &["--new-vault"]).exits(exit::REFUSED);
     assert!(refused.err.contains("vault is there"), "{refused:?}");
 }

@@ -1,6 +1,6 @@
 //! A disk that takes every write and fails every sync: nothing on it is durable, and nothing of it is called so.
 
-use crate::support::{Place, command, exit, finish, incompressible};
+use crate::support::{Place, command, command_under, copy, exit, finish, incompressible, lines};
 use bulla_testkit::unsynced;
 
 #[test]
@@ -29,4 +29,35 @@ fn nothing_is_called_committed_where_every_sync_fails() {
             assert!(place.entries().len() <= 100);
         }
     }
+}
+
+/// Whatever sync of the vault is the first that fails. Whoever ordered it has to know that it is not off.
+#[test]
+fn an_erasure_that_opening_the_log_finishes_is_said_to_be_begun_perhaps() {
+    let made = Place::new();
+    made.append(&[], &lines(0..2)).exits(exit::DONE);
+    let told = [
+        "whether an erasure was begun, or carried out (",
+        "an erasure was begun, and neither finished (",
+        "are erased, and the log may not tell of it yet: ",
+    ];
+    let mut seen = [0; 3];
+    for first in 3..=7 {
+        let place = Place::empty();
+        for name in ["audit", "audit.keys"] {
+            copy(&made.path(name), &place.path(name));
+        }
+        let fails = format!("inject=fsync,fdatasync:error=EIO:when={first}+");
+        let syncs = place.keys("vault").join("vault.db-wal");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails, "-P", syncs.to_str().unwrap()];
+        let child = command_under(&strace, &place.arguments("erase", &["--subject", "s0"])).spawn();
+        let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+        let opened = place.append(&[], b"").exits(exit::DONE);
+        if ran.code == exit::DONE || !opened.err.contains("is finished") {
+            continue;
+        }
+        let says = told.iter().position(|told| ran.err.contains(told));
+        seen[says.unwrap_or_else(|| panic!("{first}: {ran:?}"))] += 1;
+    }
+    assert!(seen[0] > 0, "{seen:?}");
 }

@@ -254,7 +254,7 @@ struct Begun {
 /// that neither backup is taken to know what it does not.
 fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result<Unknown> {
     let frame = if new_vault { 0 } else { state.chain.next_frame() };
-    let mut unknown = Unknown { frame, subject: state.subjects };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
     if let Some(before) = Unknown::load(keys)? {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
@@ -262,12 +262,13 @@ fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result
     Ok(unknown)
 }
 
-/// Refuses to make a vault where there is anything of one, unless an earlier attempt was cut short, which may have made it.
+/// Refuses to make a vault where there is anything of one, unless an earlier attempt to make one was cut short, which may have made
+/// it. After any other attempt the roots may be those of a vault that is only somewhere else.
 fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
     if !config.erasure {
         return Err(Error::invalid("a log without erasure has no vault: none is made"));
     }
-    if Unknown::load(keys)?.is_some() {
+    if Unknown::load(keys)?.is_some_and(|unknown| unknown.new_vault) {
         // What such an attempt made is empty, or cannot be opened.
         let found = keys.directory().map(|keys| vault::open_to_read(keys, config.id));
         let people = match found {

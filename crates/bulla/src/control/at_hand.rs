@@ -65,6 +65,18 @@ impl SubjectKeys {
         self.source().map(|_| ())
     }
 
+    /// Whether the vault has an erasure that was begun and not brought to an end, which opening the log does. A writer that has the
+    /// log open sees to its own.
+    ///
+    /// # Errors
+    /// As [`SubjectKeys::check`].
+    pub fn has_unfinished_erasure(&self) -> Result<bool> {
+        match self.source()? {
+            Source::Writer(_) => Ok(false),
+            Source::Vault(vault) => Ok(vault.unconfirmed()?.is_some()),
+        }
+    }
+
     fn source(&self) -> Result<Source> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(source) = &*source {

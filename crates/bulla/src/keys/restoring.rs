@@ -8,7 +8,12 @@ use bulla_store::{Error, Result, Store};
 pub(crate) struct Unknown {
     pub(crate) frame: u64,
     pub(crate) subject: u64,
+    /// Whether a new vault is being made: what there is of a vault may be what came of that.
+    pub(crate) new_vault: bool,
 }
+
+/// What follows the numbers where a new vault is being made.
+const NEW_VAULT: &str = " new-vault";
 
 /// The longest file of them, in bytes.
 const MOST: u64 = 64;
@@ -21,8 +26,11 @@ impl Unknown {
     pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
         let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
         let numbers = || {
-            let (frame, subject) = std::str::from_utf8(&bytes).ok()?.trim_end().split_once(' ')?;
-            Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()? })
+            let text = std::str::from_utf8(&bytes).ok()?.trim_end();
+            let numbers = text.strip_suffix(NEW_VAULT);
+            let (frame, subject) = numbers.unwrap_or(text).split_once(' ')?;
+            let new_vault = numbers.is_some();
+            Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()?, new_vault })
         };
         let name = keys.describe(files::RESTORING);
         let damaged =
@@ -35,7 +43,8 @@ impl Unknown {
     /// # Errors
     /// `Unavailable` where that cannot be written.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
-        let text = format!("{} {}\n", self.frame, self.subject);
+        let new_vault = if self.new_vault { NEW_VAULT } else { "" };
+        let text = format!("{} {}{new_vault}\n", self.frame, self.subject);
         let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
     }

@@ -142,7 +142,7 @@ impl Reader {
     /// `Refused` where the order is none for this log, or the log has no erasure; `NoKey` where there are no keys of data
     /// subjects at hand; `Erased` while an erasure is under way of which the log does not tell yet; else as [`Reader::read`].
     pub fn preview_erasure(&self, order: &ErasureOrder, holds: &[Hold]) -> Result<ErasurePreview> {
-        self.preview_erasure_again(order, holds, &[], &[])
+        self.look_up_erasure(order, holds, &[], &[]).map(|(preview, _)| preview)
     }
 
     /// The same of an order that may have been carried out before the log was put back to an earlier state. Of whom one of
@@ -150,7 +150,8 @@ impl Reader {
     /// order. It is judged as things are once these data subjects are `gone`, whom orders erase that come before it.
     ///
     /// # Errors
-    /// As [`Reader::preview_erasure`].
+    /// As [`Reader::preview_erasure`]; `Unavailable` also where the medium fails while entries are counted: that says nothing of
+    /// the order, and may be otherwise the next time.
     pub fn preview_erasure_again(
         &self,
         order: &ErasureOrder,
@@ -158,6 +159,18 @@ impl Reader {
         certificates: &[Certified],
         gone: &[u64],
     ) -> Result<ErasurePreview> {
+        let (preview, why) = self.look_up_erasure(order, holds, certificates, gone)?;
+        why.filter(|why| why.io_error().is_some()).map_or(Ok(preview), Err)
+    }
+
+    /// What it would do, and where entries could not be counted why.
+    fn look_up_erasure(
+        &self,
+        order: &ErasureOrder,
+        holds: &[Hold],
+        certificates: &[Certified],
+        gone: &[u64],
+    ) -> Result<(ErasurePreview, Option<Error>)> {
         let key = erasure_key(&self.config)?;
         let ordered = order.unsigned(self.config.id)?;
         let without = || {
@@ -208,11 +221,11 @@ impl Reader {
             not_counted: None,
         };
         if preview.before.is_some() || preview.numbers.is_empty() {
-            return Ok(preview);
+            return Ok((preview, None));
         }
         if self.given.identity.is_none() {
             preview.not_counted = Some("no identity is at hand".to_owned());
-            return Ok(preview);
+            return Ok((preview, None));
         }
         // What goes with an erasure that was cut short is gone, though the log does not tell of it yet.
         erased.numbers.extend(keys.missing(u64::MAX)?.erasing.iter().chain(gone));
@@ -230,8 +243,11 @@ impl Reader {
                 }
                 preview.going = Some(going);
             }
-            Err(why) => preview.not_counted = Some(why.to_string()),
+            Err(why) => {
+                preview.not_counted = Some(why.to_string());
+                return Ok((preview, Some(why)));
+            }
         }
-        Ok(preview)
+        Ok((preview, None))
     }
 }

@@ -191,7 +191,13 @@ impl Engine {
     /// of theirs could be sealed. Where the keys are destroyed already, or the vault cannot even be asked, the log fails,
     /// and opening it again goes on with the erasure.
     fn take_back(&self, vault: &Vault, error: Error) -> Result<()> {
-        let withdrawn = vault.unconfirmed().and_then(|unconfirmed| match unconfirmed {
+        let unconfirmed = vault.unconfirmed().map_err(|unknown| {
+            unknown.after(format!(
+                "whether an erasure was begun, or carried out ({error}), cannot be told: opening the log, as any command that writes \
+                 does, goes on with it where it was"
+            ))
+        });
+        let withdrawn = unconfirmed.and_then(|unconfirmed| match unconfirmed {
             Some(Unconfirmed { numbers, erased: true, .. }) => {
                 Err(Error::unavailable(format!("{}: {error}", unfinished(&numbers))))
             }
@@ -295,7 +301,12 @@ impl Engine {
                     "the order to hold was carried out before, and is good for one hold: have another one given",
                 ));
             }
-            holds.save(&*self.keys)?;
+            self.save_ordered(&holds, || {
+                format!(
+                    "data subject {number} may be held, and the log does not tell of it yet: opening the log, as any command that \
+                     writes does, finishes that"
+                )
+            })?;
         }
         self.tell_of(&mut holds, &mut only).map_err(|error| {
             error.after(format!(
@@ -319,12 +330,26 @@ impl Engine {
         *only = None;
         let mut holds = self.settled_holds(&mut only)?.0;
         let number = holds.release(&hold, order.note())?;
-        holds.save(&*self.keys)?;
+        self.save_ordered(&holds, || {
+            format!(
+                "the release of data subject {number} may be under way, who is held until the log tells of it: opening the log, as \
+                 any command that writes does, finishes that"
+            )
+        })?;
         self.tell_of(&mut holds, &mut only).map_err(|error| {
             error.after(format!(
                 "data subject {number} is held until the log tells of the release: opening the log, as any command that \
                  writes does, finishes that"
             ))
+        })
+    }
+
+    /// Writes down what was ordered, where the log told of everything before. Where that fails once the file is in its place, it
+    /// may be carried out all the same, as `what` says.
+    fn save_ordered(&self, holds: &Holds, what: impl FnOnce() -> String) -> Result<()> {
+        holds.save(&*self.keys).map_err(|error| match Holds::load(&*self.keys) {
+            Ok(there) if there.untold().is_none() => error,
+            _ => error.after(what()),
         })
     }
 

@@ -4,11 +4,14 @@ use super::stops::{self, Stop};
 use super::world::World;
 use crate::helpers::{hold_order, in_full};
 use crate::second_reader::second_reader;
+use crate::workshop::{Operation, Watch};
 use bulla::event::Event;
 use bulla::{ErrorKind, FindingKind, HoldDifference, HoldOrder, HoldUnderWay, Log, Options};
 use std::fs;
+use std::io;
 use std::slice::from_ref;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 #[test]
 fn whoever_is_held_is_not_erased() {
@@ -119,6 +122,56 @@ fn the_log_tells_of_each_hold_and_of_its_release() {
         list.holds.iter().map(|hold| (&hold.by[..], hold.frame)).collect::<Vec<_>>(),
         [("finance", Some(events[1].0))]
     );
+}
+
+/// A disk that syncs the key directory so many times, and then no more.
+#[derive(Debug)]
+struct Unsynced(AtomicI64);
+
+impl Watch for Unsynced {
+    fn before(&self, _: Operation, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn before_sync_directory(&self, path: &str) -> io::Result<()> {
+        match path.is_empty() && self.0.fetch_sub(1, Ordering::SeqCst) <= 0 {
+            true => Err(io::Error::other("it is not synced")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn whoever_orders_what_fails_and_is_carried_out_by_opening_the_log_is_told_so() {
+    let free = World::new();
+    free.append(0..60);
+    let held_already = free.copied();
+    let log = reopen(&held_already);
+    log.hold(&held_already.hold("user_7", "legal", "case 4711")).unwrap();
+    log.close().unwrap();
+    for (made, releases, says) in [(&free, false, "may be held, "), (&held_already, true, "may be under way")]
+    {
+        let mut seen = 0;
+        for syncs in 0..4 {
+            let world = made.copied();
+            let unsynced = Arc::new(Unsynced(AtomicI64::new(i64::MAX)));
+            let log = stops::open(&world, &unsynced).unwrap();
+            log.flush().unwrap();
+            unsynced.0.store(syncs, Ordering::SeqCst);
+            let done = match releases {
+                false => log.hold(&world.hold("user_7", "legal", "case 4711")).map(drop),
+                true => log.release(&world.release("user_7", "legal")),
+            };
+            drop(log);
+            reopen(&world).close().unwrap();
+            let is_carried_out = held(&world).holds.is_empty() == releases;
+            let told = done.map_or_else(|error| error.to_string(), |()| "done".to_owned());
+            let is_told = told == "done" || told.contains("opening the log, as any command that writes does");
+            assert_eq!(is_told, is_carried_out, "{syncs}: {told}");
+            seen += u32::from(told.contains(says));
+        }
+        assert!(seen > 0, "{says}");
+    }
 }
 
 /// Whatever operation it stops at, and whatever operation the opening after that stops at, too.

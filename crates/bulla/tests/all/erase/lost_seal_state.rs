@@ -224,6 +224,21 @@ fn where_nothing_is_lost_or_older_a_restore_changes_nothing() {
     let before = counts(&world);
     let error = restore(&world).new_vault().run().unwrap_err();
     assert_eq!((error.kind(), counts(&world) == before), (ErrorKind::Refused, true), "{error}");
+    assert!(error.to_string().contains("move it away"), "{error}");
+    // Nor are the roots anybody's to replace, where the vault is only somewhere else.
+    let vault = world.keys().join("vault");
+    let elsewhere = world.keys().with_extension("elsewhere");
+    std::fs::rename(&vault, &elsewhere).unwrap();
+    let before = counts(&world);
+    let error = restore(&world).new_vault().run().unwrap_err();
+    assert_eq!((error.kind(), counts(&world) == before), (ErrorKind::Refused, true), "{error}");
+    assert!(error.to_string().contains("roots is there"), "{error}");
+    std::fs::rename(&elsewhere, &vault).unwrap();
+    // So it is where that one was to make a new vault, and the one that was lost is back.
+    std::fs::write(world.keys().join("restoring"), "2 1 new-vault\n").unwrap();
+    let before = counts(&world);
+    let error = restore(&world).new_vault().run().unwrap_err();
+    assert_eq!((error.kind(), counts(&world) == before), (ErrorKind::Refused, true), "{error}");
     assert!(error.to_string().contains("has the keys of 19 data subjects"), "{error}");
     assert!(restore(&world).run().unwrap().outlook.needed);
     world.append(20..40);

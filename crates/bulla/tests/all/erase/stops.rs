@@ -37,16 +37,16 @@ impl Watch for Stop {
 }
 
 /// The stores of the log and of its keys.
-pub(super) fn stores(world: &World, stop: &Arc<Stop>) -> (Arc<dyn Store>, Arc<dyn Store>) {
+pub(super) fn stores(world: &World, watch: &Arc<impl Watch + 'static>) -> (Arc<dyn Store>, Arc<dyn Store>) {
     let store = |path: &Path| -> Arc<dyn Store> {
-        Arc::new(Watched { store: Arc::new(FileSystem::new(path)), watch: stop.clone() })
+        Arc::new(Watched { store: Arc::new(FileSystem::new(path)), watch: watch.clone() })
     };
     (store(&world.directory), store(&world.keys()))
 }
 
-pub(super) fn open(world: &World, stop: &Arc<Stop>) -> bulla::Result<Log> {
+pub(super) fn open(world: &World, watch: &Arc<impl Watch + 'static>) -> bulla::Result<Log> {
     let options = Options::default().retries(0).writers(1);
-    let (log, keys) = stores(world, stop);
+    let (log, keys) = stores(world, watch);
     Log::open_stores(log, keys, options, Environment::default())
 }
 

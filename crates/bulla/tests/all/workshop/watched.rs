@@ -20,6 +20,11 @@ pub(crate) enum Operation {
 pub(crate) trait Watch: Debug + Send + Sync {
     fn before(&self, operation: Operation, path: &str) -> Result<()>;
 
+    /// Before a directory is synced.
+    fn before_sync_directory(&self, _path: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Before a part of a file is read.
     fn before_read(&self, _path: &str) -> Result<()> {
         Ok(())
@@ -75,6 +80,7 @@ impl Store for Watched {
     }
 
     fn sync_directory(&self, path: &str) -> Result<()> {
+        self.watch.before_sync_directory(path)?;
         self.store.sync_directory(path)
     }
 
