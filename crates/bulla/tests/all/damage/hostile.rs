@@ -146,6 +146,8 @@ fn nested(count: usize, bytes: &mut Vec<u8>) {
     bytes.extend([0, 1, 0, 1, 5, 0, 1, 4, 2]);
     let mut zstd = zstd::bulk::Compressor::new(1).unwrap();
     zstd.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).unwrap();
+    // It takes as much of that as the content needs.
+    zstd.set_parameter(zstd::zstd_safe::CParameter::WindowLog(27)).unwrap();
     let zeros = zstd.compress(&vec![0; count * 4]).unwrap();
     varint::push(zeros.len() as u64, bytes);
     bytes.extend(zeros);
