@@ -281,6 +281,8 @@ class Vault:
         """The secret of a group, where the keys of all of its data subjects are there."""
         keys = []
         for number in subjects:
+            if self.erasing_state == 1 and number in self.erasing:
+                raise Refused("vault", f"number {number} is being erased, and must not be given out")
             subject = self.subject(number)
             if subject is None:
                 return None
