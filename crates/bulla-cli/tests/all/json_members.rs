@@ -383,6 +383,8 @@ fn look_at_erasures(seen: &mut Seen, place: &Place, id: &str) -> String {
     seen.run(place, "prove", &["--event", &frame(place), "-o", certificate]).exits(exit::DONE);
     place.append(&[], br#"{"operation":"read","subject":"ada"}"#).exits(exit::DONE);
     seen.run(place, "erase", &erase[..6]).exits(exit::SOME_REFUSED);
+    // Orders and frames are told apart by seconds: this one is of a later second than carl's entry.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let again = order(seen, "again.json", &["--subject", "carl"]);
     seen.run(place, "erase", &["--again", kept, &again, "--dry-run"]).exits(exit::SOME_REFUSED);
     let words = place.arguments("tail", &["--json", "--entries", "0..0"]);
