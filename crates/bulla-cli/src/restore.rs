@@ -103,7 +103,8 @@ impl Restore {
 
 /// What is found before anything is changed, as lines.
 fn describe(outlook: &Outlook) -> String {
-    let Outlook { known, log, erased, finishes, lost, makes_seal_state, needed, .. } = outlook;
+    let Outlook { known, log, erased, finishes, lost, unsigned_entries, makes_seal_state, needed, .. } =
+        outlook;
     let mut lines = vec![
         match makes_seal_state {
             true => {
@@ -126,6 +127,12 @@ fn describe(outlook: &Outlook) -> String {
         let numbers = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         lines.push(format!(
             "data subjects whose erasure was cut short, which is finished{unless}, by number: {numbers}"
+        ));
+    }
+    if *unsigned_entries > 0 && *needed {
+        lines.push(format!(
+            "{unsigned_entries} more entries are not signed yet, and are kept: which of their data subjects' keys are missing is told \
+             when they are taken up"
         ));
     }
     if *lost > 0 {
@@ -155,6 +162,8 @@ struct Told {
     /// Data subjects whose erasure was cut short, and is finished.
     finishes: Vec<u64>,
     lost: u64,
+    /// Entries whose data subjects were not looked at for `lost`.
+    unsigned_entries: u64,
     makes_seal_state: bool,
     /// Whether anything is to be restored.
     needed: bool,
@@ -183,6 +192,7 @@ impl Told {
             erased: outlook.erased.clone(),
             finishes: outlook.finishes.as_ref().map_or_else(Vec::new, |cut| cut.numbers.clone()),
             lost: lost.unwrap_or(outlook.lost),
+            unsigned_entries: outlook.unsigned_entries,
             makes_seal_state: outlook.makes_seal_state,
             needed: outlook.needed,
             done: lost.is_some(),

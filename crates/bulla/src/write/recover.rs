@@ -182,22 +182,32 @@ pub(crate) fn recover(
     })
 }
 
-/// How many frames opening the log would go on behind, and how many entries those of them have that no checkpoint covers. Changes
-/// nothing.
+/// What opening the log would go on behind.
+pub(crate) struct Beyond {
+    /// The number of the next frame.
+    pub(crate) next: u64,
+    /// How many entries the frames have that no checkpoint covers.
+    pub(crate) entries: u64,
+    /// Data subjects that events which no checkpoint covers say were erased.
+    pub(crate) erased: Vec<u64>,
+}
+
+/// What opening the log would go on behind. Changes nothing.
 ///
 /// # Errors
 /// As [`survey`].
-pub(crate) fn frames(
+pub(crate) fn beyond(
     log: &dyn Store,
     config: &LogConfig,
     state: &SealState,
     checkpoint: &Checkpoint,
-) -> Result<(u64, u64)> {
+) -> Result<Beyond> {
     let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
-    let Survey { next, scanned, .. } = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
-    let above = scanned.iter().flat_map(|segment| &segment.above);
-    Ok((next, above.map(|head| head.commitment.entries).sum()))
+    let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
+    let above = survey.scanned.iter().flat_map(|segment| &segment.above);
+    let entries = above.map(|head| head.commitment.entries).sum();
+    Ok(Beyond { next: survey.next, entries, erased: survey.erased })
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing

@@ -9,7 +9,7 @@ use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
 use crate::write::engine::{Course, course};
-use crate::write::recover;
+use crate::write::recover::{self, Beyond};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result, Store};
 use bulla_vault::Vault;
@@ -29,8 +29,10 @@ pub struct Outlook {
     /// The erasure that was cut short, and is finished.
     pub finishes: Option<CutErasure>,
     /// How many data subjects' keys are lost: they got numbers of which the vault knows nothing, and the log does not say that they
-    /// were erased. What follows the checkpoint may have more.
+    /// were erased. Entries beyond the checkpoint may be about more of them.
     pub lost: u64,
+    /// How many entries the log has that no checkpoint covers yet, and that are kept where their frames are whole.
+    pub unsigned_entries: u64,
     /// Whether the seal state is missing, and is made anew from the seal key.
     pub makes_seal_state: bool,
     /// Whether there is anything to take up. Otherwise neither the seal state nor the vault is missing or older than the log, and
@@ -66,7 +68,7 @@ pub(super) struct Looked {
     pub(super) outlook: Outlook,
     /// The number behind the last one that the frames under the checkpoint have.
     pub(super) next_subject: u64,
-    /// Data subjects whom the log says it erased.
+    /// Data subjects whom the log says it erased, also where no checkpoint covers that yet.
     pub(super) erased: BTreeSet<u64>,
 }
 
@@ -84,19 +86,19 @@ pub(super) fn look(
 ) -> Result<Looked> {
     let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
     // What opening would refuse is refused before anything is told.
-    let (frames, unsigned) = recover::frames(&**log, config, state, &manifest.snapshot.checkpoint)?;
+    let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
     if makes_seal_state {
         // Nothing else says how many there were.
-        vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, frames))?;
+        vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, beyond.next))?;
     }
-    let mut erased = BTreeSet::new();
+    let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut next_subject) = (Vec::new(), 0, 0);
     if let Some((reader, unknown)) = reader {
         let mut before = 0;
         if let Some(vault) = vault {
             before = vault.next_number()?;
-            again = erased_again(&manifest, vault, before)?;
+            again = erased_again((&manifest, &beyond), vault, before)?;
         }
         next_subject = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
         lost = lost_between(before, next_subject, &erased);
@@ -105,7 +107,7 @@ pub(super) fn look(
     // As opening judges it.
     let is_older = |vault: &Vault| -> Result<bool> {
         let has_all = vault.next_number()? >= state.subjects;
-        Ok(known < manifest.size() || !has_all || unsigned > 0 && vault.follows()? < known)
+        Ok(known < manifest.size() || !has_all || beyond.entries > 0 && vault.follows()? < known)
     };
     let needed = makes_seal_state
         || Unknown::load(keys)?.is_some()
@@ -113,7 +115,7 @@ pub(super) fn look(
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
     let finishes = match vault.filter(|_| needed) {
-        Some(vault) => finishes((keys, config), vault, (&manifest, unsigned))?,
+        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?,
         None => None,
     };
     let outlook = Outlook {
@@ -122,34 +124,32 @@ pub(super) fn look(
         erased: again,
         finishes,
         lost,
+        unsigned_entries: beyond.entries,
         makes_seal_state,
         needed,
     };
     Ok(Looked { outlook, next_subject, erased })
 }
 
-/// The erasure that was cut short and will be finished. What finishing it would refuse is refused here, before anything is written, unless
-/// frames that no checkpoint covers may tell of it.
+/// The erasure that was cut short and will be finished. What finishing it would refuse is refused here, before anything is written.
 fn finishes(
     files: (&dyn Store, &LogConfig),
     vault: &Vault,
-    (manifest, unsigned): (&Manifest, u64),
+    (manifest, beyond): (&Manifest, &Beyond),
 ) -> Result<Option<CutErasure>> {
     let Some(begun) = vault.unconfirmed()? else { return Ok(None) };
     let written = Pending::load(files.0)?;
-    match course(files, vault, (&begun, written), (manifest, &[])) {
-        Ok(Course::IsWithdrawn(_)) => Ok(None),
-        Err(_) if unsigned > 0 => Ok(None),
-        Err(error) => Err(error),
-        Ok(Course::IsTold | Course::GoesOn(_)) => {
+    match course(files, vault, (&begun, written), (manifest, &beyond.erased))? {
+        Course::IsWithdrawn(_) => Ok(None),
+        Course::IsTold | Course::GoesOn(_) => {
             Ok(Some(CutErasure { numbers: begun.numbers, destroyed: begun.erased }))
         }
     }
 }
 
 /// Whom the log erased since the vault followed it last, and whose keys the vault has; it gave the numbers below `before`.
-fn erased_again(manifest: &Manifest, vault: &Vault, before: u64) -> Result<Vec<u64>> {
-    let mut told = BTreeSet::new();
+fn erased_again((manifest, beyond): (&Manifest, &Beyond), vault: &Vault, before: u64) -> Result<Vec<u64>> {
+    let mut told = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(manifest, vault.follows()?, |_, event| told.extend(event.erases()))?;
     let mut again = Vec::new();
     for number in told.range(..before) {

@@ -95,21 +95,48 @@ fn what_a_restore_finishes_is_told_beforehand_and_what_cannot_be_finished_is_ref
     }
 }
 
-/// Of a crash: the event is durable, no checkpoint covers it yet.
+/// Erases, and leaves what a crash would: the event is durable, no checkpoint covers it yet.
+fn erase_uncovered(world: &World, subject: &str) {
+    let checkpoint = std::fs::read(world.directory.join("checkpoint")).unwrap();
+    let tree = copy(&world.directory.join("tile"));
+    erase(world, subject);
+    std::fs::write(world.directory.join("checkpoint"), checkpoint).unwrap();
+    replace(tree.path(), &world.directory.join("tile"));
+}
+
+/// Whose key a frame destroyed that no checkpoint covers is not lost, and is erased again where it is back.
+#[test]
+fn what_a_restore_counts_is_true_of_frames_that_no_checkpoint_covers() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.append(20..50);
+    let (back, gone) = (world.vault(Access::Read).find("user_7").unwrap().unwrap().number, "user_30");
+    erase_uncovered(&world, gone);
+    let other = world.copied();
+    replace(backup.path(), &world.keys());
+    let restore = || Restore::new(&world.directory, world.identity());
+    let outlook = restore().look().unwrap();
+    assert_eq!((outlook.lost, outlook.unsigned_entries, outlook.erased), (29, 0, vec![]));
+    assert_eq!(restore().run().unwrap().lost, 29);
+
+    let world = other;
+    erase_uncovered(&world, "user_7");
+    replace(backup.path(), &world.keys());
+    let restore = || Restore::new(&world.directory, world.identity());
+    assert_eq!(restore().look().unwrap().erased, [back]);
+    assert_eq!(restore().run().unwrap().lost, 29);
+    assert!(world.vault(Access::Read).find("user_7").unwrap().is_none());
+}
+
 #[test]
 fn an_erasure_that_no_checkpoint_covers_is_followed_too() {
     let world = World::new();
     world.append(0..200);
     let backup = copy(&world.keys());
-    let checkpoint = std::fs::read(world.directory.join("checkpoint")).unwrap();
-    let tree = copy(&world.directory.join("tile"));
     let state = std::fs::read(world.keys().join("seal.state")).unwrap();
-    erase(&world, "user_7");
-    std::fs::write(world.directory.join("checkpoint"), checkpoint).unwrap();
+    erase_uncovered(&world, "user_7");
     std::fs::write(world.keys().join("seal.state"), state).unwrap();
-    put_back(tree.path().parent().unwrap(), &world.directory, &[]);
-    std::fs::remove_dir_all(world.directory.join("tile")).unwrap();
-    super::world::copy_into(tree.path(), &world.directory.join("tile"));
     put_back(backup.path(), &world.keys(), &["vault", "roots"]);
     let log = Log::open(&world.directory, Options::default()).unwrap();
     assert!(log.recovery().frames > 0);
@@ -268,7 +295,11 @@ fn is_taken_up(world: &World) {
         error.kind() == ErrorKind::Refused && error.to_string().contains("older than the log"),
         "{error}"
     );
-    assert_eq!(Restore::new(&world.directory, world.identity()).run().unwrap().lost, 30);
+    let restore = || Restore::new(&world.directory, world.identity());
+    // Nobody opens what is not signed before it is.
+    let outlook = restore().look().unwrap();
+    assert_eq!((outlook.lost, outlook.unsigned_entries), (0, 30));
+    assert_eq!(restore().run().unwrap().lost, 30);
     world.append(50..100);
     let report = world.verified();
     let harmless = |kind| kind == FindingKind::KeyLost || kind == FindingKind::Abandoned;
