@@ -2,6 +2,7 @@
 
 use super::*;
 use bulla_testkit::fault::{Fault, FaultStore};
+use bulla_testkit::sweep::in_full;
 
 const SEEDS: u64 = 3;
 
@@ -65,17 +66,17 @@ impl Machine {
     }
 }
 
-/// Runs `work` stopped at each operation in turn, and `judge` on what each crash may leave, with whether it was done.
+/// Runs `work` stopped at each operation in turn, in short at every other, and `judge` on what each crash may leave, with whether it was done.
 fn at_every_stop(work: impl Fn(&Machine) -> Result<()>, mut judge: impl FnMut(&Machine, bool, u64)) -> u64 {
     let whole = Machine::made();
     let start = whole.machine.operations();
     work(&whole).unwrap();
     let end = whole.machine.operations();
-    for stop in start..=end {
+    for stop in (start..=end).step_by(if in_full() { 1 } else { 2 }) {
         let world = Machine::made();
         world.machine.stop_at(stop);
         let done = work(&world).is_ok();
-        in_turn(0..=SEEDS, stop).into_iter().for_each(|seed| judge(&world.crashed(seed), done, stop));
+        in_turn(0..=SEEDS, stop / 2).into_iter().for_each(|seed| judge(&world.crashed(seed), done, stop));
     }
     println!("swept: {} operations on the files of a vault with a replica", end - start);
     end - start

@@ -183,7 +183,7 @@ impl Harm {
 fn damage_to_the_files_is_harmless_or_named() {
     let place = tempfile::tempdir().unwrap();
     // Not all of it in a change: every so many.
-    let step = if in_full() { 1 } else { 19 };
+    let step = if in_full() { 1 } else { 37 };
     for (name, killed) in [(DATABASE, false), (DATABASE, true), (LOG_OF_CHANGES, true)] {
         let left = Left::new(killed);
         let content = &left.files[name];

@@ -6,7 +6,7 @@ use bulla::keys::signing::SigningKey;
 use bulla::{HoldOrder, LogId, Reader, ReleaseOrder, default_keys};
 pub(crate) use bulla_testkit::Rng;
 use bulla_testkit::fault::Fault;
-pub(crate) use bulla_testkit::sweep::{in_full, in_turn};
+pub(crate) use bulla_testkit::sweep::{in_full, in_turn, one_in};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::for_each;
 use super::points::{Examined, Image};
 use super::scenario::{MODES, RECIPIENT, Scenario, Shape, is_unavailable};
 use super::world::{History, Outcome, environment, must, tail};
-use crate::helpers::{in_full, in_turn, strikes};
+use crate::helpers::{in_full, in_turn, one_in, strikes};
 use bulla::{Configure, Configured, Durability};
 use bulla_testkit::fault::{Fault, Faults};
 use std::cell::Cell;
@@ -190,6 +190,7 @@ fn survives_a_crash_at_every_operation(way: Way) {
     for scenario in scenarios() {
         points.extend(operations(&scenario, way).into_keys().map(|stop| (scenario, stop)));
     }
+    let points = one_in(2, points);
     let outcomes = Outcomes::default();
     for_each(&points, |&(scenario, stop)| {
         let (machine, history) = stopped(&scenario, way, stop)?;
@@ -220,7 +221,7 @@ fn a_change_of_a_log_at_work_survives_a_crash_at_every_operation() {
 fn a_crash_inside_the_recovery_of_a_change_is_survived() {
     let scenario = Scenario { shape: Shape::Short, mode: Durability::Group, seed: 12 };
     let points = operations(&scenario, Way::Opened).into_keys();
-    let points = points.step_by(if in_full() { 5 } else { 21 }).zip(0_u64..).collect::<Vec<_>>();
+    let points = points.step_by(if in_full() { 5 } else { 35 }).zip(0_u64..).collect::<Vec<_>>();
     let outcomes = Outcomes::default();
     for_each(&points, |&(stop, index)| {
         let (machine, history) = stopped(&scenario, Way::Opened, stop)?;
@@ -275,6 +276,7 @@ fn any_operation_of_a_change_may_fail() {
             }
         }
     }
+    let points = one_in(2, points);
     let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
     for_each(&points, |&(scenario, way, number, fault, lasting)| {
         let (machine, mut history) = log(&scenario);

@@ -167,7 +167,7 @@ fn check(directory: &Path, key: &bulla::VerifierKey, kept: &mut BTreeMap<String,
 #[test]
 fn a_killed_process_keeps_what_it_acknowledged() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("BULLA_TORTURE_ROUNDS").unwrap_or(20);
+    let rounds = number("BULLA_TORTURE_ROUNDS").unwrap_or(10);
     let seed = number("BULLA_TORTURE_SEED").unwrap_or(1);
     let mut rng = Rng(seed);
     let place = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ fn held_and_begun() -> World {
 #[test]
 fn withdrawing_an_erasure_stops_anywhere_and_is_done_again() {
     let made = held_and_begun();
-    for operations in (0..).step_by(if in_full() { 1 } else { 3 }) {
+    for operations in (0..).step_by(if in_full() { 1 } else { 5 }) {
         let world = made.copied();
         let stop = Stop::after(operations);
         drop(stops::open(&world, &stop));

@@ -89,7 +89,7 @@ fn reopen(world: &World) -> Log {
 
 /// The number of operations that are let through: each of them, or some that differ from what a change before had.
 fn operations() -> impl Iterator<Item = i64> {
-    let step = if in_full() { 1 } else { 3 };
+    let step = if in_full() { 1 } else { 5 };
     (0..).step_by(step)
 }
 

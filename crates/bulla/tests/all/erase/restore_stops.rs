@@ -123,7 +123,7 @@ fn is_not_called_unknown(world: &World, name: &str, what: &str) {
 }
 
 fn step() -> usize {
-    if in_full() { 1 } else { 4 }
+    if in_full() { 1 } else { 7 }
 }
 
 #[test]

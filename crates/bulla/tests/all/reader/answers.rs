@@ -4,7 +4,7 @@ use super::world::{
     Row, World, answer, exported, index_files, some_log, some_query, without_index, writable,
 };
 use crate::damage::image::Image;
-use crate::helpers::Rng;
+use crate::helpers::{Rng, in_full};
 use bulla::Query;
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn swapped(image: &Image) -> Image {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if in_full() { 24 } else { 12 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_query_is_answered_as_by_looking_at_every_entry(seed in any::<u64>()) {

@@ -3,7 +3,7 @@
 
 use super::world::*;
 use crate::damage::world::Mask;
-use crate::helpers::Rng;
+use crate::helpers::{Rng, in_full};
 use bulla::keys::group::SharedOnly;
 use bulla::{ErrorKind, Export, Query, RedactedEntries};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ pub(super) fn log(seed: u64, blocks: u64) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(ProptestConfig::with_cases(if in_full() { 20 } else { 10 }))]
 
     #[test]
     fn any_query_is_answered_as_by_looking_at_every_entry(seed in any::<u64>()) {
