@@ -90,7 +90,7 @@ class Vault:
             self.database.execute("BEGIN")
             self.check_schema()
             meta = Cursor(self.stored(RECORDS, 1), "record 1 of the vault")
-            if meta.take(8) != b"bullaVM3":
+            if meta.take(8) != b"bullaVM4":
                 raise meta.refuse("must begin with its mark")
             meta.take(16)  # the log id, which counts once the seal holds
             generation = meta.unsigned(8)
@@ -107,7 +107,7 @@ class Vault:
         def pragma(name: str) -> object:
             return self.database.execute(f"PRAGMA {name}").fetchone()[0]
 
-        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 3, "wal"):
+        if (pragma("application_id"), pragma("user_version"), pragma("journal_mode")) != (0x42756C6C, 4, "wal"):
             raise Refused("vault", "application id, user version and journal mode must be a vault's")
         schema = self.database.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
         if sorted(schema) != sorted(("table", name, sql) for name, sql in SCHEMA.items()):
@@ -142,12 +142,13 @@ class Vault:
 
     def read_records(self) -> int:
         """Looks at all records, and gives the next number."""
-        meta = self.record(1, b"bullaVM3")
+        meta = self.record(1, b"bullaVM4")
         if meta.take(16) != self.log_id:
             raise meta.refuse("must be of this log")
         meta.take(8)
         next_number = meta.unsigned(8)
         self.follows = meta.unsigned(8)
+        self.follows_root = meta.take(32)
         meta.unsigned(4)
         meta.end()
         erasing = self.record(2, b"bullaVE3")

@@ -205,6 +205,12 @@ def opener(past: History, hand: Hand) -> blocks.Opener:
         secrets = grant
     elif hand.vault is not None and past.log.config.erasure:
         secrets = vault.Vault(hand.vault, log_id, hand.identities)
+        leaves = [past.log.leaf(number) for number in range(len(past.log.commitments))]
+        followed = leaves[: secrets.follows]
+        # What it says to have followed is believed of this log alone.
+        is_own = len(followed) == secrets.follows and None not in followed
+        if not is_own or trees.root([leaf for leaf in followed if leaf is not None]) != secrets.follows_root:
+            secrets.follows = 0
     return blocks.Opener(past, hand.identities, secrets)
 
 

@@ -42,6 +42,10 @@ pub(crate) struct Restore {
     #[arg(long)]
     new_vault: bool,
 
+    /// Go on with a log that ends before what the vault followed: no newer copy of it is left
+    #[arg(long)]
+    older_log: bool,
+
     /// Tell what it comes to, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -67,6 +71,9 @@ impl Restore {
         }
         if self.new_vault {
             restore = restore.new_vault();
+        }
+        if self.older_log {
+            restore = restore.older_log();
         }
         restore = restore.keys(self.place.keys()).environment(terminal::environment());
         if self.dry_run {

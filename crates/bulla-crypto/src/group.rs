@@ -8,6 +8,8 @@
 use crate::subject::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
 pub use bulla_proof::group::GroupSecret;
+use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -45,12 +47,12 @@ pub trait Subjects: Send + Sync {
     /// `Refused` where they were not: this is older than the log.
     fn require_at_least(&self, next: u64) -> Result<()>;
 
-    /// Records that the log is about to sign a checkpoint over `frames` frames, and that all erasures in those were carried out
+    /// Records that the log is about to sign a checkpoint with this tree head, and that all erasures in its frames were carried out
     /// here. The record is durable when this returns.
     ///
     /// # Errors
     /// Where that cannot be made durable; no checkpoint may then be signed.
-    fn signs(&self, _frames: u64) -> Result<()> {
+    fn signs(&self, _head: TreeHead) -> Result<()> {
         Ok(())
     }
 
@@ -92,12 +94,12 @@ pub trait GroupKeys: Send + Sync {
     /// elsewhere.
     fn is_complete(&self) -> bool;
 
-    /// The number of frames up to which the log's erasures were carried out here. Somebody who was erased in a later frame may
-    /// still have a key here, which must not be used.
+    /// The frames of the log whose erasures were carried out here. Somebody who was erased in a later frame may still have a key
+    /// here, which must not be used.
     ///
     /// # Errors
     /// Where that cannot be looked up.
-    fn erased_up_to(&self) -> Result<u64>;
+    fn erased_up_to(&self) -> Result<Followed>;
 
     /// Which numbers, from `from` on, have no key here though groups of the log may have them. A query for a data subject
     /// looks for these groups, since any of them may be what it asks for. Asked where the keys are
@@ -118,6 +120,26 @@ pub trait GroupKeys: Send + Sync {
     fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
         let _ = asked;
         Ok(None)
+    }
+}
+
+/// The first frames of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// How many.
+    pub frames: u64,
+    /// The root of the tree over them; `None` where nobody wrote that down.
+    pub root: Option<Hash>,
+}
+
+impl Followed {
+    /// None.
+    pub const NOTHING: Followed = Followed { frames: 0, root: None };
+}
+
+impl From<TreeHead> for Followed {
+    fn from(head: TreeHead) -> Self {
+        Followed { frames: head.size, root: Some(head.root) }
     }
 }
 
@@ -183,8 +205,8 @@ impl GroupKeys for SharedOnly {
         false
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed::NOTHING)
     }
 }
 

@@ -21,6 +21,22 @@ pub fn empty_root() -> Hash {
     sha256(&[])
 }
 
+/// A tree of some size, by its root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeHead {
+    /// How many leaves it has.
+    pub size: u64,
+    /// What they come to.
+    pub root: Hash,
+}
+
+impl TreeHead {
+    /// That of the tree without leaves.
+    pub fn empty() -> Self {
+        TreeHead { size: 0, root: empty_root() }
+    }
+}
+
 /// The right edge of a growing tree: the roots of the perfect subtrees it falls into, left to right, largest first.
 /// It is all that is needed to append leaves and to name the root.
 ///

@@ -76,8 +76,8 @@ const LMDB: &str = "data.mdb";
 
 /// "Bull", where a file says whose it is.
 const APPLICATION: i32 = 0x4275_6c6c;
-/// Version 1 had what the vault follows in a record of its own.
-const VERSION: i32 = 3;
+/// Version 1 had what the vault follows in a record of its own, and version 3 without a root.
+const VERSION: i32 = 4;
 /// The bytes of a page.
 const PAGE: u64 = 4096;
 /// The most connections that are kept for whoever reads next.

@@ -24,6 +24,7 @@ use super::snapshot::Change;
 use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
 use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// An erasure that has begun: its subjects are held back, and everything about them is still there.
@@ -149,26 +150,27 @@ impl Vault {
         Ok(committed.map(|Unconfirmed { numbers, .. }| Committed { vault: self, numbers }))
     }
 
-    /// The number of the log's frames up to which [`Vault::follow`] said that its erasures were followed.
+    /// The log's frames up to which [`Vault::follow`] said that its erasures were followed.
     ///
     /// # Errors
     /// Where the vault cannot be read.
-    pub fn follows(&self) -> Result<u64> {
+    pub fn follows(&self) -> Result<TreeHead> {
         self.check_owner()?;
         Ok(self.shared.meta()?.follows)
     }
 
-    /// Says that whoever was erased in the log's first `frames` frames is erased here.
+    /// Says that whoever was erased in the frames of this tree is erased here. It is of the log as it is now: what the vault followed of
+    /// another one, or of more of it than there is, counts no more.
     ///
     /// # Errors
     /// Where the vault cannot be written.
-    pub fn follow(&self, frames: u64) -> Result<()> {
+    pub fn follow(&self, head: TreeHead) -> Result<()> {
         self.check_writable()?;
-        if self.follows()? >= frames {
+        if self.follows()? == head {
             return Ok(());
         }
         self.shared.change(|change| {
-            change.meta.follows = frames;
+            change.meta.follows = head;
             Ok(())
         })
     }

@@ -2,7 +2,8 @@
 
 use super::resolve::being_erased;
 use super::{Subject, SubjectKey, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Subjects, Whose};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 
 impl Subjects for Vault {
@@ -18,12 +19,12 @@ impl Subjects for Vault {
         Vault::require_at_least(self, next)
     }
 
-    fn signs(&self, frames: u64) -> Result<()> {
-        self.follow(frames)
+    fn signs(&self, head: TreeHead) -> Result<()> {
+        self.follow(head)
     }
 
     fn require_signed(&self, frames: u64) -> Result<()> {
-        match self.follows()? >= frames {
+        match self.follows()?.size >= frames {
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Refused,
@@ -79,8 +80,8 @@ impl GroupKeys for Vault {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        self.follows()
+    fn erased_up_to(&self) -> Result<Followed> {
+        self.follows().map(Followed::from)
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {

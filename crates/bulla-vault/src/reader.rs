@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Access, Settings, Vault};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::commitment::LogId;
 use bulla_store::Result;
 
@@ -44,7 +44,7 @@ impl GroupKeys for VaultReader {
         self.0.is_complete()
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         self.0.erased_up_to()
     }
 

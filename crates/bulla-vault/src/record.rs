@@ -1,7 +1,7 @@
 //! The records: what the vault is, and how far it has come. All of them are there from the beginning.
 //!
 //! ```text
-//! 1: "bullaVM3" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows u64 ‖ next index bucket u32 ‖ CRC-32C
+//! 1: "bullaVM4" ‖ log id (16) ‖ generation u64 ‖ next number u64 ‖ follows: size u64, root (32) ‖ next index bucket u32 ‖ CRC-32C
 //! 2: "bullaVE3" ‖ state u8: 0 none, 1 intended, 2 erased ‖ three zeros ‖ count u32 ‖ SHA-256 of what was written down of it (32)
 //!    ‖ so many numbers u64 ‖ CRC-32C
 //! 3: none
@@ -20,6 +20,7 @@ use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::environment::Random;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// What the vault is, and how far it has come.
@@ -29,8 +30,8 @@ pub(super) struct Meta {
     pub(super) generation: u64,
     /// The number that the next new subject gets; no row has it or a greater one.
     pub(super) next_number: u64,
-    /// The number of frames of the log whose erasures the vault has followed, and whose numbers are all below the next one.
-    pub(super) follows: u64,
+    /// The log's frames whose erasures the vault has followed, and whose numbers are all below the next one.
+    pub(super) follows: TreeHead,
     /// The id that the next new index bucket gets; none in use has it or a greater one.
     pub(super) next_bucket: u32,
 }
@@ -88,8 +89,8 @@ impl<T> Peeked<T> {
     }
 }
 
-const META_MAGIC: &[u8; 8] = b"bullaVM3";
-const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 + 4;
+const META_MAGIC: &[u8; 8] = b"bullaVM4";
+const META_LENGTH: usize = 8 + 16 + 8 + 8 + 8 + 32 + 4;
 const CHANGES_MAGIC: &[u8; 8] = b"bullaVC2";
 const ERASING_MAGIC: &[u8; 8] = b"bullaVE3";
 const SKIPPED_MAGIC: &[u8; 8] = b"bullaVS2";
@@ -134,8 +135,14 @@ pub(super) fn begin(txn: &mut WriteTransaction<'_>, keys: &Keys) -> Result<(), T
     Erasing::clear(txn, keys)?;
     Changes::default().write(txn, keys)?;
     Skipped::default().write(txn, keys)?;
-    Meta { log: keys.log, generation: keys.generation, next_number: 0, follows: 0, next_bucket: 1 }
-        .write(txn, keys)
+    Meta {
+        log: keys.log,
+        generation: keys.generation,
+        next_number: 0,
+        follows: TreeHead::empty(),
+        next_bucket: 1,
+    }
+    .write(txn, keys)
 }
 
 /// That those records are there, and vouched for, which a transaction does not read unless it needs them. Whoever took one away could
@@ -160,7 +167,7 @@ impl Meta {
         if content.len() != META_LENGTH || magic != META_MAGIC {
             return None;
         }
-        let [low, high, generation, next_number, follows] = log else { return None };
+        let [low, high, generation, next_number, size, ..] = log else { return None };
         let mut id = [0; 16];
         id[..8].copy_from_slice(low);
         id[8..].copy_from_slice(high);
@@ -168,8 +175,11 @@ impl Meta {
             log: LogId(id),
             generation: u64::from_le_bytes(*generation),
             next_number: u64::from_le_bytes(*next_number),
-            follows: u64::from_le_bytes(*follows),
-            next_bucket: u32::from_le_bytes(content[48..].try_into().ok()?),
+            follows: TreeHead {
+                size: u64::from_le_bytes(*size),
+                root: Hash(content[48..80].try_into().ok()?),
+            },
+            next_bucket: u32::from_le_bytes(content[80..].try_into().ok()?),
         })
     }
 
@@ -179,7 +189,8 @@ impl Meta {
         bytes.extend_from_slice(&self.log.0);
         bytes.extend_from_slice(&self.generation.to_le_bytes());
         bytes.extend_from_slice(&self.next_number.to_le_bytes());
-        bytes.extend_from_slice(&self.follows.to_le_bytes());
+        bytes.extend_from_slice(&self.follows.size.to_le_bytes());
+        bytes.extend_from_slice(&self.follows.root.0);
         bytes.extend_from_slice(&self.next_bucket.to_le_bytes());
         with_check(bytes)
     }

@@ -127,7 +127,7 @@ impl Vault {
 
 impl Snapshot<'_> {
     fn missing(&self, from: u64) -> Result<Missing, TransactionError> {
-        let (given, frames) = (self.meta.next_number, self.meta.follows);
+        let (given, frames) = (self.meta.next_number, self.meta.follows.size);
         let skipped = Skipped::read(self.txn, self.keys)?;
         let erasing = self.erasing.as_ref().map_or(&[][..], |erasing| &erasing.numbers);
         let mut numbers = Vec::<Range<u64>>::new();

@@ -346,7 +346,8 @@ fn records_are_read_back() {
     let world = World::new();
     let vault = world.open();
     let keys = vault.shared.keys();
-    let meta = Meta { log: LOG, generation: 0, next_number: 1 << 30, follows: 1 << 50, next_bucket: 77 };
+    let meta =
+        Meta { log: LOG, generation: 0, next_number: 1 << 30, follows: head(1 << 50), next_bucket: 77 };
     let erasing = Erasing { numbers: (0..4096).collect(), erased: true, written: Hash([7; 32]) };
     let bucket = Bucket { id: 9, start: 0x1234, end: index::END };
     let changes = Changes { count: 1 << 40, tag: *b"tagtagta" };

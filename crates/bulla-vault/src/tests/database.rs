@@ -229,7 +229,7 @@ fn making_it_goes_on_where_it_was_cut_short() {
 fn a_file_with_another_schema_is_refused() {
     let changes = [
         "PRAGMA application_id = 7",
-        "PRAGMA user_version = 4",
+        "PRAGMA user_version = 5",
         "CREATE TABLE more (id INTEGER PRIMARY KEY)",
         "CREATE VIEW more AS SELECT 1",
         "CREATE INDEX more ON rows (sealed)",
@@ -349,7 +349,7 @@ fn a_vault_with_the_records_of_an_earlier_version_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     drop(create(place.path()));
     let connection = rusqlite::Connection::open(place.path().join(FILE)).unwrap();
-    connection.execute_batch("PRAGMA user_version = 2").unwrap();
+    connection.execute_batch("PRAGMA user_version = 3").unwrap();
     drop(connection);
     for refused in [Database::open(place.path()), Database::create(place.path())] {
         let error = refused.err().unwrap().into_error("it");

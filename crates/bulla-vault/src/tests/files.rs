@@ -288,13 +288,13 @@ fn nobody_new_gets_a_number_of_a_vault_whose_files_were_replaced_or_removed_mean
             let error = vault.resolve(&["new"]).map(|_| ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert!(error.to_string().contains(named) && error.to_string().contains("nobody new"), "{error}");
-            assert!(vault.follow(7).is_err(), "no checkpoint is signed over it");
+            assert!(vault.follow(head(7)).is_err(), "no checkpoint is signed over it");
         }
         assert_eq!(number(&vault, "known"), known, "whoever has a key in memory");
         if !back.is_empty() {
             fs::rename(world.file("away"), world.file(back)).unwrap();
             assert_eq!(number(&vault, "new"), known + 1);
-            vault.follow(7).unwrap();
+            vault.follow(head(7)).unwrap();
         }
     }
 }

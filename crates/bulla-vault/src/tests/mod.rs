@@ -16,6 +16,8 @@ mod whole;
 
 use super::*;
 use bulla_crypto::environment::SystemRandom;
+use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{FileSystem, Store};
 use bulla_testkit::fault::Faults;
 use std::path::{Path, PathBuf};
@@ -143,6 +145,11 @@ fn erase(vault: &Vault, subjects: &[&str]) -> Result<Option<Erased>> {
 /// The same by numbers.
 fn erase_numbers(vault: &Vault, numbers: &[u64]) -> Result<Option<Erased>> {
     vault.begin_erasure_of(numbers)?.map(|erasure| erasure.commit()?.destroy()).transpose()
+}
+
+/// The head of some tree of so many frames.
+fn head(size: u64) -> TreeHead {
+    TreeHead { size, root: Hash([size as u8; 32]) }
 }
 
 fn assert_sound(vault: &Vault) {

@@ -98,7 +98,7 @@ fn a_replica_has_what_the_vault_has() {
     vault.confirm(erase(&vault, &["s7", "s42"]).unwrap().unwrap().numbers()).unwrap();
     pair.assert_same();
     vault.begin_erasure(&["s3"]).unwrap().unwrap().withdraw().unwrap();
-    vault.follow(12).unwrap();
+    vault.follow(head(12)).unwrap();
     pair.assert_same();
     // New keys, a bucket that is halved.
     vault.skip_to((u64::from(keys::AHEAD) << keys::ROWS_LOG2) - 2000).unwrap();
@@ -404,7 +404,7 @@ fn a_replica_that_is_newer_is_refused_and_left_alone() {
     let changes: [fn(&Vault); 3] = [
         |vault| drop(vault.resolve(&["new"]).unwrap()),
         |vault| vault.confirm(erase(vault, &["s3"]).unwrap().unwrap().numbers()).unwrap(),
-        |vault| vault.follow(7).unwrap(),
+        |vault| vault.follow(head(7)).unwrap(),
     ];
     for change in changes {
         let pair = Pair::new();
@@ -445,7 +445,7 @@ fn a_replica_that_alone_knows_somebody_is_refused() {
         change(&pair.world.open());
         let alone = Settings::default();
         let vault = Vault::open(backup.path(), LOG, Access::Write, &alone).unwrap();
-        (0..50).for_each(|frames| vault.follow(frames).unwrap());
+        (0..50).for_each(|frames| vault.follow(head(frames)).unwrap());
         drop(vault);
         let (kind, message) = backup.refusal();
         assert_eq!((kind, message.contains("it is newer than")), (ErrorKind::Refused, true), "{message}");

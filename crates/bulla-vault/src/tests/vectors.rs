@@ -3,7 +3,6 @@
 use super::pseudonym::Pseudonym;
 use super::*;
 use bulla_crypto::subject::Secret;
-use bulla_proof::hash::Hash;
 use index::{Bucket, Entry, IndexCipher};
 use keys::Keys;
 use record::{Changes, Erasing, Meta, Skipped};
@@ -96,7 +95,8 @@ fn records_are_the_other_implementation_s() {
     let vectors = vectors();
     let keys = keys(&vectors);
     let Keys { log, generation, .. } = keys;
-    let meta = Meta { log, generation, next_number: 8201, follows: 300, next_bucket: 10 };
+    let follows = TreeHead { size: 300, root: Hash(std::array::from_fn(|at| 0xff - at as u8)) };
+    let meta = Meta { log, generation, next_number: 8201, follows, next_bucket: 10 };
     let erasing = Erasing {
         numbers: vec![17, 1 << 40],
         erased: false,

@@ -41,6 +41,7 @@ pub struct Restore {
     identity: Option<Arc<dyn Identity>>,
     seal_key: Option<Zeroizing<String>>,
     new_vault: bool,
+    older_log: bool,
     environment: Environment,
     tell: Box<dyn Fn(&Outlook)>,
 }
@@ -75,6 +76,7 @@ impl Restore {
             identity: None,
             seal_key: None,
             new_vault: false,
+            older_log: false,
             environment: Environment::default(),
             tell: Box::new(|_| ()),
         }
@@ -97,6 +99,12 @@ impl Restore {
     /// pseudonyms of fields are others from then on.
     pub fn new_vault(mut self) -> Self {
         self.new_vault = true;
+        self
+    }
+
+    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost.
+    pub fn older_log(mut self) -> Self {
+        self.older_log = true;
         self
     }
 
@@ -201,7 +209,7 @@ impl Restore {
             refuse_vault(&config, &**keys)?;
         }
         let unknown = match config.erasure {
-            true => Some(first_unknown(&**keys, &state, self.new_vault)?),
+            true => Some(self.first_unknown(&**keys, &state)?),
             false => None,
         };
         let reader = match (config.erasure, &self.identity) {
@@ -217,8 +225,21 @@ impl Restore {
             true => None,
             false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
         };
-        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), found)?;
+        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), self.older_log, found)?;
         Ok(Begun { config, directories, state, unknown, reader, looked })
+    }
+
+    /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
+    /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
+    /// that neither backup is taken to know what it does not.
+    fn first_unknown(&self, keys: &dyn Store, state: &SealState) -> Result<Unknown> {
+        let frame = if self.new_vault || self.older_log { 0 } else { state.chain.next_frame() };
+        let mut unknown = Unknown { frame, subject: state.subjects, new_vault: self.new_vault };
+        if let Some(before) = Unknown::load(keys)? {
+            unknown.frame = unknown.frame.min(before.frame);
+            unknown.subject = unknown.subject.max(before.subject);
+        }
+        Ok(unknown)
     }
 
     /// The state that the log began with, as the seal key has it that was given.
@@ -247,19 +268,6 @@ struct Begun {
     /// Of a log with erasure.
     reader: Option<Reader>,
     looked: Looked,
-}
-
-/// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
-/// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
-/// that neither backup is taken to know what it does not.
-fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result<Unknown> {
-    let frame = if new_vault { 0 } else { state.chain.next_frame() };
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
-    if let Some(before) = Unknown::load(keys)? {
-        unknown.frame = unknown.frame.min(before.frame);
-        unknown.subject = unknown.subject.max(before.subject);
-    }
-    Ok(unknown)
 }
 
 /// Refuses to make a vault where there is anything of one, unless an earlier attempt to make one was cut short, which may have made

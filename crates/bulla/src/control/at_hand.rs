@@ -6,7 +6,7 @@ use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::vault::open_to_read;
 use crate::read::reader::Reader;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_proof::commitment::LogId;
 use bulla_store::{Error, ErrorKind, FileSystem, Result};
@@ -124,7 +124,7 @@ impl GroupKeys for SubjectKeys {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         self.ask(|source| source.erased_up_to())
     }
 

@@ -11,7 +11,7 @@ use super::{SOCKET, socket};
 use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::ExportRecord;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -220,9 +220,10 @@ impl GroupKeys for Client {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
-            Answer::ErasedUpTo(frames) => Ok(frames),
+            // The writer has looked whether its vault is of this log.
+            Answer::ErasedUpTo(frames) => Ok(Followed { frames, root: None }),
             _ => Err(strange()),
         }
     }

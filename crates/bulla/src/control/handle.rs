@@ -20,7 +20,7 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::Secrets { log, epoch_random, frame, groups } => {
             secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }
-        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?)),
+        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?.frames)),
         Request::Whose { asked } => whose(engine, &asked),
         Request::Missing { from } => Ok(Answer::Missing(engine.vault()?.missing(from)?.into())),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),

@@ -179,8 +179,9 @@ impl Reader {
                 "who a name is only the keys of data subjects tell: the vault is not at hand",
             )
         };
-        let keys = self.given.group_keys.as_deref().ok_or_else(without)?;
         let reading = self.reading()?;
+        let keys = reading.group_keys()?.ok_or_else(without)?;
+        let keys = &*keys;
         let manifest = &reading.manifest;
         let before = |CarriedOut { frame, numbers, places }| {
             let unknown = order.not_carried_out(&places).into_iter().map(str::to_owned).collect();

@@ -9,7 +9,7 @@ use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::scan::query::Query;
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_crypto::recipients::Age;
 use bulla_proof::commitment::LogId;
@@ -218,7 +218,7 @@ impl GroupKeys for Grant {
         false
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(self.tree_size)
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed { frames: self.tree_size, root: None })
     }
 }

@@ -18,11 +18,13 @@ use crate::scan::located::{Located, most_memory};
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::metered::Metered;
 use crate::scan::open::BlockOpener;
+use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::epoch::EpochKeys;
+use bulla_crypto::group::GroupKeys;
 use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
@@ -124,11 +126,19 @@ impl<'a> Reading<'a> {
         Ok(Reading { given, keys, held, manifest, meter })
     }
 
+    /// The keys of data subjects that were given, as far as they are this log's.
+    ///
+    /// # Errors
+    /// As [`own_keys::of`].
+    pub(crate) fn group_keys(&self) -> Result<Option<Arc<dyn GroupKeys>>> {
+        self.given.group_keys.clone().map(|keys| own_keys::of(keys, &self.manifest)).transpose()
+    }
+
     /// Whose keys were destroyed: at first as far as the keys at hand do not follow it.
     pub(crate) fn erasures(&self) -> Result<Erasures<'a>> {
         let (snapshot, given) = (self.manifest.snapshot.clone(), self.given);
-        let known = match &given.group_keys {
-            Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?)?,
+        let known = match self.group_keys()? {
+            Some(keys) => Erased::in_manifest(&self.manifest, keys.erased_up_to()?.frames)?,
             None => Erased::default(),
         };
         Ok(Erasures::new(known, move |from| Erased::newest(&snapshot, given.key.as_ref(), from)))
@@ -136,7 +146,7 @@ impl<'a> Reading<'a> {
 
     /// As [`asked_for`], with the keys at hand.
     pub(crate) fn asked_for(&self, query: &Query) -> Result<(Keyless, Named)> {
-        asked_for(query, self.given.group_keys.as_deref(), || Erased::in_manifest(&self.manifest, 0))
+        asked_for(query, self.group_keys()?.as_deref(), || Erased::in_manifest(&self.manifest, 0))
     }
 
     /// Of a query that found nothing, what can be said of the data subjects that it asked for.
@@ -145,9 +155,10 @@ impl<'a> Reading<'a> {
     /// Where the keys cannot be looked up.
     pub(crate) fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
         let Snapshot { config, checkpoint, .. } = &self.manifest.snapshot;
+        let keys = self.group_keys()?;
         let nothing = Nothing {
             query,
-            keys: self.given.group_keys.as_deref(),
+            keys: keys.as_deref(),
             erasure: config.erasure,
             size: checkpoint.size,
             whole: true,
@@ -158,9 +169,9 @@ impl<'a> Reading<'a> {
     /// As [`crate::Reader::numbers_of`].
     pub(crate) fn numbers_of(&self, subjects: &[&str]) -> Result<AskedSubjects> {
         let without = || Error::new(ErrorKind::NoKey, "the numbers of data subjects are in the vault alone");
-        let keys = self.given.group_keys.as_deref().ok_or_else(without)?;
+        let keys = self.group_keys()?.ok_or_else(without)?;
         let size = self.manifest.snapshot.checkpoint.size;
-        look_up(subjects, keys, size, || Erased::in_manifest(&self.manifest, 0))
+        look_up(subjects, &*keys, size, || Erased::in_manifest(&self.manifest, 0))
     }
 
     /// As [`crate::Reader::read`].
@@ -185,7 +196,8 @@ impl<'a> Reading<'a> {
         };
         let erasures = self.erasures()?;
         let (keyless, named) = self.asked_for(query)?;
-        let asked = Asked::new(query, self.given.group_keys.as_deref(), &erasures, &keyless, &named);
+        let keys = self.group_keys()?;
+        let asked = Asked::new(query, keys.as_deref(), &erasures, &keyless, &named);
         let mut held = Vec::new();
         let (mut entries, mut size) = (0, 0);
         // What was counted, and whether what was held back became too much.

@@ -20,6 +20,7 @@ use crate::scan::full::{Scan, Tail};
 use crate::scan::located::{Located, Unreadable, most_memory};
 use crate::scan::open::names::Names;
 use crate::scan::open::{BlockOpener, Opening};
+use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::redaction::Redaction;
 use crate::scan::snapshot::Snapshot;
@@ -222,7 +223,9 @@ impl Verify {
             Some(_) if index.is_there() => Wants::Tokens,
             Some(_) => Wants::Bodies,
         };
-        let keys = given.group_keys.as_deref().filter(|_| identity.is_some());
+        let keys = given.group_keys.clone().filter(|_| identity.is_some());
+        let keys = keys.map(|keys| own_keys::in_ruins(keys, &snapshot)).transpose()?;
+        let keys = keys.as_deref();
         // Who is hidden from queries in the vault is looked for, whether or not a group shows it.
         keys.map(|keys| keys.numbers(&[])).transpose()?;
         let erasures = keys.map(|keys| erasures(keys, &snapshot)).transpose()?;
@@ -402,7 +405,7 @@ fn erasures<'a>(keys: &dyn GroupKeys, log: &'a Snapshot) -> Result<Erasures<'a>>
         Err(error) if error.kind() == ErrorKind::Tampered => Erased::in_ruins(log),
         erased => erased,
     };
-    let known = load(keys.erased_up_to()?)?;
+    let known = load(keys.erased_up_to()?.frames)?;
     Ok(Erasures::new(known, load))
 }
 

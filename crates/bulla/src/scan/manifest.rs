@@ -105,6 +105,22 @@ impl Manifest {
         }
     }
 
+    /// The root of the tree over the first `size` of these frames, which are so many at least.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub(crate) fn root_at(&self, size: u64) -> Result<Hash> {
+        if size == self.size() {
+            return Ok(self.snapshot.checkpoint.root);
+        }
+        let (bundles, rest) = (size / BUNDLE, (size % BUNDLE) as usize);
+        let mut nodes = self.nodes[..bundles as usize].to_vec();
+        if rest > 0 {
+            nodes.push(node(&self.bundle(bundles)?[..rest]));
+        }
+        Ok(tile::tile_hash(&nodes))
+    }
+
     /// What the last frames say, and whether the log may have the `[log]` that it has.
     fn find_latest(&self, last: &Commitment) -> Result<(Latest, bool)> {
         let mut frames = Frames::from(self, last.epoch)?;

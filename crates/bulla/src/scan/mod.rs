@@ -16,6 +16,7 @@ pub(crate) mod located;
 pub(crate) mod manifest;
 pub(crate) mod metered;
 pub(crate) mod open;
+pub(crate) mod own_keys;
 pub(crate) mod pool;
 pub(crate) mod query;
 pub(crate) mod redaction;

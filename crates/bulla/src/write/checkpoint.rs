@@ -17,7 +17,7 @@ use bulla_crypto::signing::SigningKey;
 use bulla_proof::checkpoint::{Checkpoint, sign_checkpoint};
 use bulla_proof::hash::Hash;
 use bulla_proof::tile::{self, TileBuilder, TileId};
-use bulla_proof::tree;
+use bulla_proof::tree::{self, TreeHead};
 use bulla_store::Store;
 use bulla_store::{Error, Result};
 use std::collections::HashSet;
@@ -142,7 +142,7 @@ impl Checkpointer {
         let root = self.tiles.root();
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
         if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
-            subjects.signs(size)?;
+            subjects.signs(TreeHead { size, root })?;
         }
         SealState { log: self.config.id, terms, chain, root, subjects, holds }.save(&*self.keys)?;
         self.sign(size, root)?;

@@ -190,6 +190,32 @@ pub(crate) struct Beyond {
     pub(crate) entries: u64,
     /// Data subjects that events which no checkpoint covers say were erased.
     pub(crate) erased: Vec<u64>,
+    pub(crate) edge: Edge,
+}
+
+/// The end of the tree: what the checkpoint covers, and the frames beyond it that count.
+pub(crate) struct Edge {
+    tree: tree::Frontier,
+    above: Vec<[u8; Commitment::LENGTH]>,
+}
+
+impl Recovered {
+    /// The end of the tree that the log goes on with.
+    pub(crate) fn edge(&self) -> Edge {
+        Edge { tree: self.tiles.frontier(), above: self.adopted.clone() }
+    }
+}
+
+impl Edge {
+    /// The root over the first `size` frames of all; `None` where those end before the checkpoint does, or there are no more.
+    pub(crate) fn root_at(&self, size: u64) -> Option<Hash> {
+        let mut tree = self.tree.clone();
+        let mut above = self.above.iter();
+        while tree.size() < size {
+            tree.push(tree::leaf_hash(above.next()?));
+        }
+        (tree.size() == size).then(|| tree.root())
+    }
 }
 
 /// What opening the log would go on behind. Changes nothing.
@@ -205,9 +231,10 @@ pub(crate) fn beyond(
     let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
-    let above = survey.scanned.iter().flat_map(|segment| &segment.above);
-    let entries = above.map(|head| head.commitment.entries).sum();
-    Ok(Beyond { next: survey.next, entries, erased: survey.erased })
+    let above = || survey.scanned.iter().flat_map(|segment| &segment.above);
+    let entries = above().map(|head| head.commitment.entries).sum();
+    let edge = Edge { tree: tiles.frontier(), above: above().map(|head| head.encoded).collect() };
+    Ok(Beyond { next: survey.next, entries, erased: survey.erased, edge })
 }
 
 /// Looks at what lies beyond a checkpoint, with what the writing host knows of the log: which frames count, and that nothing

@@ -1,7 +1,7 @@
 //! Vaults in memory.
 
 use bulla::Result;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, Subjects};
+use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Subjects};
 use bulla_proof::hash::sha256;
 use bulla_vault::{Subject, SubjectKey};
 use std::collections::{BTreeSet, HashMap};
@@ -83,8 +83,8 @@ impl GroupKeys for Register {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(self.follows.load(Ordering::Relaxed))
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed { frames: self.follows.load(Ordering::Relaxed), root: None })
     }
 
     fn missing(&self, from: u64) -> Result<Missing> {
@@ -149,8 +149,8 @@ impl GroupKeys for ByName {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed::NOTHING)
     }
 }
 

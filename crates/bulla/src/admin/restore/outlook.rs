@@ -8,7 +8,7 @@ use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
-use crate::write::engine::{Course, course};
+use crate::write::engine::{self, Course, course, followed_more};
 use crate::write::recover::{self, Beyond};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -76,20 +76,25 @@ pub(super) struct Looked {
 ///
 /// # Errors
 /// `NoKey` where the identity does not open a block that has to be read, `Tampered` where the log is not what was written, or the
-/// seal state, or in its absence the vault, knows of more than it has; else where the log or the vault cannot be read.
+/// seal state, or the vault without `older_log`, knows of more than it has; `Refused` where the vault is of another history; else
+/// where the log or the vault cannot be read.
 pub(super) fn look(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
     config: &LogConfig,
     vault: Option<&Vault>,
     (state, makes_seal_state): (&SealState, bool),
+    older_log: bool,
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
     let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
     // What opening would refuse is refused before anything is told.
     let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
-    if makes_seal_state {
-        // Nothing else says how many there were.
-        vault.map_or(Ok(()), |vault| refuse_older_log(&**log, keys, vault, beyond.next))?;
+    let is_longer = match vault {
+        Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
+        None => false,
+    };
+    if let Some(vault) = vault.filter(|_| is_longer && !older_log) {
+        return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
     }
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
@@ -107,9 +112,10 @@ pub(super) fn look(
     // As opening judges it.
     let is_older = |vault: &Vault| -> Result<bool> {
         let has_all = vault.next_number()? >= state.subjects;
-        Ok(known < manifest.size() || !has_all || beyond.entries > 0 && vault.follows()? < known)
+        Ok(known < manifest.size() || !has_all || beyond.entries > 0 && vault.follows()?.size < known)
     };
     let needed = makes_seal_state
+        || is_longer
         || Unknown::load(keys)?.is_some()
         || !again.is_empty()
         || lost > 0
@@ -150,7 +156,10 @@ fn finishes(
 /// Whom the log erased since the vault followed it last, and whose keys the vault has; it gave the numbers below `before`.
 fn erased_again((manifest, beyond): (&Manifest, &Beyond), vault: &Vault, before: u64) -> Result<Vec<u64>> {
     let mut told = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
-    each_event(manifest, vault.follows()?, |_, event| told.extend(event.erases()))?;
+    let follows = vault.follows()?.size;
+    // What it followed of more than there is, is not known to be of this log.
+    let from = if follows > beyond.next { 0 } else { follows };
+    each_event(manifest, from, |_, event| told.extend(event.erases()))?;
     let mut again = Vec::new();
     for number in told.range(..before) {
         if has_key(vault, *number)? {
@@ -173,20 +182,6 @@ fn has_key(vault: &Vault, number: u64) -> Result<bool> {
     match vault.key(number) {
         Err(error) if error.kind() == ErrorKind::Erased => Ok(true),
         key => Ok(key?.is_some()),
-    }
-}
-
-/// A vault has followed no frame that the log does not have, unless an older copy of the log was put in its place.
-fn refuse_older_log(log: &dyn Store, keys: &dyn Store, vault: &Vault, frames: u64) -> Result<()> {
-    let follows = vault.follows()?;
-    match follows > frames {
-        false => Ok(()),
-        true => Err(Error::tampered(format!(
-            "{} ends after {frames} frames, but the vault in {} has followed {follows}: an older copy of the log was put in its \
-             place; bring the newest one",
-            log.describe(""),
-            keys.describe("")
-        ))),
     }
 }
 

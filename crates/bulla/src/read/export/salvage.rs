@@ -15,6 +15,7 @@ use crate::scan::erasures::{Erased, Erasures};
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::full::Scan;
 use crate::scan::located::{Located, most_memory};
+use crate::scan::own_keys;
 use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
@@ -56,7 +57,9 @@ impl Export {
     ) -> Result<()> {
         let given = &self.given;
         let erasures = Erasures::new(examined.erased.clone(), |_| Ok(Erased::default()));
-        let keys = given.group_keys.as_deref();
+        let keys = given.group_keys.clone();
+        let keys = keys.map(|keys| own_keys::in_ruins(keys, &examined.snapshot)).transpose()?;
+        let keys = keys.as_deref();
         let (keyless, named) = asked_for(&self.query, keys, || Ok(examined.erased.clone()))?;
         let asked = Asked::new(&self.query, keys, &erasures, &keyless, &named);
         let mut scan = Scan::new(&examined.snapshot, given.identity.clone(), None)?;

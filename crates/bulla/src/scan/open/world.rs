@@ -14,7 +14,7 @@ use bulla_columns::Compression;
 use bulla_columns::account::Account;
 use bulla_crypto::environment::{AesGcm, Cipher};
 use bulla_crypto::epoch::{EpochKeys, EpochSecret};
-use bulla_crypto::group::{BlockContext, GroupKeys, GroupSecret, Subjects, Whose};
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Subjects, Whose};
 use bulla_proof::Entry;
 use bulla_proof::commitment::{Commitment, LogId};
 use bulla_proof::hash::{HashId, sha256};
@@ -78,8 +78,8 @@ impl GroupKeys for Register {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed::NOTHING)
     }
 
     fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {

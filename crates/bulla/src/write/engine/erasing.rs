@@ -29,10 +29,12 @@ use crate::scan::events::{each_event, hold_order, told_holds};
 use crate::scan::keyless::Keyless;
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::hash::Hash;
 use bulla_proof::hold_order::HoldNote;
 use bulla_proof::note::SignedNote;
 use bulla_proof::order::{Order, order_digest};
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result, Store};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
@@ -250,17 +252,19 @@ impl Engine {
 
     fn follow(&self, vault: &Vault, adopted: &[u64]) -> Result<()> {
         let mut erased = adopted.to_vec();
-        let (follows, published) = (vault.follows()?, self.published());
-        if follows < published {
-            let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
-            each_event(&log, follows, |_, event| erased.extend(event.erases()))?;
+        let (follows, snapshot) = (vault.follows()?, Snapshot::of(self.log.clone())?);
+        let Checkpoint { size, root, .. } = snapshot.checkpoint;
+        if follows.size != size {
+            // What it followed of more than there is, is not known to be of this log.
+            let from = if follows.size < size { follows.size } else { 0 };
+            each_event(&Manifest::load(snapshot)?, from, |_, event| erased.extend(event.erases()))?;
         }
         for numbers in erased.chunks(MAX_ERASED) {
             if let Some(erasure) = vault.begin_erasure_of(numbers)? {
                 vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
-        vault.follow(published)
+        vault.follow(TreeHead { size, root })
     }
 
     /// Gives no data subject a number below `next` from now on. Returns the number that would have been the next.

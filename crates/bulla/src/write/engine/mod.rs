@@ -51,7 +51,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, older, refuse_unfinished};
-pub(crate) use subject_keys::{Vaults, check_replicas};
+pub(crate) use subject_keys::{Vaults, check_replicas, followed_more, older_log};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
 pub(crate) struct SerialStages {
@@ -143,6 +143,12 @@ impl Engine {
         let has_vault = subject_keys.as_ref().is_some_and(|subject_keys| subject_keys.vault.is_some());
         if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
             return Err(older(&*keys));
+        }
+        if let Some(vault) = subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref()) {
+            let is_longer = followed_more((&*keys, vault), (&log, &recovered.edge()), recovered.next_frame)?;
+            if is_longer && vaults == Vaults::Newest {
+                return Err(older_log((&*log, recovered.next_frame), &*keys, vault)?);
+            }
         }
         if let Some(subject_keys) =
             subject_keys.as_ref().filter(|_| recovered.report.entries > 0 && vaults == Vaults::Newest)

@@ -3,9 +3,14 @@
 use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
-use crate::keys::vault;
+use crate::keys::{files, vault};
+use crate::scan::manifest::Manifest;
+use crate::scan::own_keys::other_history;
+use crate::scan::snapshot::Snapshot;
+use crate::write::recover::Edge;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
+use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
@@ -49,6 +54,43 @@ pub(super) fn older(keys: &dyn Store) -> Error {
         keys.describe("")
     );
     Error::new(ErrorKind::Refused, message)
+}
+
+/// Whether a vault followed more frames than the log has, which goes on behind `frames`: an older copy was put in its place.
+///
+/// # Errors
+/// `Refused` where it followed other frames than the log has.
+pub(crate) fn followed_more(
+    (keys, vault): (&dyn Store, &Vault),
+    (log, edge): (&Arc<dyn Store>, &Edge),
+    frames: u64,
+) -> Result<bool> {
+    let TreeHead { size, root } = vault.follows()?;
+    if size > frames {
+        return Ok(true);
+    }
+    let own = match edge.root_at(size) {
+        Some(root) => root,
+        None => Manifest::load(Snapshot::of(log.clone())?)?.root_at(size)?,
+    };
+    match own == root {
+        true => Ok(false),
+        false => Err(other_history(&keys.describe(files::VAULT))),
+    }
+}
+
+/// That a log which goes on behind `frames` is an older copy.
+///
+/// # Errors
+/// Where the vault cannot be read.
+pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vault: &Vault) -> Result<Error> {
+    Ok(Error::tampered(format!(
+        "{} ends after {frames} frames, but the vault in {} has followed {}: an older copy of the log was put in its place; \
+         bring the newest one, or, where it is lost for good, go on with this one by `bulla restore --older-log`",
+        log.describe(""),
+        keys.describe(""),
+        vault.follows()?.size
+    )))
 }
 
 impl SubjectKeys {

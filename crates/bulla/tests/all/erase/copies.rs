@@ -3,7 +3,7 @@
 use super::world::{World, copy};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret};
+use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret};
 use bulla::proof::{DisclosedGroup, Proof};
 use bulla::{Log, Options, Query};
 use bulla_proof::LogId;
@@ -37,8 +37,8 @@ impl GroupKeys for Asked {
         false
     }
 
-    fn erased_up_to(&self) -> bulla::Result<u64> {
-        Ok(0)
+    fn erased_up_to(&self) -> bulla::Result<Followed> {
+        Ok(Followed::NOTHING)
     }
 }
 

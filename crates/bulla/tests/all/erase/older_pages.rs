@@ -90,7 +90,7 @@ fn an_older_vault_that_says_it_is_newer_hides_nobody() {
     let newer = std::fs::read(database(&world.keys())).unwrap();
     put_back(before.path(), &world.keys(), &["vault", "roots"]);
     let mut bytes = std::fs::read(database(&world.keys())).unwrap();
-    let records = |page: &&[u8]| page.windows(8).any(|bytes| bytes == b"bullaVM3");
+    let records = |page: &&[u8]| page.windows(8).any(|bytes| bytes == b"bullaVM4");
     let (place, page) = newer.chunks(PAGE).enumerate().find(|(_, page)| records(page)).unwrap();
     assert_ne!(bytes[place * PAGE..][..PAGE], *page);
     bytes[place * PAGE..][..PAGE].copy_from_slice(page);

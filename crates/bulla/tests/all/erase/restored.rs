@@ -4,7 +4,9 @@ use super::restore_stops::{STEPS, begin};
 use super::states::write_pending;
 use super::stops::Stop;
 use super::world::{World, copy};
-use bulla::{Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Restore, ResumedErasure};
+use bulla::{
+    Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Query, Restore, ResumedErasure,
+};
 use bulla_vault::Access;
 use std::path::Path;
 
@@ -338,6 +340,70 @@ fn the_vault_from_before_a_restore_is_older_than_the_log() {
     put_back(backup.path(), &world.keys(), &["vault", "roots"]);
     let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+}
+
+/// Both directories are of a backup, and the vault and its roots are newer, as a replica is.
+#[test]
+fn a_log_that_ends_before_what_its_vault_followed_is_gone_on_with_only_where_that_is_said() {
+    let world = World::new();
+    world.append(0..20);
+    let (log, keys) = (copy(&world.directory), copy(&world.keys()));
+    world.append(20..50);
+    let newer = copy(&world.keys());
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    put_back(newer.path(), &world.keys(), &["vault", "roots"]);
+    let restore = || Restore::new(&world.directory, world.identity());
+    for error in [
+        Log::open(&world.directory, Options::default()).map(drop),
+        restore().look().map(drop),
+        restore().run().map(drop),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tampered);
+        assert!(error.to_string().contains("an older copy of the log was put in its place"), "{error}");
+    }
+    assert!(!world.keys().join("restoring").exists());
+    let outlook = restore().older_log().look().unwrap();
+    assert!(outlook.needed && outlook.lost == 0, "{outlook:?}");
+    assert_eq!(restore().older_log().run().unwrap().lost, 0);
+
+    // From here on the vault is the log's: who is erased is erased, whatever vault comes back.
+    let before = copy(&world.keys());
+    world.append(20..30);
+    erase(&world, "user_7");
+    put_back(before.path(), &world.keys(), &["vault", "roots"]);
+    let (given, withheld) = world.entries();
+    assert!(!given.contains(&7) && withheld.contains(&7), "{given:?} {withheld:?}");
+}
+
+/// The vault is of a time that both directories were taken back from, and that the log has gone on without.
+#[test]
+fn a_vault_of_a_time_that_was_not_gone_on_with_is_refused() {
+    let world = World::new();
+    world.append(0..20);
+    let (log, keys) = (copy(&world.directory), copy(&world.keys()));
+    world.append(20..50);
+    let abandoned = copy(&world.keys());
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    (5..9).for_each(|part| world.append(10 * part..10 * part + 10));
+    erase(&world, "user_7");
+    put_back(abandoned.path(), &world.keys(), &["vault", "roots"]);
+    let restore = || Restore::new(&world.directory, world.identity());
+    for error in [
+        Log::open(&world.directory, Options::default()).map(drop),
+        world.reader().for_each(&Query::new().subject("user_7"), |_, _| Ok(())).map(drop),
+        world.reader().for_each(&Query::new(), |_, _| Ok(())).map(drop),
+        restore().look().map(drop),
+        restore().older_log().run().map(drop),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("followed other frames than this log has"), "{error}");
+    }
+    // Whoever verifies is told of the log, and nothing that this vault says of itself is believed.
+    assert!(world.verified().findings.iter().all(|finding| finding.kind != FindingKind::RootMismatch));
 }
 
 /// Whose key is lost may be anybody: nobody is told that they were never logged.

@@ -6,7 +6,7 @@ use crate::damage::world::Mask;
 use crate::follow::Switch;
 use crate::register::Register;
 use bulla::event::Event;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing, SharedOnly, Subjects};
+use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, SharedOnly, Subjects};
 use bulla::store::Store;
 use bulla::{
     ErrorKind, Export, FindingKind, Log, Query, ReadReport, Reader, RedactedEntries, Redaction, Result,
@@ -187,7 +187,7 @@ impl GroupKeys for OfGroups {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         self.0.erased_up_to()
     }
 
@@ -380,7 +380,7 @@ impl GroupKeys for Meanwhile {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         self.register.erased_up_to()
     }
 

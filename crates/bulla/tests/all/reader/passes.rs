@@ -5,7 +5,7 @@ use super::world::{Row, World, entry_number};
 use crate::damage::world::Mask;
 use crate::register::Register;
 use bulla::keys::epoch::EpochSecret;
-use bulla::keys::group::{BlockContext, GroupKeys, GroupSecret, Missing};
+use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing};
 use bulla::keys::recipients::Identity;
 use bulla::store::{Item, Lock, Store, StoreFile};
 use bulla::{ErrorKind, Export, FindingKind, Log, Query, Reader, Result, Verify};
@@ -277,7 +277,7 @@ impl GroupKeys for Fading {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
+    fn erased_up_to(&self) -> Result<Followed> {
         self.register.erased_up_to()
     }
 
@@ -352,8 +352,8 @@ impl GroupKeys for Fearful {
         true
     }
 
-    fn erased_up_to(&self) -> Result<u64> {
-        Ok(0)
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed::NOTHING)
     }
 }
 

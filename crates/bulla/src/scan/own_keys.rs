@@ -1,0 +1,86 @@
+//! Keys at hand, as far as what they say of a log is said of this one.
+//!
+//! A vault says up to which frames it followed the log: whom those say was erased has no key in it, and no number in them is one that it
+//! never gave. That holds of the log that the vault followed, which the root over those frames tells. It need not hold of an older copy
+//! that was put in the place of that log, or of one that was gone on with from there.
+
+use crate::scan::manifest::Manifest;
+use crate::scan::snapshot::Snapshot;
+use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_store::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// The keys, of which nothing is believed that they say of a log that they followed further than it goes.
+///
+/// # Errors
+/// `Refused` where they followed other frames than the log has: their numbers may be other people's. Else where that cannot be read.
+pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
+    let Followed { frames, root } = keys.erased_up_to()?;
+    let Some(root) = root else { return Ok(keys) };
+    if frames <= manifest.size() {
+        return match manifest.root_at(frames)? == root {
+            true => Ok(keys),
+            false => Err(other_history("the vault")),
+        };
+    }
+    match manifest.snapshot.is_quiet()? {
+        true => Ok(Arc::new(Unfollowed(keys))),
+        // A writer signs more meanwhile. It looked at its vault when it opened the log.
+        false => Ok(keys),
+    }
+}
+
+/// The same for whoever tells all that can be told of a log, however damaged: nothing is believed of keys that may be another's.
+///
+/// # Errors
+/// Where the log or the keys cannot be read.
+pub(crate) fn in_ruins(keys: Arc<dyn GroupKeys>, log: &Snapshot) -> Result<Arc<dyn GroupKeys>> {
+    match Manifest::load_end(log.clone()).and_then(|manifest| of(keys.clone(), &manifest)) {
+        Err(error) if matches!(error.kind(), ErrorKind::Tampered | ErrorKind::Refused) => {
+            Ok(Arc::new(Unfollowed(keys)))
+        }
+        own => own,
+    }
+}
+
+/// That a vault which is called `name` followed other frames than the log has.
+pub(crate) fn other_history(name: &str) -> Error {
+    let message = format!(
+        "{name} followed other frames than this log has: it is of a time of the log that was not gone on with, and its numbers may be \
+         other people's here, or somebody who has the log's keys wrote the log anew; bring `vault` and `roots` that belong to the log"
+    );
+    Error::new(ErrorKind::Refused, message)
+}
+
+/// Keys of which it is not known which frames of the log they followed.
+struct Unfollowed(Arc<dyn GroupKeys>);
+
+impl GroupKeys for Unfollowed {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        self.0.number(subject)
+    }
+
+    fn numbers(&self, subjects: &[&str]) -> Result<Vec<Option<u64>>> {
+        self.0.numbers(subjects)
+    }
+
+    fn secrets(&self, place: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        self.0.secrets(place, groups)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    fn erased_up_to(&self) -> Result<Followed> {
+        Ok(Followed::NOTHING)
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        Ok(Missing { frames: 0, ..self.0.missing(from)? })
+    }
+
+    fn whose(&self, asked: &[(&[u64], &str)]) -> Result<Option<Vec<Whose>>> {
+        self.0.whose(asked)
+    }
+}
