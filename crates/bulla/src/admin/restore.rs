@@ -7,6 +7,7 @@
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
 //! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
 
+mod numbers;
 mod outlook;
 
 use crate::erase::{HoldDifference, ResumedErasure};
@@ -26,9 +27,9 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
-use bulla_vault::Access;
+use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Looked, look, lost_between};
+use outlook::{Looked, look};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,8 +52,8 @@ pub struct Restore {
 pub struct Restored {
     /// What was found before anything was changed.
     pub outlook: Outlook,
-    /// How many data subjects' keys are lost: they got numbers of which the backup knew nothing, and the log does not say that they
-    /// were erased. Done again after it was cut short, it does not count those that it went past before.
+    /// How many data subjects' keys are lost: entries have their numbers, of which the backup knew nothing, and the log does not say
+    /// that they were erased. Done again after it was cut short, it does not count those that it went past before.
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
@@ -140,7 +141,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
-        let Looked { outlook, next_subject, erased } = looked;
+        let Looked { outlook, mut numbers, erased } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
@@ -161,10 +162,12 @@ impl Restore {
         let take_up = || {
             engine.step_checkpoint(true)?;
             let mut lost = 0;
-            if let Some(reader) = reader {
+            if let Some((reader, unknown)) = reader.zip(unknown) {
                 // What followed the checkpoint was adopted.
-                let next = reader.reading()?.next_subject(outlook.log.frames)?.max(next_subject);
-                lost = lost_between(engine.skip_subjects(next)?, next, &erased);
+                numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
+                // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
+                let before = engine.skip_subjects(numbers.end().max(unknown.subject))?;
+                lost = numbers.lost_from(before, &erased);
             }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.
@@ -200,10 +203,6 @@ impl Restore {
         if self.new_vault {
             refuse_vault(&config, &**keys)?;
         }
-        let unknown = match config.erasure {
-            true => Some(first_unknown(&**keys, &state, self.new_vault)?),
-            false => None,
-        };
         let reader = match (config.erasure, &self.identity) {
             (false, _) => None,
             (true, Some(identity)) => Some(Reader::open_store(log.clone())?.identity(identity.clone())),
@@ -212,11 +211,15 @@ impl Restore {
                 return Err(Error::new(ErrorKind::NoKey, message));
             }
         };
-        let found = reader.as_ref().zip(unknown);
         let vault = match self.new_vault {
             true => None,
             false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
         };
+        let unknown = match config.erasure {
+            true => Some(first_unknown(&**keys, &state, vault.as_ref(), self.new_vault)?),
+            false => None,
+        };
+        let found = reader.as_ref().zip(unknown);
         let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), found)?;
         Ok(Begun { config, directories, state, unknown, reader, looked })
     }
@@ -251,9 +254,20 @@ struct Begun {
 
 /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
 /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
-/// that neither backup is taken to know what it does not.
-fn first_unknown(keys: &dyn Store, state: &SealState, new_vault: bool) -> Result<Unknown> {
-    let frame = if new_vault { 0 } else { state.chain.next_frame() };
+/// that neither backup is taken to know what it does not. A vault that has given fewer numbers than the state knows of knows nothing
+/// of the blocks that it does not follow.
+fn first_unknown(
+    keys: &dyn Store,
+    state: &SealState,
+    vault: Option<&Vault>,
+    new_vault: bool,
+) -> Result<Unknown> {
+    let mut frame = if new_vault { 0 } else { state.chain.next_frame() };
+    if let Some(vault) = vault
+        && vault.next_number()? < state.subjects
+    {
+        frame = frame.min(vault.follows()?);
+    }
     let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
     if let Some(before) = Unknown::load(keys)? {
         unknown.frame = unknown.frame.min(before.frame);

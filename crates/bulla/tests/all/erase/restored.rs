@@ -266,6 +266,33 @@ fn going_on_with_an_erasure_leaves_none_out_that_came_after_it() {
     assert!(world.verified().ok);
 }
 
+/// A writer that is killed before anything is durable has given numbers, of which the seal state knows after the next checkpoint.
+#[test]
+fn numbers_that_no_entry_has_are_gone_past_and_are_no_lost_keys() {
+    let made = World::new();
+    made.append(0..20);
+    let backup = copy(&made.keys());
+    made.vault(Access::Write).resolve(&["nobody 1", "nobody 2", "nobody 3"]).unwrap();
+    made.append(20..30);
+    let next = made.vault(Access::Read).next_number().unwrap();
+    assert_eq!(next, 33);
+    let is_counted = |lost, world: &World, restore: &dyn Fn() -> Restore| {
+        assert_eq!((restore().look().unwrap().lost, restore().run().unwrap().lost), (lost, lost));
+        assert_eq!(world.vault(Access::Read).next_number().unwrap(), next);
+    };
+    let world = made.copied();
+    put_back(backup.path(), &world.keys(), &["vault", "roots"]);
+    is_counted(10, &world, &|| Restore::new(&world.directory, world.identity()));
+    let world = made.copied();
+    replace(backup.path(), &world.keys());
+    is_counted(10, &world, &|| Restore::new(&world.directory, world.identity()));
+    let world = made.copied();
+    for name in ["vault", "roots"] {
+        std::fs::remove_dir_all(world.keys().join(name)).unwrap();
+    }
+    is_counted(30, &world, &|| Restore::new(&world.directory, world.identity()).new_vault());
+}
+
 /// A log of which a writer was killed before it signed anything of what it wrote, and the keys from before that writer.
 fn killed() -> (World, tempfile::TempDir) {
     let world = World::new();
