@@ -17,10 +17,11 @@ use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
-use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::write::engine::{Directories, Engine, Vaults, after_resumed, load_signing_key};
+use crate::write::engine::{
+    Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, tuning,
+};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
@@ -127,8 +128,8 @@ impl Restore {
     ///
     /// # Errors
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, and where the seal state is missing
-    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one;
-    /// else as [`crate::Log::open`].
+    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one,
+    /// or a replica of one; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
         let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
         self.run_in(Arc::new(log), Arc::new(keys))
@@ -189,10 +190,7 @@ impl Restore {
     fn begin(&self, (log, keys): &(Arc<dyn Store>, Arc<dyn Store>)) -> Result<Begun> {
         let (config, settings) = config::load_of_log(&**log)?;
         // A log whose settings are refused is not being restored.
-        refuse_misplaced(&settings, &**log, &**keys)?;
-        let host = load(&**keys)?;
-        config::check_bounds(&**log, settings)?;
-        check_bounds(&**keys, host)?;
+        let tuning = tuning((&**log, &**keys), settings, Options::default())?;
         let directories = Directories::lock(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
         let first = self.first_state(&config)?;
@@ -215,6 +213,8 @@ impl Restore {
             true => None,
             false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
         };
+        let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
+        check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let unknown = match config.erasure {
             true => Some(first_unknown(&**keys, &state, vault.as_ref(), self.new_vault)?),
             false => None,

@@ -96,6 +96,23 @@ pub(crate) fn check_replicas(
     if replicas.is_empty() { Ok(()) } else { vault::check_replicas(keys, &replicas) }
 }
 
+/// The same, and checks what is in them, as opening the log to write does beside this vault, or beside a new one where there is none.
+/// Nothing is written.
+///
+/// # Errors
+/// As [`check_replicas`]; `Refused` where one is newer than the vault, or another log's, or would be lost with a new vault;
+/// `Unavailable` where one is damaged.
+pub(crate) fn check_kept_replicas(
+    replicas: &[PathBuf],
+    vault: Option<&Vault>,
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let replicas = locate(replicas, (log, keys), config, environment)?;
+    if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
+}
+
 /// Where replicas are: neither in the log's directory, since whoever keeps the log must not get the keys with it, nor beside the vault,
 /// where they would be lost with it.
 fn locate(
