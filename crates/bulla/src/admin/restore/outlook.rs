@@ -115,8 +115,9 @@ pub(super) fn look(
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
-    let finishes = match vault.filter(|_| needed) {
-        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?,
+    // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
+    let finishes = match vault {
+        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?.filter(|_| needed),
         None => None,
     };
     let outlook = Outlook {
