@@ -77,7 +77,11 @@ impl Restore {
             };
             return told.map(|()| Exit::Done);
         }
-        interrupt::finish_first(self.json, "`bulla restore DIR`, given again,", || ())?;
+        let again = match self.new_vault {
+            true => "`bulla restore DIR --new-vault`, given again,",
+            false => "`bulla restore DIR`, given again,",
+        };
+        interrupt::finish_first(self.json, again, || ())?;
         let json = self.json;
         let restored = restore
             .when_looked(move |outlook| {

@@ -96,7 +96,8 @@ impl Restore {
     }
 
     /// With a new vault in the place of one that is lost for good: the keys of everybody who was logged are lost with it, and
-    /// pseudonyms of fields are others from then on.
+    /// pseudonyms of fields are others from then on. Cut short, it goes on with that however it is done again, unless a vault that has
+    /// somebody's keys is put in its place.
     pub fn new_vault(mut self) -> Self {
         self.new_vault = true;
         self
@@ -154,7 +155,7 @@ impl Restore {
         if outlook.makes_seal_state {
             state.save(&*keys)?;
         }
-        if self.new_vault {
+        if unknown.is_some_and(|unknown| unknown.new_vault) {
             vault::create_lost_vault(&config, &*keys, &self.environment)?;
         }
         let engine =
@@ -198,9 +199,6 @@ impl Restore {
             (Err(error), Some(first)) if error.kind() == ErrorKind::NoKey => (first, true),
             (state, _) => (state?, false),
         };
-        if self.new_vault {
-            refuse_vault(&config, &**keys)?;
-        }
         let reader = match (config.erasure, &self.identity) {
             (false, _) => None,
             (true, Some(identity)) => Some(Reader::open_store(log.clone())?.identity(identity.clone())),
@@ -209,19 +207,52 @@ impl Restore {
                 return Err(Error::new(ErrorKind::NoKey, message));
             }
         };
-        let vault = match self.new_vault {
-            true => None,
-            false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
-        };
+        let vault = vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new());
+        let before = Unknown::load(&**keys)?;
+        let new_vault = self.makes_vault((&config, &**keys), before, &vault)?;
+        // An attempt to make one that was cut short may have left one that opens.
+        let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
         let unknown = match config.erasure {
-            true => Some(first_unknown(&**keys, &state, vault.as_ref(), self.new_vault)?),
+            true => Some(first_unknown(before, &state, vault.as_ref(), new_vault)?),
             false => None,
         };
         let found = reader.as_ref().zip(unknown);
         let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), found)?;
         Ok(Begun { config, directories, state, unknown, reader, looked })
+    }
+
+    /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
+    /// of it yet that has anybody's key.
+    fn makes_vault(
+        &self,
+        (config, keys): (&LogConfig, &dyn Store),
+        before: Option<Unknown>,
+        vault: &Result<Option<Vault>>,
+    ) -> Result<bool> {
+        if self.new_vault && !config.erasure {
+            return Err(Error::invalid("a log without erasure has no vault: none is made"));
+        }
+        if !before.is_some_and(|before| before.new_vault) {
+            return if self.new_vault { refuse_vault(keys).map(|()| true) } else { Ok(false) };
+        }
+        // What such an attempt made is empty, or cannot be opened.
+        let people = match vault {
+            Ok(Some(vault)) => vault.check(&|_| true, &|_| ())?.people,
+            _ => 0,
+        };
+        match (people, self.new_vault) {
+            (0, _) => Ok(true),
+            (_, false) => Ok(false),
+            (_, true) => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
+                    keys.describe(files::VAULT)
+                ),
+            )),
+        }
     }
 
     /// The state that the log began with, as the seal key has it that was given.
@@ -257,7 +288,7 @@ struct Begun {
 /// that neither backup is taken to know what it does not. A vault that has given fewer numbers than the state knows of knows nothing
 /// of the blocks that it does not follow.
 fn first_unknown(
-    keys: &dyn Store,
+    before: Option<Unknown>,
     state: &SealState,
     vault: Option<&Vault>,
     new_vault: bool,
@@ -269,37 +300,15 @@ fn first_unknown(
         frame = frame.min(vault.follows()?);
     }
     let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
-    if let Some(before) = Unknown::load(keys)? {
+    if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
     }
     Ok(unknown)
 }
 
-/// Refuses to make a vault where there is anything of one, unless an earlier attempt to make one was cut short, which may have made
-/// it. After any other attempt the roots may be those of a vault that is only somewhere else.
-fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
-    if !config.erasure {
-        return Err(Error::invalid("a log without erasure has no vault: none is made"));
-    }
-    if Unknown::load(keys)?.is_some_and(|unknown| unknown.new_vault) {
-        // What such an attempt made is empty, or cannot be opened.
-        let found = keys.directory().map(|keys| vault::open_to_read(keys, config.id));
-        let people = match found {
-            Some(Ok(vault)) => vault.check(&|_| true, &|_| ())?.people,
-            _ => 0,
-        };
-        return match people {
-            0 => Ok(()),
-            people => Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
-                    keys.describe(files::VAULT)
-                ),
-            )),
-        };
-    }
+/// Refuses to make a vault where there is anything of one: it may be of a vault that is only somewhere else.
+fn refuse_vault(keys: &dyn Store) -> Result<()> {
     for name in [files::VAULT, files::ROOTS] {
         let has_something = match keys.list(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,

@@ -31,10 +31,11 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(_) => {
+        Some(Unknown { new_vault, .. }) => {
             let message = format!(
-                "a restore of {} was begun and not finished: do it again, with `bulla restore`",
-                keys.describe("")
+                "a restore of {} was begun and not finished: do it again, with `bulla restore{}`",
+                keys.describe(""),
+                if new_vault { " --new-vault" } else { "" }
             );
             Err(Error::new(ErrorKind::Refused, message))
         }
