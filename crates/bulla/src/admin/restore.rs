@@ -54,7 +54,7 @@ pub struct Restored {
     /// What was found before anything was changed.
     pub outlook: Outlook,
     /// How many data subjects' keys are lost: entries have their numbers, of which the backup knew nothing, and the log does not say
-    /// that they were erased. Done again after it was cut short, it does not count those that it went past before.
+    /// that they were erased.
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
@@ -168,8 +168,8 @@ impl Restore {
                 // What followed the checkpoint was adopted.
                 numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
                 // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
-                let before = engine.skip_subjects(numbers.end().max(unknown.subject))?;
-                lost = numbers.lost_from(before, &erased);
+                let left_out = engine.skip_subjects(numbers.end().max(unknown.subject))?;
+                lost = numbers.lost(&left_out, &erased);
             }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.

@@ -3,6 +3,7 @@
 use crate::read::reading::Reading;
 use bulla_store::Result;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// See the module.
 #[derive(Default)]
@@ -27,17 +28,20 @@ impl Numbers {
         last.map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1))
     }
 
-    /// How many of them, from `before` on, have keys that are lost, and not erased.
-    pub(super) fn lost_from(&self, before: u64, erased: &BTreeSet<u64>) -> u64 {
-        let words = self.0.range(before / 64..).map(|(word, bits)| match *word == before / 64 {
-            true => bits >> (before % 64),
-            false => *bits,
-        });
-        let all = words.map(|bits| u64::from(bits.count_ones())).sum::<u64>();
-        all - erased.range(before..).filter(|number| self.has(**number)).count() as u64
+    /// How many of them are among those that the vault left out, ascending, and not erased: their keys are lost.
+    pub(super) fn lost(&self, left_out: &[Range<u64>], erased: &BTreeSet<u64>) -> u64 {
+        let is_left_out = |number| {
+            let at = left_out.partition_point(|range| range.end <= number);
+            left_out.get(at).is_some_and(|range| range.start <= number)
+        };
+        self.iter().filter(|number| is_left_out(*number) && !erased.contains(number)).count() as u64
     }
 
-    fn has(&self, number: u64) -> bool {
-        self.0.get(&(number / 64)).is_some_and(|bits| bits >> (number % 64) & 1 == 1)
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        let each = |(word, bits): (&u64, &u64)| {
+            let (first, bits) = (word * 64, *bits);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
+        };
+        self.0.iter().flat_map(each)
     }
 }

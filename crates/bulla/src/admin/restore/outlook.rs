@@ -29,8 +29,8 @@ pub struct Outlook {
     pub erased: Vec<u64>,
     /// The erasure that was cut short, and is finished.
     pub finishes: Option<CutErasure>,
-    /// How many data subjects' keys are lost: entries have their numbers, of which the vault knows nothing, and the log does not say
-    /// that they were erased. Entries beyond the checkpoint may be about more of them.
+    /// How many data subjects' keys are lost: entries that were not known have their numbers, of which the vault knows nothing or which
+    /// an earlier attempt went past, and the log does not say that they were erased. Entries beyond the checkpoint may be about more of them.
     pub lost: u64,
     /// How many entries the log has that no checkpoint covers yet, and that are kept where their frames are whole.
     pub unsigned_entries: u64,
@@ -96,13 +96,14 @@ pub(super) fn look(
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut numbers) = (Vec::new(), 0, Numbers::default());
     if let Some((reader, unknown)) = reader {
-        let mut before = 0;
+        let (mut next, mut left_out) = (0, Vec::new());
         if let Some(vault) = vault {
-            before = vault.next_number()?;
-            again = erased_again((&manifest, &beyond), vault, before)?;
+            (next, left_out) = (vault.next_number()?, vault.skipped()?);
+            again = erased_again((&manifest, &beyond), vault, next)?;
         }
+        left_out.push(next..u64::MAX);
         numbers.add_blocks(&reader.reading()?, unknown.frame)?;
-        lost = numbers.lost_from(before, &erased);
+        lost = numbers.lost(&left_out, &erased);
     }
     let known = state.chain.next_frame();
     // As opening judges it.
