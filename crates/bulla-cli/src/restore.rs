@@ -59,7 +59,8 @@ impl Restore {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         // That there is no log is told before that there is no identity.
         let info = bulla::info(self.place.directory())?;
-        let mut restore = match info.erasure {
+        let has_keys = info.erasure;
+        let mut restore = match has_keys {
             true => bulla::Restore::new(self.place.directory(), self.identities.reader(&self.place)?),
             false => bulla::Restore::without_identity(self.place.directory()),
         };
@@ -80,36 +81,43 @@ impl Restore {
             let outlook = restore.look()?;
             let told = match self.json {
                 true => print_json(&Told::new(&outlook, None)),
-                false => print(&describe(&outlook)),
+                false => print(&describe(&outlook, has_keys)),
             };
             return told.map(|()| Exit::Done);
         }
-        interrupt::finish_first(self.json, "`bulla restore DIR`, given again,", || ())?;
+        let again = match self.new_vault {
+            true => "`bulla restore DIR --new-vault`, given again,",
+            false => "`bulla restore DIR`, given again,",
+        };
+        interrupt::finish_first(self.json, again, || ())?;
         let json = self.json;
         let restored = restore
             .when_looked(move |outlook| {
                 if !json && outlook.needed {
                     // Nobody reads it where this fails, and the end is told all the same.
-                    let _ = print(&describe(outlook));
+                    let _ = print(&describe(outlook, has_keys));
                 }
             })
             .run()?;
         tell_differences(&restored.hold_differences);
         tell_resumed(restored.resumed.as_ref());
         let lost = restored.lost;
-        let what = format!("taken up; the keys of {lost} data subjects are lost");
+        let what = match has_keys {
+            true => format!("taken up; the keys of {lost} data subjects are lost"),
+            false => "taken up".to_owned(),
+        };
         let needed = restored.outlook.needed;
         let told = match self.json {
             true => print_json(&Told::new(&restored.outlook, Some(lost))),
             false if needed => print(&format!("{what}\n")),
-            false => print(&describe(&restored.outlook)),
+            false => print(&describe(&restored.outlook, has_keys)),
         };
         told.map(|()| Exit::Done).map_err(|failure| if needed { failure.but_done(what) } else { failure })
     }
 }
 
-/// What is found before anything is changed, as lines.
-fn describe(outlook: &Outlook) -> String {
+/// What is found before anything is changed, as lines; of a log that `has_keys` of data subjects also what becomes of those.
+fn describe(outlook: &Outlook, has_keys: bool) -> String {
     let Outlook { known, log, erased, finishes, lost, unsigned_entries, makes_seal_state, needed, .. } =
         outlook;
     let mut lines = vec![
@@ -137,10 +145,11 @@ fn describe(outlook: &Outlook) -> String {
         ));
     }
     if *unsigned_entries > 0 && *needed {
-        lines.push(format!(
-            "{unsigned_entries} more entries are not signed yet, and are kept: which of their data subjects' keys are missing is told \
-             when they are taken up"
-        ));
+        let keys = match has_keys {
+            true => ": which of their data subjects' keys are missing is told when they are taken up",
+            false => "",
+        };
+        lines.push(format!("{unsigned_entries} more entries are not signed yet, and are kept{keys}"));
     }
     if *lost > 0 {
         lines.push(format!("missing keys of the log's data subjects: {lost}"));

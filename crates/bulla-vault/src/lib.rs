@@ -77,12 +77,13 @@ pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::Settings;
 pub use reader::VaultReader;
 pub use record::MAX_ERASED;
-pub use replica::{MAX_REPLICAS, ReplicaLocation, check_replicas};
+pub use replica::{MAX_REPLICAS, ReplicaLocation, check_replicas, require_empty_replicas};
 pub use replicas::ReplicaState;
 pub use root::{AgeRoot, Root, RootFile, RootKey};
 pub use roots::DIRECTORY as ROOTS;
 
 use std::fmt::{self, Debug};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -90,7 +91,7 @@ use arrivals::Arrivals;
 use cache::{Cache, Tag};
 use database::Database;
 use keys::Keys;
-use record::Changes;
+use record::{Changes, Skipped};
 use replicas::Replicas;
 use roots::Roots;
 
@@ -201,6 +202,16 @@ impl Vault {
     pub fn skip_to(&self, next: u64) -> Result<()> {
         self.check_writable()?;
         self.shared.skip_to(next)
+    }
+
+    /// The numbers that [`Vault::skip_to`] left out, ascending: nobody has a key of any of them.
+    ///
+    /// # Errors
+    /// Where the vault cannot be read.
+    pub fn skipped(&self) -> Result<Vec<Range<u64>>> {
+        self.check_owner()?;
+        let skipped = self.shared.snapshot(|snapshot| Skipped::read(snapshot.txn, snapshot.keys))?;
+        Ok(skipped.0.into_iter().map(|(first, end)| first..end).collect())
     }
 
     /// That what is read is still the vault in the key directory: not one that was taken away since, to which nobody adds whoever is

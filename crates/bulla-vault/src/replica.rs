@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::database::{Database, FILE};
 use super::directory;
 use super::record::{Changes, Meta};
-use super::roots::{Content, Roots};
+use super::roots::{self, Content, Roots};
 use super::table::TABLES;
 use super::transaction::Journal;
 use super::transaction_error::{TransactionError, damaged};
@@ -58,6 +58,16 @@ impl ReplicaLocation {
         Ok(found)
     }
 
+    fn explain(&self, error: TransactionError) -> Error {
+        match error {
+            TransactionError::Damaged(what) | TransactionError::Stale(what) => Error::unavailable(format!(
+                "{}, a replica of the vault, is damaged ({what}): remove `vault` in it, and it is made anew",
+                self.store.describe("")
+            )),
+            error => self.named(&error.into_error(FILE)),
+        }
+    }
+
     fn named(&self, error: &Error) -> Error {
         Error::new(error.kind(), format!("{}, a replica of the vault: {error}", self.store.describe("")))
     }
@@ -87,6 +97,35 @@ pub fn check_replicas(vault: &Path, places: &[ReplicaLocation]) -> Result<()> {
         return Err(place.named(&Error::new(ErrorKind::Refused, why)));
     }
     Ok(())
+}
+
+/// Checks that nothing of a vault is in these places, where a new one is to be made that would take its place there.
+///
+/// # Errors
+/// `Refused` where something is; where that cannot be told.
+pub fn require_empty_replicas(places: &[ReplicaLocation]) -> Result<()> {
+    for place in places {
+        let found = [directory::has(&place.directory.join(FILE)), has_roots(&*place.store)];
+        for (is_there, what) in found.into_iter().zip([directory::NAME, roots::DIRECTORY]) {
+            if is_there.map_err(|error| place.named(&error))? {
+                let message = format!(
+                    "{what} is there, and would be lost with a new vault: put `vault` and `roots` of the replica in the place of those \
+                     in the key directory, or, where they cannot be used, move them away"
+                );
+                return Err(place.named(&Error::new(ErrorKind::Refused, message)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_roots(store: &dyn Store) -> Result<bool> {
+    match store.list(roots::DIRECTORY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        items => {
+            items.map(|items| !items.is_empty()).map_err(|error| Error::io("listing its `roots`", error))
+        }
+    }
 }
 
 /// Where a directory is, or would be made.
@@ -154,38 +193,47 @@ impl Replica {
     /// # Errors
     /// `Unavailable` where it is damaged or cannot be written, `Refused` where it is another log's, or ahead of the vault.
     pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>) -> Result<Self> {
-        let name = place.store.describe("");
-        Self::open_named(&name, place, original).map_err(|error| match error {
-            TransactionError::Damaged(what) | TransactionError::Stale(what) => Error::unavailable(format!(
-                "{name}, a replica of the vault, is damaged ({what}): remove `vault` in it, and it is made anew"
-            )),
-            error => place.named(&error.into_error(FILE)),
-        })
+        Self::make_in(place, original).map_err(|error| place.explain(error))
     }
 
-    fn open_named(
-        name: &str,
-        place: &ReplicaLocation,
-        original: &Original<'_>,
-    ) -> Result<Self, TransactionError> {
-        directory::make(&place.directory)?;
+    /// That it can be opened, as far as that can be told with nothing written.
+    ///
+    /// # Errors
+    /// As [`Replica::open`].
+    pub(super) fn check(place: &ReplicaLocation, original: &Original<'_>) -> Result<()> {
+        let found = Self::of(place, original).find_own(original);
+        found.map(drop).map_err(|error| place.explain(error))
+    }
+
+    fn of(place: &ReplicaLocation, original: &Original<'_>) -> Self {
         let Roots { root, random, .. } = original.roots;
-        let replica = Replica {
-            name: name.to_owned(),
+        Replica {
+            name: place.store.describe(""),
             roots: Roots { store: place.store.clone(), root: root.clone(), random: random.clone() },
             directory: place.directory.clone(),
             database: Mutex::new(None),
             failure: OnceLock::new(),
             only: AtomicU64::new(NONE),
-        };
-        let found = replica.find(original)?;
-        replica.roots.create()?;
-        if found.is_none() && !replica.has_database() {
-            let files = original.roots.files_of(original.mark.meta.generation)?;
-            replica.roots.require_own(original.mark.meta.log, &files)?;
         }
+    }
+
+    fn make_in(place: &ReplicaLocation, original: &Original<'_>) -> Result<Self, TransactionError> {
+        directory::make(&place.directory)?;
+        let replica = Self::of(place, original);
+        let found = replica.find_own(original)?;
+        replica.roots.create()?;
         replica.make(original, found)?;
         Ok(replica)
+    }
+
+    /// The database that is there, if it is up to date. Where there is none, there are no roots of other vaults either.
+    fn find_own(&self, original: &Original<'_>) -> Result<Option<Database>, TransactionError> {
+        let found = self.find(original)?;
+        if found.is_none() && !self.has_database() && has_roots(&*self.roots.store)? {
+            let files = original.roots.files_of(original.mark.meta.generation)?;
+            self.roots.require_own(original.mark.meta.log, &files)?;
+        }
+        Ok(found)
     }
 
     /// Gives it what the vault has and it has not: its files of roots, and, unless there is one that is up to date, the database.

@@ -47,6 +47,17 @@ impl Vault {
         };
         replicas.all.iter().map(state).collect()
     }
+
+    /// Checks what is in these replicas, as opening the vault to write does, and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Vault::open`] has of replicas.
+    pub fn check_replicas(&self, places: &[ReplicaLocation]) -> Result<()> {
+        self.check_owner()?;
+        let original = self.shared.original()?;
+        check_replicas(original.database.directory(), places)?;
+        places.iter().try_for_each(|place| Replica::check(place, &original))
+    }
 }
 
 impl Replicas {
@@ -121,12 +132,17 @@ impl Shared {
         if places.is_empty() {
             return Ok(());
         }
+        let replicas = Replicas::open(places, &self.original()?)?;
+        *self.replicas.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(replicas);
+        Ok(())
+    }
+
+    /// The vault as it is now.
+    fn original(&self) -> Result<Original<'_>> {
         let database = &self.database;
         let mark = Mark::read(database).map_err(|error| database.explain(error))?;
         let mark = mark.ok_or_else(|| unfinished(database.name()))?;
-        let replicas = Replicas::open(places, &Original { database, roots: &self.roots, mark })?;
-        *self.replicas.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(replicas);
-        Ok(())
+        Ok(Original { database, roots: &self.roots, mark })
     }
 
     /// Lets go of them.

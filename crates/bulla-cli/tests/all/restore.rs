@@ -79,14 +79,33 @@ fn a_log_without_erasure_gets_its_seal_state_back_without_an_identity() {
     place.append(&[], &lines(0..2)).exits(exit::DONE);
     let nothing_to_do = place.run("restore", &[]).exits(exit::DONE);
     assert!(nothing_to_do.out.contains("nothing needs to be restored"), "{nothing_to_do:?}");
+    let state = std::fs::read(place.keys("seal.state")).unwrap();
     std::fs::remove_file(place.keys("seal.state")).unwrap();
     std::fs::rename(place.keys("seal.key"), place.path("seal.key")).unwrap();
     std::fs::rename(place.keys("identity.age"), place.path("identity.age")).unwrap();
     let missing = place.run("restore", &[]).exits(exit::REFUSED);
     assert!(missing.err.contains("--seal-key"), "{missing:?}");
     let key = place.path("seal.key").into_os_string().into_string().unwrap();
+    // It has no keys of anybody, of which something could be told.
+    copy(&place.audit(), &place.path("older"));
+    copy(&place.path("audit.keys"), &place.path("lost"));
+    std::fs::write(place.keys("seal.state"), state).unwrap();
+    place.append(&[], &lines(2..3)).exits(exit::DONE);
+    std::fs::remove_dir_all(place.path("older").join("segments")).unwrap();
+    copy(&place.audit().join("segments"), &place.path("older").join("segments"));
+    copy(&place.path("older"), &place.path("unsigned"));
+    copy(&place.path("lost"), &place.path("unsigned.keys"));
+    for (words, lines) in [(&["--dry-run"][..], 3), (&[], 4)] {
+        let given = [&["restore", "unsigned", "--seal-key", "seal.key"], words].concat();
+        let child = command(&given).current_dir(place.path("")).spawn().unwrap();
+        let ran = finish(child).exits(exit::DONE);
+        assert!(ran.out.contains("\n1 more entries are not signed yet, and are kept\n"), "{ran:?}");
+        assert!(!ran.out.contains("keys"), "{ran:?}");
+        assert_eq!(ran.out.lines().count(), lines, "{ran:?}");
+    }
+    std::fs::remove_file(place.keys("seal.state")).unwrap();
     let told = place.run("restore", &["--seal-key", &key, "--json"]).exits(exit::DONE).json();
     assert_eq!((&told["makes_seal_state"], &told["lost"]), (&true.into(), &0.into()));
-    place.append(&[], &lines(2..3)).exits(exit::DONE);
+    place.append(&[], &lines(3..4)).exits(exit::DONE);
     place.run("verify", &["--strict", "--seal-key", &key]).exits(exit::DONE);
 }

@@ -7,6 +7,7 @@
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
 //! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
 
+mod numbers;
 mod outlook;
 
 use crate::erase::{HoldDifference, ResumedErasure};
@@ -16,19 +17,20 @@ use crate::keys::default_keys;
 use crate::keys::files;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
-use crate::keys::settings::{check_bounds, load, refuse_misplaced};
 use crate::keys::vault;
 use crate::read::reader::Reader;
-use crate::write::engine::{Directories, Engine, Vaults, after_resumed, load_signing_key};
+use crate::write::engine::{
+    Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, tuning,
+};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
 use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
-use bulla_vault::Access;
+use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Looked, look, lost_between};
+use outlook::{Looked, look};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +54,8 @@ pub struct Restore {
 pub struct Restored {
     /// What was found before anything was changed.
     pub outlook: Outlook,
-    /// How many data subjects' keys are lost: they got numbers of which the backup knew nothing, and the log does not say that they
-    /// were erased. Done again after it was cut short, it does not count those that it went past before.
+    /// How many data subjects' keys are lost: entries have their numbers, of which the backup knew nothing, and the log does not say
+    /// that they were erased.
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
@@ -96,7 +98,8 @@ impl Restore {
     }
 
     /// With a new vault in the place of one that is lost for good: the keys of everybody who was logged are lost with it, and
-    /// pseudonyms of fields are others from then on.
+    /// pseudonyms of fields are others from then on. Cut short, it goes on with that however it is done again, unless a vault that has
+    /// somebody's keys is put in its place.
     pub fn new_vault(mut self) -> Self {
         self.new_vault = true;
         self
@@ -134,8 +137,8 @@ impl Restore {
     ///
     /// # Errors
     /// `NoKey` where the identity does not open a block that the backup knows nothing of, and where the seal state is missing
-    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one;
-    /// else as [`crate::Log::open`].
+    /// and no seal key was given; `Refused` where the seal key is another log's, and where a new vault is asked for and there is one,
+    /// or a replica of one; else as [`crate::Log::open`].
     pub fn run(self) -> Result<Restored> {
         let (log, keys) = (FileSystem::new(&self.directory), FileSystem::new(&self.keys));
         self.run_in(Arc::new(log), Arc::new(keys))
@@ -148,7 +151,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
-        let Looked { outlook, next_subject, erased } = looked;
+        let Looked { outlook, mut numbers, erased } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
@@ -160,7 +163,7 @@ impl Restore {
         if outlook.makes_seal_state {
             state.save(&*keys)?;
         }
-        if self.new_vault {
+        if unknown.is_some_and(|unknown| unknown.new_vault) {
             vault::create_lost_vault(&config, &*keys, &self.environment)?;
         }
         let engine =
@@ -169,10 +172,12 @@ impl Restore {
         let take_up = || {
             engine.step_checkpoint(true)?;
             let mut lost = 0;
-            if let Some(reader) = reader {
+            if let Some((reader, unknown)) = reader.zip(unknown) {
                 // What followed the checkpoint was adopted.
-                let next = reader.reading()?.next_subject(outlook.log.frames)?.max(next_subject);
-                lost = lost_between(engine.skip_subjects(next)?, next, &erased);
+                numbers.add_blocks(&reader.reading()?, outlook.log.frames)?;
+                // Numbers may have been given of which no entry came into the log: nobody's key is lost with those.
+                let left_out = engine.skip_subjects(numbers.end().max(unknown.subject))?;
+                lost = numbers.lost(&left_out, &erased);
             }
             // The event gives the log something to sign. Only with the next checkpoint does the seal state say which numbers were
             // skipped.
@@ -194,23 +199,13 @@ impl Restore {
     fn begin(&self, (log, keys): &(Arc<dyn Store>, Arc<dyn Store>)) -> Result<Begun> {
         let (config, settings) = config::load_of_log(&**log)?;
         // A log whose settings are refused is not being restored.
-        refuse_misplaced(&settings, &**log, &**keys)?;
-        let host = load(&**keys)?;
-        config::check_bounds(&**log, settings)?;
-        check_bounds(&**keys, host)?;
+        let tuning = tuning((&**log, &**keys), settings, Options::default())?;
         let directories = Directories::lock(&**log, &**keys)?;
         load_signing_key(&**keys, &config)?;
         let first = self.first_state(&config)?;
         let (state, made) = match (SealState::load(&**keys), first) {
             (Err(error), Some(first)) if error.kind() == ErrorKind::NoKey => (first, true),
             (state, _) => (state?, false),
-        };
-        if self.new_vault {
-            refuse_vault(&config, &**keys)?;
-        }
-        let unknown = match config.erasure {
-            true => Some(self.first_unknown(&**keys, &state)?),
-            false => None,
         };
         let reader = match (config.erasure, &self.identity) {
             (false, _) => None,
@@ -220,26 +215,52 @@ impl Restore {
                 return Err(Error::new(ErrorKind::NoKey, message));
             }
         };
-        let found = reader.as_ref().zip(unknown);
-        let vault = match self.new_vault {
-            true => None,
-            false => vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new())?,
+        let vault = vault::open_vault(&config, &**keys, &self.environment, Access::Read, Vec::new());
+        let before = Unknown::load(&**keys)?;
+        let new_vault = self.makes_vault((&config, &**keys), before, &vault)?;
+        // An attempt to make one that was cut short may have left one that opens.
+        let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
+        let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
+        check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
+        let unknown = match config.erasure {
+            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, self.older_log))?),
+            false => None,
         };
+        let found = reader.as_ref().zip(unknown);
         let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), self.older_log, found)?;
         Ok(Begun { config, directories, state, unknown, reader, looked })
     }
 
-    /// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
-    /// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
-    /// that neither backup is taken to know what it does not.
-    fn first_unknown(&self, keys: &dyn Store, state: &SealState) -> Result<Unknown> {
-        let frame = if self.new_vault || self.older_log { 0 } else { state.chain.next_frame() };
-        let mut unknown = Unknown { frame, subject: state.subjects, new_vault: self.new_vault };
-        if let Some(before) = Unknown::load(keys)? {
-            unknown.frame = unknown.frame.min(before.frame);
-            unknown.subject = unknown.subject.max(before.subject);
+    /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
+    /// of it yet that has anybody's key.
+    fn makes_vault(
+        &self,
+        (config, keys): (&LogConfig, &dyn Store),
+        before: Option<Unknown>,
+        vault: &Result<Option<Vault>>,
+    ) -> Result<bool> {
+        if self.new_vault && !config.erasure {
+            return Err(Error::invalid("a log without erasure has no vault: none is made"));
         }
-        Ok(unknown)
+        if !before.is_some_and(|before| before.new_vault) {
+            return if self.new_vault { refuse_vault(keys).map(|()| true) } else { Ok(false) };
+        }
+        // What such an attempt made is empty, or cannot be opened.
+        let people = match vault {
+            Ok(Some(vault)) => vault.check(&|_| true, &|_| ())?.people,
+            _ => 0,
+        };
+        match (people, self.new_vault) {
+            (0, _) => Ok(true),
+            (_, false) => Ok(false),
+            (_, true) => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
+                    keys.describe(files::VAULT)
+                ),
+            )),
+        }
     }
 
     /// The state that the log began with, as the seal key has it that was given.
@@ -270,30 +291,32 @@ struct Begun {
     looked: Looked,
 }
 
-/// Refuses to make a vault where there is anything of one, unless an earlier attempt to make one was cut short, which may have made
-/// it. After any other attempt the roots may be those of a vault that is only somewhere else.
-fn refuse_vault(config: &LogConfig, keys: &dyn Store) -> Result<()> {
-    if !config.erasure {
-        return Err(Error::invalid("a log without erasure has no vault: none is made"));
+/// Opening the log replaces the seal state, which says what the backup does not know; so that is written down first. Where an earlier
+/// attempt was cut short, another backup may have been put in place since then. Then the earlier frame and the greater number of the two count, so
+/// that neither backup is taken to know what it does not. A vault that has given fewer numbers than the state knows of knows nothing
+/// of the blocks that it does not follow.
+fn first_unknown(
+    before: Option<Unknown>,
+    state: &SealState,
+    vault: Option<&Vault>,
+    (new_vault, older_log): (bool, bool),
+) -> Result<Unknown> {
+    let mut frame = if new_vault || older_log { 0 } else { state.chain.next_frame() };
+    if let Some(vault) = vault
+        && vault.next_number()? < state.subjects
+    {
+        frame = frame.min(vault.follows()?.size);
     }
-    if Unknown::load(keys)?.is_some_and(|unknown| unknown.new_vault) {
-        // What such an attempt made is empty, or cannot be opened.
-        let found = keys.directory().map(|keys| vault::open_to_read(keys, config.id));
-        let people = match found {
-            Some(Ok(vault)) => vault.check(&|_| true, &|_| ())?.people,
-            _ => 0,
-        };
-        return match people {
-            0 => Ok(()),
-            people => Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
-                    keys.describe(files::VAULT)
-                ),
-            )),
-        };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
+    if let Some(before) = before {
+        unknown.frame = unknown.frame.min(before.frame);
+        unknown.subject = unknown.subject.max(before.subject);
     }
+    Ok(unknown)
+}
+
+/// Refuses to make a vault where there is anything of one: it may be of a vault that is only somewhere else.
+fn refuse_vault(keys: &dyn Store) -> Result<()> {
     for name in [files::VAULT, files::ROOTS] {
         let has_something = match keys.list(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,

@@ -42,6 +42,22 @@ pub(crate) fn check_replicas(keys: &dyn Store, replicas: &[ReplicaLocation]) -> 
     bulla_vault::check_replicas(&database(directory(keys)?)?, replicas)
 }
 
+/// The same, and checks what is in them, beside the vault in `keys`, or a new one where there is none. Nothing is written.
+///
+/// # Errors
+/// As [`Vault::check_replicas`], or [`bulla_vault::require_empty_replicas`].
+pub(crate) fn check_kept_replicas(
+    keys: &dyn Store,
+    vault: Option<&Vault>,
+    replicas: &[ReplicaLocation],
+) -> Result<()> {
+    check_replicas(keys, replicas)?;
+    match vault {
+        Some(vault) => vault.check_replicas(replicas),
+        None => bulla_vault::require_empty_replicas(replicas),
+    }
+}
+
 fn directory(keys: &dyn Store) -> Result<&FileSystem> {
     keys.directory().ok_or_else(|| {
         Error::unavailable(format!("{} is no directory that can hold a vault", keys.describe("")))

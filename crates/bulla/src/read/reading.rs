@@ -334,14 +334,13 @@ impl<'a> Reading<'a> {
         Ok(known.entry(number).or_insert(Arc::new(keys)).clone())
     }
 
-    /// A number above those of all data subjects in the blocks from frame `from` on.
+    /// Gives `take` the numbers of the data subjects of each group in the blocks from frame `from` on.
     ///
     /// # Errors
     /// `NoKey` where the identity does not open one of them; else as reading them.
-    pub(crate) fn next_subject(&self, from: u64) -> Result<u64> {
+    pub(crate) fn each_group(&self, from: u64, mut take: impl FnMut(&[u64])) -> Result<()> {
         let mut frames = Frames::new(&self.manifest)?;
         let mut opener = BlockOpener::default();
-        let mut next = 0;
         while let Some(placed) = frames.next()? {
             if placed.commitment.kind != FrameKind::Block || placed.commitment.frame < from {
                 continue;
@@ -350,10 +349,9 @@ impl<'a> Reading<'a> {
             let located = Located { keys, ..frames.locate(placed)? };
             open_checked(&mut opener, &located)?;
             let groups = opener.groups();
-            let last = (0..groups.len()).filter_map(|group| groups.content(group).subjects.last());
-            next = last.map(|number| number + 1).fold(next, u64::max);
+            (0..groups.len()).for_each(|group| take(groups.content(group).subjects));
         }
-        Ok(next)
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a key directory that is to be taken up knows of the log, and what the log has: told before anything is changed.
 
+use super::numbers::Numbers;
 use crate::erase::pending::Pending;
 use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
@@ -28,8 +29,8 @@ pub struct Outlook {
     pub erased: Vec<u64>,
     /// The erasure that was cut short, and is finished.
     pub finishes: Option<CutErasure>,
-    /// How many data subjects' keys are lost: they got numbers of which the vault knows nothing, and the log does not say that they
-    /// were erased. Entries beyond the checkpoint may be about more of them.
+    /// How many data subjects' keys are lost: entries that were not known have their numbers, of which the vault knows nothing or which
+    /// an earlier attempt went past, and the log does not say that they were erased. Entries beyond the checkpoint may be about more of them.
     pub lost: u64,
     /// How many entries the log has that no checkpoint covers yet, and that are kept where their frames are whole.
     pub unsigned_entries: u64,
@@ -66,8 +67,8 @@ pub struct Extent {
 /// What was looked at, for whoever goes on from there.
 pub(super) struct Looked {
     pub(super) outlook: Outlook,
-    /// The number behind the last one that the frames under the checkpoint have.
-    pub(super) next_subject: u64,
+    /// The numbers of data subjects in the blocks that were not known, under the checkpoint.
+    pub(super) numbers: Numbers,
     /// Data subjects whom the log says it erased, also where no checkpoint covers that yet.
     pub(super) erased: BTreeSet<u64>,
 }
@@ -98,15 +99,16 @@ pub(super) fn look(
     }
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
-    let (mut again, mut lost, mut next_subject) = (Vec::new(), 0, 0);
+    let (mut again, mut lost, mut numbers) = (Vec::new(), 0, Numbers::default());
     if let Some((reader, unknown)) = reader {
-        let mut before = 0;
+        let (mut next, mut left_out) = (0, Vec::new());
         if let Some(vault) = vault {
-            before = vault.next_number()?;
-            again = erased_again((&manifest, &beyond), vault, before)?;
+            (next, left_out) = (vault.next_number()?, vault.skipped()?);
+            again = erased_again((&manifest, &beyond), vault, next)?;
         }
-        next_subject = reader.reading()?.next_subject(unknown.frame)?.max(unknown.subject);
-        lost = lost_between(before, next_subject, &erased);
+        left_out.push(next..u64::MAX);
+        numbers.add_blocks(&reader.reading()?, unknown.frame)?;
+        lost = numbers.lost(&left_out, &erased);
     }
     let known = state.chain.next_frame();
     // As opening judges it.
@@ -120,8 +122,9 @@ pub(super) fn look(
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
-    let finishes = match vault.filter(|_| needed) {
-        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?,
+    // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
+    let finishes = match vault {
+        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?.filter(|_| needed),
         None => None,
     };
     let outlook = Outlook {
@@ -134,7 +137,7 @@ pub(super) fn look(
         makes_seal_state,
         needed,
     };
-    Ok(Looked { outlook, next_subject, erased })
+    Ok(Looked { outlook, numbers, erased })
 }
 
 /// The erasure that was cut short and will be finished. What finishing it would refuse is refused here, before anything is written.
@@ -167,14 +170,6 @@ fn erased_again((manifest, beyond): (&Manifest, &Beyond), vault: &Vault, before:
         }
     }
     Ok(again)
-}
-
-/// How many of these numbers have keys that are lost, and not erased.
-pub(super) fn lost_between(before: u64, next: u64, erased: &BTreeSet<u64>) -> u64 {
-    match before < next {
-        true => next - before - erased.range(before..next).count() as u64,
-        false => 0,
-    }
 }
 
 /// Whether the vault has the key of a data subject, or is about to destroy it.

@@ -38,6 +38,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, Result, Store};
 use bulla_vault::{Committed, MAX_ERASED, Unconfirmed, Vault};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, Weak};
 
 impl Engine {
@@ -267,14 +268,13 @@ impl Engine {
         vault.follow(TreeHead { size, root })
     }
 
-    /// Gives no data subject a number below `next` from now on. Returns the number that would have been the next.
-    pub(crate) fn skip_subjects(&self, next: u64) -> Result<u64> {
+    /// Gives no data subject a number below `next` from now on. Returns the numbers that were left out, now or before.
+    pub(crate) fn skip_subjects(&self, next: u64) -> Result<Vec<Range<u64>>> {
         let vault = self.vault()?;
-        let before = vault.next_number()?;
-        if before < next {
+        if vault.next_number()? < next {
             vault.skip_to(next)?;
         }
-        Ok(before)
+        vault.skipped()
     }
 
     /// Carries out an order to hold a data subject: it is not erased until that is released. False where it is so already.

@@ -51,7 +51,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, older, refuse_unfinished};
-pub(crate) use subject_keys::{Vaults, check_replicas, followed_more, older_log};
+pub(crate) use subject_keys::{Vaults, check_kept_replicas, check_replicas, followed_more, older_log};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
 pub(crate) struct SerialStages {
@@ -126,15 +126,7 @@ impl Engine {
         vaults: Vaults,
     ) -> Result<Self> {
         let (config, settings) = config::load_of_log(&*log)?;
-        keys::settings::refuse_misplaced(&settings, &*log, &*keys)?;
-        let host = keys::settings::load(&*keys)?;
-        let all = settings.clone().with_host(host.clone());
-        let tuning = Tuning::try_from(options.or(all));
-        // What is wrong is looked for in the log's file first: it may have been edited by anybody.
-        let tuning = tuning.or_else(|error| {
-            config::check_bounds(&*log, settings)?;
-            keys::settings::check_bounds(&*keys, host).and(Err(error))
-        })?;
+        let tuning = tuning((&*log, &*keys), settings, options)?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
         let subject_keys =
@@ -406,6 +398,26 @@ impl Engine {
     fn seconds(&self) -> i64 {
         self.environment.clock.now().div_euclid(1_000_000_000)
     }
+}
+
+/// What a log is run with: these options, and, where they say nothing, the settings of the log and of the key directory.
+///
+/// # Errors
+/// `Refused` where a setting of the log belongs in the key directory; `Invalid` for options that do not fit together; where a
+/// setting is out of its bounds, or those of the key directory cannot be read.
+pub(crate) fn tuning(
+    (log, keys): (&dyn Store, &dyn Store),
+    settings: Options,
+    options: Options,
+) -> Result<Tuning> {
+    keys::settings::refuse_misplaced(&settings, log, keys)?;
+    let host = keys::settings::load(keys)?;
+    let all = settings.clone().with_host(host.clone());
+    // What is wrong is looked for in the log's file first: it may have been edited by anybody.
+    Tuning::try_from(options.or(all)).or_else(|error| {
+        config::check_bounds(log, settings)?;
+        keys::settings::check_bounds(keys, host).and(Err(error))
+    })
 }
 
 /// Refuses a key directory whose signing key is another log's. One that has none, or none that can be read, is for whoever

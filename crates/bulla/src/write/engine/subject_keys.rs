@@ -36,10 +36,11 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(_) => {
+        Some(Unknown { new_vault, .. }) => {
             let message = format!(
-                "a restore of {} was begun and not finished: do it again, with `bulla restore`",
-                keys.describe("")
+                "a restore of {} was begun and not finished: do it again, with `bulla restore{}`",
+                keys.describe(""),
+                if new_vault { " --new-vault" } else { "" }
             );
             Err(Error::new(ErrorKind::Refused, message))
         }
@@ -136,6 +137,23 @@ pub(crate) fn check_replicas(
 ) -> Result<()> {
     let replicas = locate(replicas, (log, keys), config, environment)?;
     if replicas.is_empty() { Ok(()) } else { vault::check_replicas(keys, &replicas) }
+}
+
+/// The same, and checks what is in them, as opening the log to write does beside this vault, or beside a new one where there is none.
+/// Nothing is written.
+///
+/// # Errors
+/// As [`check_replicas`]; `Refused` where one is newer than the vault, or another log's, or would be lost with a new vault;
+/// `Unavailable` where one is damaged.
+pub(crate) fn check_kept_replicas(
+    replicas: &[PathBuf],
+    vault: Option<&Vault>,
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+) -> Result<()> {
+    let replicas = locate(replicas, (log, keys), config, environment)?;
+    if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
 }
 
 /// Where replicas are: neither in the log's directory, since whoever keeps the log must not get the keys with it, nor beside the vault,

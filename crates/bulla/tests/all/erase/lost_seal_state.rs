@@ -258,7 +258,23 @@ fn a_restore_with_a_new_vault_stops_anywhere_and_is_done_again() {
         let done = restore(&world).new_vault().run_in(log, keys);
         if done.is_err() {
             stopped += 1;
-            restore(&world).new_vault().run().unwrap_or_else(|error| panic!("{operations}: {error}"));
+            // That it is a new vault was said when it was begun.
+            let again = || match stopped % 2 {
+                0 => restore(&world),
+                _ => restore(&world).new_vault(),
+            };
+            if world.keys().join("restoring").exists() {
+                let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+                assert!(error.to_string().contains("`bulla restore --new-vault`"), "{operations}: {error}");
+            }
+            if stopped % 2 == 1 || world.keys().join("restoring").exists() {
+                let looked = again().look().unwrap_or_else(|error| panic!("{operations}: {error}"));
+                let restored = again().run().unwrap_or_else(|error| panic!("{operations}: {error}"));
+                assert_eq!((&restored.outlook, restored.lost), (&looked, 19), "{operations}");
+                assert_eq!(looked.lost, 19, "{operations}");
+            } else {
+                restore(&world).new_vault().run().unwrap();
+            }
         }
         world.append(20..30);
         let next = world.vault(Access::Read).next_number().unwrap();
@@ -269,4 +285,17 @@ fn a_restore_with_a_new_vault_stops_anywhere_and_is_done_again() {
         }
     }
     assert!(stopped > 3, "{stopped}");
+
+    // While it is made the database is no vault yet, and SQLite may keep beside it what it has begun.
+    for journal in [None, Some(&[0; 512][..])] {
+        let world = made.copied();
+        std::fs::write(world.keys().join("restoring"), "0 20 new-vault\n").unwrap();
+        std::fs::create_dir(world.keys().join("vault")).unwrap();
+        let file = |name: &str| world.keys().join("vault").join(name);
+        std::fs::write(file("vault.db"), "").unwrap();
+        journal.iter().for_each(|journal| std::fs::write(file("vault.db-journal"), journal).unwrap());
+        assert_eq!((restore(&world).look().unwrap().lost, restore(&world).run().unwrap().lost), (19, 19));
+        world.append(20..30);
+        assert_eq!(world.entries().0, (20..30).collect::<Vec<_>>());
+    }
 }

@@ -42,9 +42,33 @@ fn with_a_replica_a_restored_key_directory_has_lost_nobody() {
     world.append(20..200);
     fs::remove_dir_all(world.keys()).unwrap();
     copy_into(backup.path(), &world.keys());
-    let take_up = || Restore::new(&world.directory, world.identity()).run();
-    let error = take_up().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().contains("it is newer than")), (ErrorKind::Refused, true));
+    let restore = || Restore::new(&world.directory, world.identity());
+    let take_up = || restore().run();
+    let is_refused = |restore: &dyn Fn() -> Restore, kind, why| {
+        for error in [restore().look().map(drop), restore().run().map(drop)] {
+            let error = error.unwrap_err();
+            assert_eq!((error.kind(), error.to_string().contains(why)), (kind, true), "{error}");
+            assert!(!world.keys().join("restoring").exists(), "before anything is written");
+        }
+    };
+    is_refused(&restore, ErrorKind::Refused, "it is newer than");
+    let unmounted = replica.with_extension("unmounted");
+    fs::rename(&replica, &unmounted).unwrap();
+    is_refused(&restore, ErrorKind::Unavailable, "there is no such directory: mount it");
+    fs::rename(&unmounted, &replica).unwrap();
+    // Nor is a new vault made beside a replica of the one that is lost, all of it or what it has of the roots.
+    for name in ["vault", "roots"] {
+        fs::remove_dir_all(world.keys().join(name)).unwrap();
+    }
+    let new_vault = || restore().new_vault();
+    is_refused(&new_vault, ErrorKind::Refused, "in the place of");
+    fs::rename(replica.join("vault"), &unmounted).unwrap();
+    is_refused(&new_vault, ErrorKind::Refused, "roots");
+    fs::rename(&unmounted, replica.join("vault")).unwrap();
+    assert!(!world.keys().join("vault").exists());
+    for name in ["vault", "roots"] {
+        copy_into(&backup.path().join(name), &world.keys().join(name));
+    }
     for name in ["vault", "roots"] {
         fs::remove_dir_all(world.keys().join(name)).unwrap();
         copy_into(&replica.join(name), &world.keys().join(name));

@@ -1,0 +1,47 @@
+//! The numbers of data subjects that blocks have, however many: a bit for each, where they lie close.
+
+use crate::read::reading::Reading;
+use bulla_store::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Numbers(BTreeMap<u64, u64>);
+
+impl Numbers {
+    /// Adds those in the blocks from frame `from` on.
+    ///
+    /// # Errors
+    /// As [`Reading::each_group`].
+    pub(super) fn add_blocks(&mut self, reading: &Reading<'_>, from: u64) -> Result<()> {
+        reading.each_group(from, |numbers| {
+            for number in numbers {
+                *self.0.entry(number / 64).or_default() |= 1 << (number % 64);
+            }
+        })
+    }
+
+    /// The number behind the greatest.
+    pub(super) fn end(&self) -> u64 {
+        let last = self.0.last_key_value();
+        last.map_or(0, |(word, bits)| (word * 64 + 63 - u64::from(bits.leading_zeros())).saturating_add(1))
+    }
+
+    /// How many of them are among those that the vault left out, ascending, and not erased: their keys are lost.
+    pub(super) fn lost(&self, left_out: &[Range<u64>], erased: &BTreeSet<u64>) -> u64 {
+        let is_left_out = |number| {
+            let at = left_out.partition_point(|range| range.end <= number);
+            left_out.get(at).is_some_and(|range| range.start <= number)
+        };
+        self.iter().filter(|number| is_left_out(*number) && !erased.contains(number)).count() as u64
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        let each = |(word, bits): (&u64, &u64)| {
+            let (first, bits) = (word * 64, *bits);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
+        };
+        self.0.iter().flat_map(each)
+    }
+}
