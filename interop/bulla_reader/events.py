@@ -63,7 +63,7 @@ def decoded(body: bytes) -> dict[str, Any]:
             raise Refused("event", f"`{name}` is not what it must be")
     if event["event"] in ("configured", "rekeyed") and event["before"] == event["after"]:
         raise Refused("event", "the two digests must differ")
-    if event["event"] == "rekeyed" and event["from"] == event["to"]:
+    if event["event"] == "rekeyed" and notes.is_same_key(event["from"], event["to"]):
         raise Refused("event", "the two keys must differ")
     return event
 

@@ -227,7 +227,7 @@ def lie(history: History, at: int, change: Change) -> Optional[str]:
     before = history.spans[change.span - 1].starts
     if before is not None and before != change.event["from"]:
         return "the key that is changed did not count"
-    if any(it.event["from"] == change.event["to"] for it in history.changes[:at]):
+    if any(notes.is_same_key(it.event["from"], change.event["to"]) for it in history.changes[:at]):
         return "the new key was replaced before"
     config, announced = history.log.config, history.announced
     present = config.erasure_key.text if config.erasure_key is not None else None

@@ -73,6 +73,14 @@ def verifier(text: str) -> Verifier:
     return Verifier(text, name, bytes.fromhex(key_id), key[1:])
 
 
+def is_same_key(one: str, other: str) -> bool:
+    """Whether two texts are one key, under whatever names; what is no key is another than any but the same text."""
+    try:
+        return verifier(one).public == verifier(other).public
+    except Refused:
+        return one == other
+
+
 @dataclass(frozen=True)
 class Note:
     """A text, which ends in a newline, and who signed it."""

@@ -1,10 +1,21 @@
 #!/usr/bin/env python3
 """Writes the bodies of event frames that a reader takes, and those that it must refuse (docs/format.md, "Events")."""
 
+import base64
+import hashlib
 import json
 import pathlib
 
 ONE, OTHER = "0a" * 32, "b0" * 32
+
+
+def verifier(name, last):
+    """A key of this name: the base point of Ed25519, or its negative."""
+    key = b"\x01" + b"\x58" + b"\x66" * 30 + bytes([last])
+    key_id = hashlib.sha256(name.encode() + b"\n" + key).hexdigest()[:8]
+    return f"{name}+{key_id}+{base64.b64encode(key).decode()}"
+
+
 PLACE = dict(segment="00000000000000000007.seg", next_frame=9, offset=4096)
 KINDS = [
     dict(event="recovered", **PLACE, length=7, sha256=ONE, adopted=1),
@@ -24,6 +35,7 @@ ALLOWED = [
     (RECOVERED, dict(segment="00000000000000000007-12.seg", next_frame=2**64 - 1, length=0)),
     (ABANDONED, dict(reason="")),
     (REKEYED, dict(order="")),
+    (REKEYED, {"from": verifier("a", 0x66), "to": verifier("a", 0xE6)}),
     (ERASED, dict(numbers=list(range(4096)), carried_out=list(range(4096)))),
     (ERASED, dict(remains=[])),
     (EXPORTED, dict(filters=[], format="a-0")),
@@ -49,6 +61,7 @@ WRONG = [
     (REKEYED, dict(after="0B" * 32)),
     (REKEYED, dict(before=OTHER)),
     (REKEYED, dict(to="a+…")),
+    (REKEYED, {"from": verifier("a", 0x66), "to": verifier("b", 0x66)}),
     (REKEYED, dict(order=None)),
     (REKEYED, dict(changed=["erasure_key"])),
     (CONFIGURED, dict(changed=["erasure_key"])),

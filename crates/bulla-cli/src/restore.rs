@@ -20,8 +20,9 @@ them. The keys of people who were new since the backup are lost. What it comes t
 before anything is changed.
 
 Where both directories are from backups of the same time, neither knows of what came after:
-whoever was erased since then is back until their orders are given again, with
-`bulla erase DIR --again ORDER...`.
+whoever was erased since then is back until their orders are given again, and whoever was
+held since then is not held any more. Give the orders to hold and to release again first,
+with `bulla hold DIR add|release --authority ORDER`, then `bulla erase DIR --again ORDER...`.
 
 Example:
   bulla restore audit --identity officer.age --dry-run

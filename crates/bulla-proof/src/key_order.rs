@@ -60,7 +60,7 @@ impl KeyOrder {
             from: field("from").and_then(key).ok_or(KeyOrderError::Form)?,
             to: field("to").and_then(key).ok_or(KeyOrderError::Form)?,
         };
-        match order.text() == text && order.from != order.to {
+        match order.text() == text && !order.from.is_same_key(&order.to) {
             true => Ok(order),
             false => Err(KeyOrderError::Form),
         }
@@ -71,7 +71,7 @@ impl KeyOrder {
     /// # Errors
     /// Where the two keys are one.
     pub fn sign(&self, sign: impl FnOnce(&[u8]) -> [u8; SIGNATURE_LENGTH]) -> Result<String, KeyOrderError> {
-        if self.from == self.to {
+        if self.from.is_same_key(&self.to) {
             return Err(KeyOrderError::Form);
         }
         let text = self.text();
@@ -90,7 +90,7 @@ impl KeyOrder {
 pub enum KeyOrderError {
     /// It is no signed note, or not of the former key's.
     Note(NoteError),
-    /// Its text is not that of an order, or it changes nothing.
+    /// Its text is not that of an order, or the two keys are one, under whatever names.
     Form,
 }
 

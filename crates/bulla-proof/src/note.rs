@@ -64,6 +64,11 @@ impl VerifierKey {
         self.key.as_bytes()
     }
 
+    /// Whether the other is this key, under whatever name.
+    pub fn is_same_key(&self, other: &VerifierKey) -> bool {
+        self.public_key() == other.public_key()
+    }
+
     /// The line, with its newline, that carries `signature` of this key in a note.
     pub(crate) fn signature_line(&self, signature: &[u8; SIGNATURE_LENGTH]) -> String {
         let bytes = [&self.key_id.to_be_bytes()[..], signature].concat();

@@ -189,7 +189,7 @@ fn read_order(note: &str, key: Option<&VerifierKey>) -> Result<Order, String> {
             .map_err(OrderError::Note)
             .and_then(|note| Order::parse(note.text)),
     };
-    order.map_err(|error| format!("the order: {error}"))
+    order.map_err(|error| hold::wrong_order(error, note, key))
 }
 
 /// Checks that a file is that of the order that an erasure tells of: its own note as well, which `key` signed where there is

@@ -7,6 +7,7 @@ use bulla::event::Event;
 use bulla::hold_order::{HoldNote, HoldNoteError};
 use bulla::{Hash, HoldOrder, LogId, ReleaseOrder, SignedNote, VerifierKey};
 use serde::Serialize;
+use std::fmt::Display;
 use std::path::Path;
 
 /// The order in an event of a hold, or of a release, and what its file says besides, where that was given.
@@ -106,7 +107,24 @@ fn open(note: &str, key: Option<&VerifierKey>) -> Result<HoldNote, String> {
             .map_err(HoldNoteError::Note)
             .and_then(|note| HoldNote::parse(note.text)),
     };
-    read.map_err(|error| format!("the order: {error}"))
+    read.map_err(|error| wrong_order(error, note, key))
+}
+
+/// What is wrong with an order that may have to be signed with `key`: who signed it is said, too, as far as the note tells.
+pub(super) fn wrong_order(error: impl Display, note: &str, key: Option<&VerifierKey>) -> String {
+    let read = key.zip(SignedNote::parse(note.as_bytes()).ok());
+    read.map_or_else(
+        || format!("the order: {error}"),
+        |(key, note)| {
+            let signed = note.signatures.iter();
+            let signed =
+                signed.map(|by| format!("{}+{:08x}", on_line(by.name), by.key_id)).collect::<Vec<_>>();
+            format!(
+                "the order: {error}; it has to be signed with {key}, and names as its signer {}",
+                signed.join(", ")
+            )
+        },
+    )
 }
 
 /// By whom an order is signed, where that was checked.

@@ -4,7 +4,8 @@
 //! - nobody is erased who came back since: an order is carried out on the numbers that were looked up and judged, or on nobody;
 //! - whoever cannot be judged is left as they are, and with them everybody of their order, which was signed as one;
 //! - an order is judged, and told of, as things are once those before it are carried out;
-//! - of each order it is told what became of it, once, whatever becomes of the others.
+//! - of each order it is told what became of it, once, whatever becomes of the others;
+//! - as long as an order to hold or to release that is among them was not given, nobody is erased.
 
 use super::Erase;
 use super::preview::{Looking, PreviewJson, known_again, listed, what_goes, why_unknown};
@@ -16,7 +17,10 @@ use crate::log_paths::{error_in, read_order};
 use crate::output::{on_line, print, print_json};
 use crate::terminal;
 use bulla::control::{Client, SubjectKeys, through_writer};
-use bulla::{Erasure, ErasureOrder, ErasurePreview, ErrorKind, FirstMet, Info, KnownAgain, Log};
+use bulla::{
+    Erasure, ErasureOrder, ErasurePreview, ErrorKind, FirstMet, HeldSubjects, HoldOrder, Info, KnownAgain,
+    Log, ReleaseOrder,
+};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -48,6 +52,8 @@ struct Told<'a> {
 enum Outcome {
     Erased,
     ErasedAlready,
+    /// An order to hold or to release.
+    GivenAlready,
     WouldBeErased,
     LeftOut,
     Refused,
@@ -60,6 +66,7 @@ impl Outcome {
         match self {
             Outcome::Erased => "erased",
             Outcome::ErasedAlready => "erased already",
+            Outcome::GivenAlready => "given already",
             Outcome::WouldBeErased => "would be erased",
             Outcome::LeftOut => "left out",
             Outcome::Refused => "refused",
@@ -76,13 +83,20 @@ struct Ready {
 }
 
 pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
+    let of_holds = of_holds(erase)?;
+    if of_holds.iter().flatten().any(|told| told.outcome == Outcome::Refused) {
+        return refuse_to_begin(erase, info, of_holds);
+    }
     finish_what_was_begun(erase, info)?;
     let until_it_is_begun = interrupt::exit_for_now(erase.json)?;
     let mut looking = Looking::new(&erase.place, &erase.identities, &info.vkey)?;
     looking.certificates(&erase.certificates)?;
     let mut orders = Vec::new();
-    for path in &erase.again {
-        let (ready, mut told) = look(path, &mut looking)?;
+    for (path, of_hold) in erase.again.iter().zip(of_holds) {
+        let (ready, mut told) = match of_hold {
+            Some(told) => (None, told),
+            None => look(path, &mut looking)?,
+        };
         let is_final = erase.dry_run || ready.is_none();
         match is_final && !erase.json {
             true => print(&(told.line(info) + "\n"))?,
@@ -122,6 +136,57 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
     tell(erase, all_told, failure.or(closed.err()))
 }
 
+/// Of each file whether it is an order to hold or to release, and was given: `Refused` where it was not. Errors that tell of
+/// a file come when it is looked at.
+fn of_holds(erase: &Erase) -> Result<Vec<Option<Told<'_>>>, Failure> {
+    let mut held = None::<HeldSubjects>;
+    let mut all = Vec::new();
+    for path in &erase.again {
+        let text = read_order(path).ok();
+        let of_hold = text.and_then(|text| match HoldOrder::parse(&text) {
+            Ok(order) => Some(("hold", "add", order.note().to_owned())),
+            Err(_) => {
+                let order = ReleaseOrder::parse(&text).ok()?;
+                Some(("release", "release", order.note().to_owned()))
+            }
+        });
+        let Some((what, action, note)) = of_hold else {
+            all.push(None);
+            continue;
+        };
+        let held = match &mut held {
+            Some(held) => held,
+            none => none.insert(bulla::holds(erase.place.directory(), erase.place.keys())?),
+        };
+        all.push(Some(match held.has_order(&note) {
+            true => {
+                Told::new(path, Outcome::GivenAlready, Some(format!("the log knows this order to {what}")))
+            }
+            false => {
+                let why = format!(
+                    "it is an order to {what}, which the log does not know: give it first, with `bulla hold DIR {action} \
+                     --authority FILE`, and then these again; where it is not to be given, as where it was carried out under \
+                     another order, leave it out"
+                );
+                Told::new(path, Outcome::Refused, Some(why))
+            }
+        }));
+    }
+    Ok(all)
+}
+
+/// Tells that nobody is erased before orders to hold or to release were given, and which ones.
+fn refuse_to_begin(erase: &Erase, info: &Info, of_holds: Vec<Option<Told<'_>>>) -> Result<Exit, Failure> {
+    let told =
+        |(path, of_hold): (_, Option<_>)| of_hold.unwrap_or_else(|| Told::new(path, Outcome::NotTried, None));
+    let all = erase.again.iter().map(std::path::PathBuf::as_path).zip(of_holds).map(told).collect::<Vec<_>>();
+    if !erase.json {
+        all.iter().try_for_each(|told| print(&(told.line(info) + "\n")))?;
+    }
+    let why = "orders to hold or to release are among these that were not given yet: nobody was erased, since they may hold them";
+    tell(erase, all, Some(Failure::new(Exit::Refused, why)))
+}
+
 /// Finishes or withdraws an erasure that was cut short, and says so: what is looked up is judged as things are after that.
 fn finish_what_was_begun(erase: &Erase, info: &Info) -> Result<(), Failure> {
     let keys = SubjectKeys::in_directory(erase.place.keys(), info.id);
@@ -152,17 +217,7 @@ fn is_of_the_order(kind: ErrorKind) -> bool {
 
 /// What would become of an order, as things are.
 fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>, Told<'a>), Failure> {
-    let told = |outcome, detail: Option<String>| Told {
-        order: path,
-        outcome,
-        detail,
-        frame: None,
-        numbers: Vec::new(),
-        unknown: Vec::new(),
-        known_again: Vec::new(),
-        gone: Vec::new(),
-        preview: None,
-    };
+    let told = |outcome, detail| Told::new(path, outcome, detail);
     let refused = |why: String| Ok((None, told(Outcome::Refused, Some(why))));
     let order = match read_order(path).map(|text| ErasureOrder::parse(&text)) {
         Ok(Ok(order)) => order,
@@ -289,7 +344,21 @@ impl Hands<'_> {
     }
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    fn new(order: &'a Path, outcome: Outcome, detail: Option<String>) -> Self {
+        Told {
+            order,
+            outcome,
+            detail,
+            frame: None,
+            numbers: Vec::new(),
+            unknown: Vec::new(),
+            known_again: Vec::new(),
+            gone: Vec::new(),
+            preview: None,
+        }
+    }
+
     /// Nobody is erased by it.
     fn becomes(&mut self, outcome: Outcome, detail: Option<String>) {
         (self.outcome, self.detail) = (outcome, detail);
@@ -325,12 +394,13 @@ fn tell(erase: &Erase, all: Vec<Told<'_>>, failure: Option<Failure>) -> Result<E
     let is_done = |told: &&Told<'_>| {
         matches!(told.outcome, Outcome::Erased | Outcome::ErasedAlready | Outcome::WouldBeErased)
     };
+    let erasures = all.iter().filter(|told| told.outcome != Outcome::GivenAlready).count();
     let done = all.iter().filter(is_done).count();
     let in_whole = all.iter().filter(is_done).filter(|told| told.unknown.is_empty()).count();
     let any_erased = all.iter().any(|told| told.outcome == Outcome::Erased);
     let none =
         || Failure::new(Exit::Refused, "none of the orders is carried out: all are left out or refused");
-    let failure = failure.or_else(|| (done == 0).then(none));
+    let failure = failure.or_else(|| (done == 0 && erasures > 0).then(none));
     let told = match (erase.json, &failure) {
         (true, None) => print_json(&serde_json::json!({ "orders": all })),
         (true, Some(failure)) => print_json(&serde_json::json!({ "orders": all, "error": failure.message })),
@@ -340,7 +410,7 @@ fn tell(erase: &Erase, all: Vec<Told<'_>>, failure: Option<Failure>) -> Result<E
         Some(failure) if any_erased => Err(failure
             .but_done("some of the orders were carried out, as `bulla events DIR --kind erased` tells")),
         Some(failure) => Err(failure),
-        None if in_whole == all.len() => Ok(Exit::Done),
+        None if in_whole == erasures => Ok(Exit::Done),
         None => Ok(Exit::SomeRefused),
     }
 }

@@ -104,7 +104,10 @@ fn an_erasure_is_told_certified_and_seen() {
     let (other, other_key) = filled();
     check(&certificate, &["--key", &other_key]).exits(exit::VIOLATION);
     let other_erasure_key = other.run("info", &["--json"]).json()["erasure_key"].as_str().unwrap().to_owned();
-    check(&certificate, &["--key", &key, "--erasure-key", &other_erasure_key]).exits(exit::VIOLATION);
+    let ran =
+        check(&certificate, &["--key", &key, "--erasure-key", &other_erasure_key]).exits(exit::VIOLATION);
+    let signer = erasure_key.split('+').take(2).collect::<Vec<_>>().join("+");
+    assert!(ran.err.contains(&other_erasure_key) && ran.err.contains(&signer), "{ran:?}");
     let text = fs::read_to_string(&certificate).unwrap();
     let at = text.find("event ").unwrap() + 20;
     let flipped = if &text[at..=at] == "A" { "B" } else { "A" };
@@ -437,7 +440,16 @@ fn what_cannot_be_erased_is_refused_and_says_why() {
     refused(&["--subject", "nobody"], exit::REFUSED, "knows nobody of that name");
     refused(&[], exit::USAGE, "--subject");
     refused(&["--subject", "s7", "--subject", "s7"], exit::USAGE, "named twice");
-    refused(&["--subject", "s7", "--reason", "two\nlines"], exit::USAGE, "one line");
+    for (reason, wrong) in
+        [("two\nlines", "has more than one line"), ("", "is empty"), ("a\u{7}", "has a control character")]
+    {
+        refused(
+            &["--subject", "s7", "--reason", reason],
+            exit::USAGE,
+            &format!("the reason (`--reason`) {wrong}"),
+        );
+        refused(&["--subject", "s7", "--reason", reason], exit::USAGE, "one line of 1 to 1024 bytes");
+    }
     refused(&["--subject", "s7", "--authority", "/nowhere"], exit::REFUSED, "/nowhere");
     let inside = place.audit().join("erased.cert");
     refused(&["--subject", "s7", "-o", inside.to_str().unwrap()], exit::USAGE, "write elsewhere");

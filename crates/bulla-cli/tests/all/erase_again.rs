@@ -4,7 +4,7 @@ use crate::support::{Place, Ran, bulla, command, command_under, copy, eventually
 use bulla::environment::{Clock, Environment, Interrupt};
 use bulla::keys::signing::SigningKey;
 use bulla::store::FileSystem;
-use bulla::{Entry, ErasureOrder, Log, Options};
+use bulla::{Entry, ErasureOrder, HoldOrder, Log, Options, ReleaseOrder};
 use bulla_proof::hash::sha256;
 use bulla_vault::{Access, Settings, Vault};
 use serde_json::{Value, json};
@@ -152,6 +152,43 @@ fn whoever_came_back_since_is_left_out_loudly_and_with_them_their_order() {
     let some = again(&place, &[&both, &ada, &eve, "--json"]).exits(exit::SOME_REFUSED);
     assert_eq!(outcomes(some), ["left-out", "erased", "left-out"]);
     assert_eq!(["ada", "bob", "eve"].map(|name| left(&place, name)), [0, 1, 1]);
+}
+
+#[test]
+fn nobody_is_erased_again_before_whoever_was_held_since_the_backup_is_held_again() {
+    let place = backed_up();
+    let [ada, bob] = ["ada", "bob"].map(|name| order(&place, &format!("{name}.json"), 2500, &[name]));
+    let key = SigningKey::parse(&fs::read_to_string(place.keys("erasure.key")).unwrap()).unwrap();
+    let (id, because) = (bulla::info(place.audit()).unwrap().id, ("legal", "case 4711"));
+    let held = HoldOrder::give(&key, id, "ada", because, &at(2600)).unwrap();
+    let hold = place.write("hold.json", held.render().as_bytes());
+    let released = ReleaseOrder::give(&key, id, held.note(), because, &at(2700)).unwrap();
+    let release = place.write("release.json", released.render().as_bytes());
+    let size = place.info("tree_size");
+
+    for words in [&["--dry-run"][..], &[]] {
+        let ran = again(&place, &[&[&hold[..], &ada, &bob], words].concat()).exits(exit::REFUSED);
+        assert!(ran.out.starts_with(&format!("{hold}: refused: it is an order to hold, ")), "{ran:?}");
+        assert!(ran.out.contains("`bulla hold DIR add --authority FILE`"), "{ran:?}");
+        assert!(ran.out.contains(&format!("\n{ada}: not tried\n")), "{ran:?}");
+    }
+    let ran = again(&place, &[&ada, &hold, "--json"]).exits(exit::REFUSED);
+    assert!(ran.json()["error"].as_str().unwrap().contains("nobody was erased"), "{ran:?}");
+    assert_eq!(outcomes(ran), ["not-tried", "refused"]);
+    assert_eq!((place.info("tree_size"), left(&place, "ada")), (size, 2));
+
+    place.run("hold", &["add", "--authority", &hold]).exits(exit::DONE);
+    assert_eq!(outcomes(again(&place, &[&hold, "--json"]).exits(exit::DONE)), ["given-already"]);
+    let ran = again(&place, &[&hold, &ada]).exits(exit::REFUSED);
+    assert!(ran.out.contains(&format!("{hold}: given already: ")), "{ran:?}");
+    assert!(ran.out.contains(&format!("{ada}: left out: held by legal: case 4711")), "{ran:?}");
+    let ran = again(&place, &[&release, &hold, &ada]).exits(exit::REFUSED);
+    assert!(ran.out.contains("`bulla hold DIR release --authority FILE`"), "{ran:?}");
+
+    place.run("hold", &["release", "--authority", &release]).exits(exit::DONE);
+    let ran = again(&place, &[&release, &hold, &ada, "--json"]).exits(exit::DONE);
+    assert_eq!(outcomes(ran), ["given-already", "given-already", "erased"]);
+    assert_eq!(left(&place, "ada"), 0);
 }
 
 /// Between two frames that have the host's time nobody can tell, but by the certificate.

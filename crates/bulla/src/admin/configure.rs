@@ -17,7 +17,7 @@ mod names;
 
 use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
 use crate::format::config::{self, FieldRules, LogConfig, edit};
-use crate::format::event::{Event, Rekeyed};
+use crate::format::event::{Event, Rekeyed, is_same_key};
 use crate::format::options::{Options, SettingPlace, Tuning, settings};
 use crate::keys::pseudonym::PseudonymKey;
 use crate::keys::{default_keys, files, settings as host_settings};
@@ -446,6 +446,11 @@ impl Configure {
         if from.to_string() == change.to() {
             return Ok(text);
         }
+        if is_same_key(&from.to_string(), change.to()) {
+            return refused(
+                "the log's erasure key is this one already, under another name: its name does not change",
+            );
+        }
         change.check(before.id, from)?;
         before.check_erasure_key(&change.key()?)?;
         edit::set_erasure_key(&text, change.to())
@@ -459,9 +464,11 @@ impl Configure {
         // Of a change that was not done, too: its `from` counts or did.
         let mut counted = false;
         each_event(&Manifest::load(Snapshot::of(log.clone())?)?, 0, |_, event| {
-            counted |= matches!(event, Event::Rekeyed(Rekeyed { from, .. }) if from == change.to());
+            counted |=
+                matches!(event, Event::Rekeyed(Rekeyed { from, .. }) if is_same_key(&from, change.to()));
         })?;
-        let message = "the erasure key was this one before, and was replaced: it never comes back";
+        let message =
+            "the erasure key was this one before, under whatever name, and was replaced: it never comes back";
         if counted { Err(Error::new(ErrorKind::Refused, message)) } else { Ok(()) }
     }
 

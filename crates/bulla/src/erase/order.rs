@@ -7,7 +7,7 @@ use bulla_proof::checkpoint::VerifierKey;
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::SignedNote;
-use bulla_proof::order::{MAX_ORDERED, MAX_REASON, Order, ordered_subject};
+use bulla_proof::order::{MAX_ORDERED, MAX_REASON, Order, is_line, ordered_subject};
 use bulla_store::{Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,7 @@ impl ErasureOrder {
         if !(1..=MAX_ORDERED).contains(&sorted.len()) {
             return Err(Error::invalid(format!("an order names 1 to {MAX_ORDERED} data subjects")));
         }
+        reason.map_or(Ok(()), check_reason)?;
         let subjects = subjects.iter().map(ordered).collect::<Result<Vec<Ordered>>>()?;
         let order = Order {
             log,
@@ -65,8 +66,7 @@ impl ErasureOrder {
             subjects: subjects.iter().map(Ordered::commitment).collect(),
         };
         let note = order.sign(key.verifier(), |text| key.sign(text));
-        let note = note
-            .map_err(|error| Error::invalid(format!("{error} (a reason has {MAX_REASON} bytes at most)")))?;
+        let note = note.map_err(|error| Error::invalid(error.to_string()))?;
         let order = ErasureOrder { note, subjects };
         let length = order.render().len();
         match length <= Self::MAX_LENGTH {
@@ -154,6 +154,21 @@ impl ErasureOrder {
             false => Err(refused("it is signed for others than those whom it names".to_owned())),
         }
     }
+}
+
+/// # Errors
+/// `Invalid`, saying why the reason of an order can be none.
+fn check_reason(reason: &str) -> Result<()> {
+    let wrong = match reason {
+        reason if is_line(reason) => return Ok(()),
+        "" => "is empty: leave it out where there is none".to_owned(),
+        reason if reason.contains('\n') => "has more than one line".to_owned(),
+        reason if reason.len() > MAX_REASON => format!("has {} bytes", reason.len()),
+        _ => "has a control character".to_owned(),
+    };
+    Err(Error::invalid(format!(
+        "the reason (`--reason`) {wrong}; it is one line of 1 to {MAX_REASON} bytes, without control characters"
+    )))
 }
 
 /// Now, in seconds since the epoch, UTC.

@@ -1,10 +1,12 @@
 //! Who is held, as the key directory says, beside what the log's signed events tell.
 
 use crate::erase::holds::Holds;
+use crate::erase::told_holds::ToldHolds;
 use crate::erase::{Hold, HoldDifference, HoldUnderWay};
 use crate::scan::events::{hold_order, told_holds};
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
+use bulla_proof::order::order_digest;
 use bulla_store::{Error, FileSystem, Result, Store};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +21,21 @@ pub struct HeldSubjects {
     pub differences: Vec<HoldDifference>,
     /// What was begun and is not finished, which is no difference.
     pub under_way: Vec<HoldUnderWay>,
+    told: ToldHolds,
+}
+
+impl HeldSubjects {
+    /// Whether the order to hold or to release that has this public part was carried out in the log, or is under way.
+    pub fn has_order(&self, note: &str) -> bool {
+        let digest = order_digest(note);
+        let in_file = |hold: &Hold| {
+            [Some(&hold.order), hold.release.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|it| order_digest(it) == digest)
+        };
+        self.told.has_order(&digest) || self.holds.iter().any(in_file)
+    }
 }
 
 /// The holds of the log in `directory`, whose keys are in `keys`.
@@ -41,7 +58,7 @@ pub fn holds(directory: impl AsRef<Path>, keys: impl AsRef<Path>) -> Result<Held
             file.check(&keys, config, None)?;
             let (differences, under_way) = file.compare(&told, |frame| hold_order(&manifest, frame))?;
             file.check(&keys, config, Some(&told))?;
-            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way });
+            return Ok(HeldSubjects { holds: file.into_list(), differences, under_way, told });
         }
     }
     Err(Error::unavailable("holds change all the time: try again"))

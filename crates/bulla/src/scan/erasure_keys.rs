@@ -5,11 +5,12 @@
 //! - a change is done with the first epoch that is begun with it, and only that;
 //! - what a change, or the file, tells of a key does not reach across an epoch that is damaged or missing;
 //! - where keys are known from elsewhere, trust goes from them forward alone: a key says who comes after it, and not who was
-//!   before it.
+//!   before it;
+//! - a key that was replaced does not come back, whatever name it comes under.
 
 use crate::erase::signed_with::CountingKey;
 use crate::format::config::LogConfig;
-use crate::format::event::{Event, Rekeyed};
+use crate::format::event::{Event, Rekeyed, is_same_key};
 use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::note::VerifierKey;
@@ -264,7 +265,7 @@ impl ErasureKeys {
         if before.last()?.starts.as_ref().is_some_and(|counted| counted != from) {
             return Some(format!("it changes the erasure key from {from}, which did not count"));
         }
-        if self.changes[..place].iter().any(|earlier| earlier.told.from == *to) {
+        if self.changes[..place].iter().any(|earlier| is_same_key(&earlier.told.from, to)) {
             return Some(format!("it changes the erasure key to {to}, which was replaced before"));
         }
         let another = Some(format!("it changes the erasure key to {to}, and [log] has another"));
@@ -409,6 +410,22 @@ mod tests {
             let details = wrong(keys, present);
             assert!(details.len() == 1 && details[0].contains(why), "{details:?}");
         }
+    }
+
+    #[test]
+    fn a_key_that_was_replaced_does_not_come_back_under_another_name() {
+        let renamed = VerifierKey::new("example.com/officer", *key(1).public_key()).unwrap();
+        let mut history = KeyHistory::default();
+        history.epoch(0, digest(1));
+        history.event(1, &ordered(1, 2, (1, 2)));
+        history.epoch(2, digest(2));
+        history.event(3, &Event::rekeyed((digest(2), digest(3)), (&key(2), &renamed), String::new()));
+        history.epoch(4, digest(3));
+        let config = LogConfig { erasure_key: Some(renamed.clone()), ..config(3, 1) };
+        let keys = history.finish(&config, &[key(1), renamed]);
+        let [wrong] = keys.objections() else { panic!("{keys:?}") };
+        assert!(wrong.frame == 3 && wrong.detail.contains("which was replaced before"), "{wrong:?}");
+        assert!(!wrong.is_vouched_for);
     }
 
     /// Keys 1, 2, 3 and 4, each from an epoch on; the change from 2 to 3 was ordered by nobody.

@@ -18,6 +18,8 @@
 //! A name is durable once its directory is synced, and not before (`fsync(2)`, "Description"; T. S. Pillai and others,
 //! "All File Systems Are Not Created Equal", OSDI 2014).
 
+mod adopt;
+
 use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::epoch::{EpochBody, MAX_EPOCH};
 use crate::format::event::Event;
@@ -28,7 +30,7 @@ use crate::keys::seal_state::SealState;
 use crate::scan::cursor::Cursor;
 use crate::scan::located::event_in;
 use crate::write::checkpoint;
-use crate::write::commit::{Start, free_name};
+use crate::write::commit::Start;
 use bulla_crypto::seal_chain::{Seal, SealChain};
 use bulla_proof::checkpoint::{Checkpoint, open_checkpoint};
 use bulla_proof::commitment::{Commitment, FrameKind, LogId};
@@ -37,11 +39,7 @@ use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
-use std::io::{self, IoSlice};
-
-/// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
-/// tells the place alone, so that nobody has to read, and no medium to hold, what somebody made a file long by.
-const MOST_KEPT: u64 = 1 << 30;
+use std::io;
 
 /// What a log that may be written to goes on with.
 pub(crate) struct Recovered {
@@ -56,10 +54,6 @@ pub(crate) struct Recovered {
     pub(crate) adopted: Vec<[u8; Commitment::LENGTH]>,
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
-    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
-    pub(crate) keys_are_older: bool,
-    /// The frames that the key directory knows of.
-    pub(crate) known: u64,
     /// Data subjects that adopted events say were erased.
     pub(crate) erased: Vec<u64>,
     /// The number of frames up to the last event of a hold, that one included; 0 where there is none.
@@ -121,17 +115,23 @@ struct Scan<'a> {
     holds: u64,
 }
 
-/// Recovers the log in `log`, whose host state is in `keys`.
+/// What recovery would go on with. Nothing is written yet, so whoever refuses to go on leaves the log as it is.
+pub(crate) struct Found {
+    checkpoint: Checkpoint,
+    tiles: TileBuilder,
+    bundle: Vec<u8>,
+    survey: Survey,
+    /// The frames that the key directory knows of.
+    pub(crate) known: u64,
+    pub(crate) report: Recovery,
+}
+
+/// Looks at the log in `log`, whose host state is in `keys`, and at what lies beyond its checkpoint.
 ///
 /// # Errors
 /// `Tampered` where the log is not what was written, `Refused` where log and keys do not belong together,
-/// `Unavailable` where a file cannot be read or written.
-pub(crate) fn recover(
-    log: &dyn Store,
-    keys: &dyn Store,
-    config: &LogConfig,
-    segment_size: u64,
-) -> Result<Recovered> {
+/// `Unavailable` where a file cannot be read.
+pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Result<Found> {
     // A process that died between renaming a file and syncing its directory has left a name that a power cut takes back.
     for store in [log, keys] {
         let synced = store.sync_directory("");
@@ -140,46 +140,64 @@ pub(crate) fn recover(
     let checkpoint = read_checkpoint(log, config)?;
     let state = read_state(keys, config)?;
     let (tiles, bundle) = checkpoint::load_edge(log, &checkpoint)?;
-    checkpoint::remove_unfinished(log, checkpoint.size);
-    let segments = sound_names(log)?;
+    let segments = segment::list(log)?.0;
     let survey = survey(log, config, (&state, &checkpoint), tiles.frontier(), &segments)?;
-    let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
-
-    let torn = scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
-    let above = || scanned.iter().flat_map(|segment| &segment.above);
+    let torn = survey.scanned.last().map_or(0, |last| last.cursor.length - last.cursor.offset);
     let report = Recovery {
-        frames: above().count() as u64,
-        entries: above().map(|head| head.commitment.entries).sum(),
+        frames: survey.above().count() as u64,
+        entries: survey.above().map(|head| head.commitment.entries).sum(),
         torn_bytes: torn,
     };
-    let adopted = above().map(|head| head.encoded).collect();
-    let events = rewrite(log, &scanned, next, &explained)?;
-    let start = match scanned.last() {
-        Some(last)
-            if report == Recovery::default()
-                && last.kept < segment_size
-                && last.kept == last.cursor.length =>
-        {
-            Start::Extend(last.cursor.name, last.kept)
-        }
-        _ => Start::NewSegment,
-    };
-    Ok(Recovered {
-        next_frame: next,
-        next_entry,
-        chain,
-        terms,
-        tiles,
-        bundle,
-        adopted,
-        start,
-        events,
-        keys_are_older: state.chain.next_frame() < checkpoint.size,
-        known: state.chain.next_frame(),
-        erased,
-        holds,
-        report,
-    })
+    Ok(Found { checkpoint, tiles, bundle, survey, known: state.chain.next_frame(), report })
+}
+
+impl Found {
+    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
+    pub(crate) fn keys_are_older(&self) -> bool {
+        self.known < self.checkpoint.size
+    }
+
+    /// The end of the tree that the log would go on with, and the number of its next frame.
+    pub(crate) fn edge(&self) -> (Edge, u64) {
+        (Edge::of(&self.tiles, &self.survey), self.survey.next)
+    }
+
+    /// Removes what a crash inside an earlier recovery left, and writes anew what is adopted.
+    ///
+    /// # Errors
+    /// `Unavailable` where a file cannot be read or written.
+    pub(crate) fn adopt(self, log: &dyn Store, segment_size: u64) -> Result<Recovered> {
+        let Found { checkpoint, tiles, bundle, survey, report, .. } = self;
+        checkpoint::remove_unfinished(log, checkpoint.size);
+        remove_unfinished(log)?;
+        let adopted = survey.above().map(|head| head.encoded).collect();
+        let Survey { next, next_entry, chain, terms, explained, erased, holds, scanned } = survey;
+        let events = adopt::rewrite(log, &scanned, next, &explained)?;
+        let start = match scanned.last() {
+            Some(last)
+                if report == Recovery::default()
+                    && last.kept < segment_size
+                    && last.kept == last.cursor.length =>
+            {
+                Start::Extend(last.cursor.name, last.kept)
+            }
+            _ => Start::NewSegment,
+        };
+        Ok(Recovered {
+            next_frame: next,
+            next_entry,
+            chain,
+            terms,
+            tiles,
+            bundle,
+            adopted,
+            start,
+            events,
+            erased,
+            holds,
+            report,
+        })
+    }
 }
 
 /// What opening the log would go on behind.
@@ -199,14 +217,11 @@ pub(crate) struct Edge {
     above: Vec<[u8; Commitment::LENGTH]>,
 }
 
-impl Recovered {
-    /// The end of the tree that the log goes on with.
-    pub(crate) fn edge(&self) -> Edge {
-        Edge { tree: self.tiles.frontier(), above: self.adopted.clone() }
-    }
-}
-
 impl Edge {
+    fn of(tiles: &TileBuilder, survey: &Survey) -> Self {
+        Edge { tree: tiles.frontier(), above: survey.above().map(|head| head.encoded).collect() }
+    }
+
     /// The root over the first `size` frames of all; `None` where those end before the checkpoint does, or there are no more.
     pub(crate) fn root_at(&self, size: u64) -> Option<Hash> {
         let mut tree = self.tree.clone();
@@ -231,9 +246,8 @@ pub(crate) fn beyond(
     let (tiles, _) = checkpoint::load_edge(log, checkpoint)?;
     let segments = segment::list(log)?.0;
     let survey = survey(log, config, (state, checkpoint), tiles.frontier(), &segments)?;
-    let above = || survey.scanned.iter().flat_map(|segment| &segment.above);
-    let entries = above().map(|head| head.commitment.entries).sum();
-    let edge = Edge { tree: tiles.frontier(), above: above().map(|head| head.encoded).collect() };
+    let entries = survey.above().map(|head| head.commitment.entries).sum();
+    let edge = Edge::of(&tiles, &survey);
     Ok(Beyond { next: survey.next, entries, erased: survey.erased, edge })
 }
 
@@ -274,6 +288,11 @@ pub(crate) fn survey(
 }
 
 impl Survey {
+    /// The frames that no checkpoint covers yet.
+    fn above(&self) -> impl Iterator<Item = &Head> {
+        self.scanned.iter().flat_map(|segment| &segment.above)
+    }
+
     /// What is wrong with the bytes behind the last frame that counts, where no crash can have left them: it leaves of the frames
     /// of one write what was written, each in its place, and zeros for what was not. Opening cuts them off all the same, and has
     /// the log tell so.
@@ -345,14 +364,14 @@ fn read_state(keys: &dyn Store, config: &LogConfig) -> Result<SealState> {
     Ok(state)
 }
 
-/// The segments, after what a crash inside an earlier recovery left is removed.
-fn sound_names(log: &dyn Store) -> Result<Vec<SegmentName>> {
-    let (segments, others) = segment::list(log)?;
+/// Removes the segments that a crash inside an earlier recovery left unfinished.
+fn remove_unfinished(log: &dyn Store) -> Result<()> {
+    let others = segment::list(log)?.1;
     for other in others.iter().filter(|name| name.ends_with(".seg.tmp")) {
         let path = format!("{}/{other}", segment::DIRECTORY);
         log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
     }
-    Ok(segments)
+    Ok(())
 }
 
 impl Scan<'_> {
@@ -536,102 +555,4 @@ impl Scan<'_> {
 fn is_sound(cursor: &Cursor, head: &Head) -> Result<bool> {
     let digest = frame::digest(&*cursor.file, head.body_offset(), head.commitment.body_length);
     Ok(digest.map_err(|error| cursor.failed(error))? == head.commitment.body_digest)
-}
-
-/// Writes what was adopted anew and durably, and tells of every byte that counts for nothing.
-fn rewrite(
-    log: &dyn Store,
-    scanned: &[Scanned],
-    next: u64,
-    explained: &[(String, u64)],
-) -> Result<Vec<Event>> {
-    let mut events = Vec::new();
-    let mut copies = Vec::new();
-    for (index, segment) in scanned.iter().enumerate() {
-        let failed =
-            |error| Error::io(format!("recovering {}", log.describe(&segment.cursor.name.path())), error);
-        // A segment of which no frame counts any more counts for nothing from its beginning.
-        let offset = segment.kept;
-        if let Some(first) = segment.above.first() {
-            write_copy(log, segment, first.commitment.frame).map_err(failed)?;
-        }
-        if segment.cursor.length == offset {
-            continue;
-        }
-        if offset == 0 && segment.cursor.offset == segment.cursor.length && !segment.above.is_empty() {
-            copies.push(segment.cursor.name);
-            continue;
-        }
-        let name = segment.cursor.name.to_string();
-        if explained.iter().any(|(segment, at)| *segment == name && *at == offset) {
-            continue;
-        }
-        let next_frame = match segment.above.first() {
-            Some(head) => head.commitment.frame,
-            None => scanned.get(index + 1).map_or(next, |following| following.cursor.name.first),
-        };
-        let length = segment.cursor.length - offset;
-        let adopted = segment.above.len() as u64;
-        let torn = segment.cursor.length - segment.cursor.offset;
-        if torn > MOST_KEPT {
-            let reason = format!(
-                "recovering: {torn} bytes that are no frames, more than the {MOST_KEPT} that are looked into"
-            );
-            events.push(Event::Abandoned { segment: name, next_frame, offset, reason });
-            continue;
-        }
-        events.push(match keep(log, segment, offset) {
-            Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
-            Err(error) => {
-                let reason = format!("recovering {length} bytes: {error}");
-                Event::Abandoned { segment: name, next_frame, offset, reason }
-            }
-        });
-    }
-    for name in &copies {
-        let path = name.path();
-        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
-    }
-    if !copies.is_empty() {
-        let synced = log.sync_directory(segment::DIRECTORY);
-        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
-    }
-    Ok(events)
-}
-
-/// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
-///
-/// It may lie in the page cache alone, and after a failed sync no later one writes it (see the module): so it is written
-/// again, over itself. Otherwise a power cut could change bytes whose digest an event tells. Where nobody ever wrote there are
-/// zeros, whatever happens, and none are written: a file that somebody made long by a hole does not fill the medium.
-fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
-    let file = log.open_write(&segment.cursor.name.path())?;
-    let sha256 = frame::digest_each(&*file, offset, segment.cursor.length - offset, |at, piece| {
-        file.write_at(&mut [IoSlice::new(piece)], at)
-    })?;
-    file.sync()?;
-    Ok(sha256.to_string())
-}
-
-/// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
-/// durable.
-fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
-    let path = free_name(log, first)?.path();
-    let temporary = format!("{path}.tmp");
-    let file = log.create(&temporary)?;
-    let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
-    let mut end = 0;
-    for (offset, length) in segment.epoch.into_iter().chain(adopted) {
-        let mut copied = 0;
-        while copied < length {
-            let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
-            segment.cursor.file.read_exact_at(&mut piece, offset + copied)?;
-            file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
-            copied += piece.len() as u64;
-        }
-        end += length;
-    }
-    file.sync()?;
-    log.rename(&temporary, &path)?;
-    log.sync_directory(segment::DIRECTORY)
 }

@@ -102,7 +102,7 @@ impl Engine {
     /// The caller holds the locks, `directories`, until the log is closed.
     ///
     /// # Errors
-    /// As [`recover::recover`]; `Invalid` for options that do not fit together, `Tampered` where one of the log's file is out of
+    /// As [`recover::find`] and [`recover::Found::adopt`]; `Invalid` for options that do not fit together, `Tampered` where one of the log's file is out of
     /// its bounds.
     pub(crate) fn open(
         stores: (Arc<dyn Store>, Arc<dyn Store>),
@@ -131,22 +131,25 @@ impl Engine {
         let signing = load_signing_key(&*keys, &config)?;
         let subject_keys =
             SubjectKeys::load((&*log, &*keys), &config, &environment, vaults, &tuning.vault_replicas)?;
-        let recovered = recover::recover(&*log, &*keys, &config, tuning.segment_size)?;
+        let found = recover::find(&*log, &*keys, &config)?;
         let has_vault = subject_keys.as_ref().is_some_and(|subject_keys| subject_keys.vault.is_some());
-        if recovered.keys_are_older && vaults == Vaults::Newest && has_vault {
+        if found.keys_are_older() && vaults == Vaults::Newest && has_vault {
             return Err(older(&*keys));
         }
         if let Some(vault) = subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref()) {
-            let is_longer = followed_more((&*keys, vault), (&log, &recovered.edge()), recovered.next_frame)?;
+            let (edge, next) = found.edge();
+            let is_longer = followed_more((&*keys, vault), (&log, &edge), next)?;
             if is_longer && vaults == Vaults::Newest {
-                return Err(older_log((&*log, recovered.next_frame), &*keys, vault)?);
+                return Err(older_log((&*log, next), &*keys, vault)?);
             }
         }
         if let Some(subject_keys) =
-            subject_keys.as_ref().filter(|_| recovered.report.entries > 0 && vaults == Vaults::Newest)
+            subject_keys.as_ref().filter(|_| found.report.entries > 0 && vaults == Vaults::Newest)
         {
-            subject_keys.subjects.require_signed(recovered.known)?;
+            subject_keys.subjects.require_signed(found.known)?;
         }
+        // All that speaks against going on was asked: from here on the log is written to.
+        let recovered = found.adopt(&*log, tuning.segment_size)?;
         let policy = Policy {
             durability: tuning.durability,
             kept: tuning.in_flight,

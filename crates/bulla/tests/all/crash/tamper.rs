@@ -267,6 +267,66 @@ fn groups_above_the_checkpoint_are_adopted() {
 }
 
 #[test]
+fn frames_that_were_adopted_are_counted_right_however_often_recovery_was_cut_short() {
+    let (machine, history, offsets) = unclosed();
+    let (path, content) = last_segment(&machine);
+    // Of the last group half is there, so that what was adopted lies before a torn tail, in a file that stays.
+    machine.overwrite(&path, &content[..(offsets[6] + content.len()) / 2]);
+    let adopted = |machine: &Faults| -> Vec<u64> {
+        let told = events(machine).into_iter().filter_map(|event| match event {
+            Event::Recovered { segment, offset, adopted, .. } => {
+                assert_eq!(adopted, written_elsewhere(machine, &segment, offset as usize), "{segment}");
+                Some((segment, adopted))
+            }
+            _ => None,
+        });
+        told.filter(|(segment, _)| path.ends_with(segment)).map(|(_, adopted)| adopted).collect()
+    };
+    let whole = machine.kill();
+    let before = whole.operations();
+    open(&whole).unwrap().close().unwrap();
+    let operations = whole.operations() - before;
+    assert_eq!(adopted(&whole), [6], "an epoch and five groups");
+    let mut cut_short = 0;
+    for stop in 0..operations {
+        let mut machine = machine.kill();
+        // The second try is cut short as well, at the same place or where its own operations end.
+        for stop in [stop, stop, stop.saturating_sub(1)] {
+            machine.stop_at(machine.operations() + stop);
+            let opened = open(&machine).and_then(Log::close);
+            cut_short += u32::from(opened.is_err());
+            machine = machine.kill();
+        }
+        open(&machine).unwrap().close().unwrap();
+        let told = adopted(&machine);
+        assert!(!told.is_empty() && told.iter().all(|&adopted| adopted == 6), "stopped at {stop}: {told:?}");
+        history.clone().check_closed(&machine).unwrap();
+    }
+    assert!(u64::from(cut_short) > 2 * operations, "{cut_short} of three times {operations}");
+}
+
+/// How many whole frames from `offset` of a segment on stand, byte for byte, in another one; the copy of an epoch's frame with which a
+/// segment may begin is no frame of its own.
+fn written_elsewhere(machine: &Faults, segment: &str, offset: usize) -> u64 {
+    let path = format!("audit/segments/{segment}");
+    let content = machine.read(&path).unwrap();
+    let others = machine.files().into_iter().filter(|other| other.ends_with(".seg") && *other != path);
+    let others = others.map(|other| machine.read(&other).unwrap()).collect::<Vec<_>>();
+    let (mut count, mut at) = (0, offset);
+    while let Some(length) = content.get(at + 8..at + 12) {
+        let end = at + 24 + 152 + 32 + u32::from_le_bytes(length.try_into().unwrap()) as usize;
+        let Some(frame) = content.get(at..end) else { break };
+        if !others.iter().any(|other| other.windows(frame.len()).any(|window| window == frame)) {
+            break;
+        }
+        let number = u64::from_le_bytes(frame[48..56].try_into().unwrap());
+        count += u64::from(number >= SegmentName::parse(segment).unwrap().first);
+        at = end;
+    }
+    count
+}
+
+#[test]
 fn a_log_whose_init_was_killed_keeps_what_it_acknowledged() {
     let whole = Faults::new();
     SCENARIO.init(&whole, &SCENARIO.history()).unwrap();

@@ -21,7 +21,7 @@ fn restore(world: &World) -> Restore {
 }
 
 /// Everything in a directory, and what it is.
-fn content(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn content(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for item in std::fs::read_dir(directory).unwrap() {
         let path = item.unwrap().path();

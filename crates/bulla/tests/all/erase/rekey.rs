@@ -9,7 +9,7 @@ use bulla::event::Event;
 use bulla::keys::signing::SigningKey;
 use bulla::{
     Configure, Configured, ErasureKeyChange, ErasureOrder, Error, ErrorKind, FindingKind, Init, Log, Options,
-    Report, Result, Severity, Verify,
+    Report, Result, Severity, VerifierKey, Verify,
 };
 use bulla_proof::LogId;
 use bulla_vault::Access;
@@ -191,6 +191,16 @@ fn an_order_for_another_key_is_for_its_log_its_keys_and_good_once() {
     refused(&back.unwrap_err(), "never comes back");
     apply(give(&two, world.id, &three)).unwrap();
     refused(&apply(ErasureKeyChange::unordered(two.verifier())).unwrap_err(), "never comes back");
+    // A name makes no other key of it: neither of one that was replaced, nor of the one that counts.
+    let renamed =
+        |key: &SigningKey| VerifierKey::new("example.com/officer", *key.verifier().public_key()).unwrap();
+    for (key, why) in [(&one, "never comes back"), (&two, "never comes back"), (&three, "under another name")]
+    {
+        refused(&apply(ErasureKeyChange::unordered(&renamed(key))).unwrap_err(), why);
+    }
+    assert!(ErasureKeyChange::give(&three, world.id, &renamed(&three), &environment).is_err());
+    let order = ErasureKeyChange::give(&three, world.id, &renamed(&one), &environment).unwrap();
+    refused(&apply(order).unwrap_err(), "never comes back");
     assert!(verified(&world, &[]).ok);
 
     let place = tempfile::tempdir().unwrap();

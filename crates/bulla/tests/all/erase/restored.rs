@@ -1,5 +1,6 @@
 //! What a backup brings back, the log takes away again.
 
+use super::lost_seal_state::content;
 use super::restore_stops::{STEPS, begin};
 use super::states::write_pending;
 use super::stops::Stop;
@@ -109,6 +110,26 @@ fn erase_uncovered(world: &World, subject: &str) {
     erase(world, subject);
     std::fs::write(world.directory.join("checkpoint"), checkpoint).unwrap();
     replace(tree.path(), &world.directory.join("tile"));
+}
+
+#[test]
+fn a_log_that_an_older_key_directory_is_refused_for_is_left_as_it_is() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    world.append(20..50);
+    erase_uncovered(&world, "user_7");
+    let (newest, before) = (copy(&world.keys()), content(&world.directory));
+    replace(backup.path(), &world.keys());
+    let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+    assert!(
+        error.kind() == ErrorKind::Refused && error.to_string().contains("is older than the log"),
+        "{error}"
+    );
+    assert!(content(&world.directory) == before, "refused with nothing written");
+    replace(newest.path(), &world.keys());
+    Log::open(&world.directory, Options::default()).unwrap().close().unwrap();
+    assert!(world.verified().ok);
 }
 
 /// Whose key a frame destroyed that no checkpoint covers is not lost, and is erased again where it is back.

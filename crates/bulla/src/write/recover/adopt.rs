@@ -1,0 +1,148 @@
+//! What recovery writes: the frames that it adopts, and the events that tell of the bytes which count for nothing.
+//!
+//! Invariants:
+//! - no file is removed but one of which every frame stands, byte for byte, in a segment that is durable;
+//! - an event counts the frames in their old place that are in the log, whichever recovery wrote them anew: one that was cut short
+//!   has told nobody of those that it did.
+
+use super::{Scanned, is_sound};
+use crate::format::event::Event;
+use crate::format::frame::{self, Head};
+use crate::format::segment;
+use crate::scan::cursor::Cursor;
+use crate::write::commit::free_name;
+use bulla_store::Store;
+use bulla_store::{Error, Result};
+use std::io::{self, IoSlice};
+
+/// The most bytes behind the last frame of a segment of which the digest is told: twice the longest frame. Of more an event
+/// tells the place alone, so that nobody has to read, and no medium to hold, what somebody made a file long by.
+const MOST_KEPT: u64 = 1 << 30;
+
+/// Writes what is adopted anew and durably, and tells of every byte that counts for nothing but those that events have `explained`.
+pub(super) fn rewrite(
+    log: &dyn Store,
+    scanned: &[Scanned],
+    next: u64,
+    explained: &[(String, u64)],
+) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    let mut copies = Vec::new();
+    for (index, segment) in scanned.iter().enumerate() {
+        let failed =
+            |error| Error::io(format!("recovering {}", log.describe(&segment.cursor.name.path())), error);
+        // A segment of which no frame counts any more counts for nothing from its beginning.
+        let offset = segment.kept;
+        if let Some(first) = segment.above.first() {
+            write_copy(log, segment, first.commitment.frame).map_err(failed)?;
+        }
+        if segment.cursor.length == offset {
+            continue;
+        }
+        let name = segment.cursor.name.to_string();
+        if explained.iter().any(|(segment, at)| *segment == name && *at == offset) {
+            continue;
+        }
+        let later = scanned.get(index + 1).map_or(next, |following| following.cursor.name.first);
+        let (adopted, end) = adopted(scanned, segment, later)?;
+        if offset == 0 && end == segment.cursor.length && adopted > 0 {
+            copies.push(segment.cursor.name);
+            continue;
+        }
+        let next_frame = segment.above.first().map_or(later, |head| head.commitment.frame);
+        let length = segment.cursor.length - offset;
+        let torn = segment.cursor.length - end;
+        if torn > MOST_KEPT {
+            let reason = format!(
+                "recovering: {torn} bytes that are no frames, more than the {MOST_KEPT} that are looked into"
+            );
+            events.push(Event::Abandoned { segment: name, next_frame, offset, reason });
+            continue;
+        }
+        events.push(match keep(log, segment, offset) {
+            Ok(sha256) => Event::Recovered { segment: name, next_frame, offset, length, sha256, adopted },
+            Err(error) => {
+                let reason = format!("recovering {length} bytes: {error}");
+                Event::Abandoned { segment: name, next_frame, offset, reason }
+            }
+        });
+    }
+    for name in &copies {
+        let path = name.path();
+        log.remove(&path).map_err(|error| Error::io(format!("removing {}", log.describe(&path)), error))?;
+    }
+    if !copies.is_empty() {
+        let synced = log.sync_directory(segment::DIRECTORY);
+        synced.map_err(|error| Error::io(format!("syncing {}", log.describe(segment::DIRECTORY)), error))?;
+    }
+    Ok(events)
+}
+
+/// How many frames above the checkpoint a segment holds that are in the log, and where the last of them ends. Some may be read from
+/// the segment that begins with frame `later`: a recovery that was cut short had written them there.
+fn adopted(scanned: &[Scanned], segment: &Scanned, later: u64) -> Result<(u64, u64)> {
+    let mut cursor = segment.cursor.clone();
+    let (mut adopted, mut frame) = (segment.above.len() as u64, later);
+    while let Some(Ok(head)) = cursor.peek()? {
+        let copy = cursor.is_copy(&head);
+        if !copy && !is_read(scanned, frame, (&cursor, &head))? || !is_sound(&cursor, &head)? {
+            break;
+        }
+        cursor.pass(&head);
+        if !copy {
+            (adopted, frame) = (adopted + 1, frame + 1);
+        }
+    }
+    Ok((adopted, cursor.offset))
+}
+
+/// Whether it is `frame`, byte for byte as it is read above the checkpoint; its body has the digest that it tells.
+fn is_read(scanned: &[Scanned], frame: u64, (cursor, head): (&Cursor, &Head)) -> Result<bool> {
+    let found = scanned.iter().find_map(|segment| {
+        let index = frame.checked_sub(segment.above.first()?.commitment.frame)?;
+        segment.above.get(usize::try_from(index).ok()?).map(|found| (&segment.cursor, found))
+    });
+    match found {
+        Some((other, found)) if found.encoded == head.encoded && found.group == head.group => {
+            Ok(other.seal(found.end())? == cursor.seal(head.end())?)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Makes what a segment holds from `offset` on durable, as it is, and gives its SHA-256.
+///
+/// It may lie in the page cache alone, and after a failed sync no later one writes it (see the module): so it is written
+/// again, over itself. Otherwise a power cut could change bytes whose digest an event tells. Where nobody ever wrote there are
+/// zeros, whatever happens, and none are written: a file that somebody made long by a hole does not fill the medium.
+fn keep(log: &dyn Store, segment: &Scanned, offset: u64) -> io::Result<String> {
+    let file = log.open_write(&segment.cursor.name.path())?;
+    let sha256 = frame::digest_each(&*file, offset, segment.cursor.length - offset, |at, piece| {
+        file.write_at(&mut [IoSlice::new(piece)], at)
+    })?;
+    file.sync()?;
+    Ok(sha256.to_string())
+}
+
+/// Copies a segment's frames above the checkpoint into a segment of their own, whose name appears only once it is
+/// durable.
+fn write_copy(log: &dyn Store, segment: &Scanned, first: u64) -> io::Result<()> {
+    let path = free_name(log, first)?.path();
+    let temporary = format!("{path}.tmp");
+    let file = log.create(&temporary)?;
+    let adopted = segment.above.iter().map(|head| (head.offset, head.length()));
+    let mut end = 0;
+    for (offset, length) in segment.epoch.into_iter().chain(adopted) {
+        let mut copied = 0;
+        while copied < length {
+            let mut piece = vec![0; usize::try_from(length - copied).unwrap_or(usize::MAX).min(1 << 20)];
+            segment.cursor.file.read_exact_at(&mut piece, offset + copied)?;
+            file.write_at(&mut [IoSlice::new(&piece)], end + copied)?;
+            copied += piece.len() as u64;
+        }
+        end += length;
+    }
+    file.sync()?;
+    log.rename(&temporary, &path)?;
+    log.sync_directory(segment::DIRECTORY)
+}
