@@ -195,13 +195,13 @@ def signed(text: str, verifier: notes.Verifier, key: Ed25519PrivateKey) -> str:
     return f"{text}\n\u2014 {verifier.name} {signature}\n"
 
 
-def wrapped(data: bytes, public: bytes) -> bytes:
-    """An age file of up to one chunk of data, for an X25519 recipient."""
+def wrapped(data: bytes, public: bytes, others: bytes = b"") -> bytes:
+    """An age file of up to one chunk of data, for an X25519 recipient, and with other stanzas before theirs."""
     key, ephemeral, nonce = os.urandom(16), X25519PrivateKey.generate(), os.urandom(16)
     share = ephemeral.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
     sealed = ChaCha20Poly1305(hkdf(share + public, shared, b"age-encryption.org/v1/X25519", 32)).encrypt(bytes(12), key, None)
-    head = age.INTRO + b"-> X25519 " + unpadded(share) + b"\n" + unpadded(sealed) + b"\n---"
+    head = age.INTRO + others + b"-> X25519 " + unpadded(share) + b"\n" + unpadded(sealed) + b"\n---"
     tag = mac(hkdf(b"", key, b"header", 32), head)
     payload = ChaCha20Poly1305(hkdf(nonce, key, b"payload", 32)).encrypt(bytes(11) + b"\x01", data, None)
     return head + b" " + unpadded(tag) + b"\n" + nonce + payload

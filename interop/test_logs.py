@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import blocks, commitments, config, index, lines, log, notes, verify  # noqa: E402
+from bulla_reader import age, blocks, commitments, config, index, lines, log, notes, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
 from bulla_reader.hashes import expand, extract, sha256  # noqa: E402
 from bulla_reader.history import followed  # noqa: E402
-from forge import Forge, Forged, padded, signed  # noqa: E402
+from forge import Forge, Forged, padded, signed, wrapped  # noqa: E402
 from zoo import Sample, Zoo  # noqa: E402
 
 BULLA = ""
@@ -243,6 +243,21 @@ class Logs(unittest.TestCase):
             self.assertEqual({finding.kind for finding in verify.verified(place, verify.Hand()).findings}, kinds)
         toml.write_bytes(b"\xef\xbb\xbf" + toml.read_bytes())
         self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, {"config-damaged"})
+
+    def test_keys_that_are_wrapped_to_more_than_they_may_be_are_refused_alike(self) -> None:
+        sample = self.samples["plain"]
+        forge = Forge(sample.log, sample.keys)
+        identities = verify.read_identities([sample.keys / "identity.age"])
+        epoch = forge.frames[0]
+        key = age.decrypted(epoch.text[136:], identities)
+        for others, expected in ((1023, set()), (1024, {"epoch-invalid", "not-opened"})):
+            with self.subTest(others):
+                file = wrapped(key, identities[0].public, b"-> x\n\n" * others)
+                epoch.text = epoch.text[:132] + u32(len(file)) + file
+                made = self.forged(forge, sample, f"wrapped-{others}")
+                kinds = [finding.kind for finding in self.mine(made)[0].findings]
+                told = json.loads(self.theirs("verify", made, "--json").stdout)["findings"]
+                self.assertEqual(([it["kind"] for it in told], set(kinds)), (kinds, expected))
 
     def test_parts_of_the_index_that_are_whole_together_alone_are_found_alike(self) -> None:
         sample = self.samples["plain"]

@@ -16,6 +16,9 @@ from .refused import Refused
 
 INTRO = b"age-encryption.org/v1\n"
 CHUNK = 65_536
+# The longest header, to the end of the line that begins with `---`, and the most stanzas of one.
+MOST_HEADER = 65_536
+MOST_STANZAS = 1024
 CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
@@ -92,9 +95,9 @@ def header(data: bytes) -> tuple[list[Stanza], bytes, bytes, int]:
 
     def line() -> str:
         nonlocal at
-        end = data.find(b"\n", at)
+        end = data.find(b"\n", at, MOST_HEADER)
         if end < 0:
-            raise Refused("age file", "the header ends too early")
+            raise Refused("age file", "the header must end, and within 65,536 bytes")
         text, at = data[at:end], end + 1
         if not all(0x20 <= byte < 0x7F for byte in text):
             raise Refused("age file", "the header must be ASCII")
@@ -116,6 +119,8 @@ def header(data: bytes) -> tuple[list[Stanza], bytes, bytes, int]:
             body += part
             if len(part) < 64:
                 break
+        if len(stanzas) == MOST_STANZAS:
+            raise Refused("age file", "the header must have at most 1,024 stanzas")
         stanzas.append(Stanza(arguments, unpadded(body)))
 
 

@@ -26,6 +26,8 @@ TABLES = bytes.fromhex(
     "0000000000000000000000"
 )
 DICTIONARY = zstandard.ZstdCompressionDict(TABLES, dict_type=zstandard.DICT_TYPE_FULLDICT)
+# The same with as many other bytes between the tables and the zeros as the tables have, of a value that they have not got.
+APART = zstandard.ZstdCompressionDict(TABLES[:155] + b"\xff" * 155 + bytes(8), dict_type=zstandard.DICT_TYPE_FULLDICT)
 
 
 class Budget:
@@ -186,8 +188,18 @@ def blob(cursor: Cursor, length: int) -> bytes:
         raise cursor.refuse("the descriptor of a frame of zstd must be 0, and its window the least for what it holds")
     if not are_blocks(frame[6:], min(window, 128 << 10)):
         raise cursor.refuse("a frame of zstd must be of blocks up to a last one, none too long or compressed to nothing")
+    data = decompressed(cursor, frame, length, window, DICTIONARY if codec == 3 else None)
+    if codec == 3 and data != decompressed(cursor, frame, length, window, APART):
+        raise cursor.refuse("what is before the zeros of the dictionary must not be copied")
+    return data
+
+
+def decompressed(
+    cursor: Cursor, frame: bytes, length: int, window: int, dictionary: Optional[zstandard.ZstdCompressionDict]
+) -> bytes:
+    """What a frame holds; zstd, decompressing it piece by piece as here, looks at how long a block comes out, too."""
     try:
-        decompressor = zstandard.ZstdDecompressor(DICTIONARY if codec == 3 else None, max_window_size=window)
+        decompressor = zstandard.ZstdDecompressor(dictionary, max_window_size=window)
         data = decompressor.decompress(frame, max_output_size=length, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise cursor.refuse(f"a frame of zstd does not decompress: {error}") from None

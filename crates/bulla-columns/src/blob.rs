@@ -17,8 +17,8 @@ use super::error::Fault;
 use super::input::Input;
 use crate::account::{Account, Task};
 use bulla_proof::varint;
-use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{CParameter, compress_bound};
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::{CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, compress_bound};
 
 pub(super) const RAW: u8 = 0;
 pub(super) const ZSTD: u8 = 2;
@@ -31,7 +31,11 @@ const SAMPLE: usize = 8 * 1024;
 /// Up to this level time counts for more than size.
 const HASTY_LEVELS: i32 = 3;
 /// A zstd dictionary of entropy tables, and of eight zeros.
-const TABLES: &[u8] = include_bytes!("tables.zdict");
+const TABLES: &[u8; TABLES_LENGTH + ZEROS] = include_bytes!("tables.zdict");
+const TABLES_LENGTH: usize = 155;
+const ZEROS: usize = 8;
+/// The same with as many other bytes between the tables and the zeros as the tables have, of a value that they have not got.
+const APART: [u8; TABLES_LENGTH * 2 + ZEROS] = apart();
 /// How every zstd frame begins. Frames with the tables are stored without it, since they are short and it would show.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// What follows it: that the frame states no length of its content, and has no checksum and no dictionary's number.
@@ -145,13 +149,29 @@ impl BlobEncoder {
     }
 }
 
+const fn apart() -> [u8; TABLES_LENGTH * 2 + ZEROS] {
+    const OTHER: u8 = 0xff;
+    let mut apart = [0; TABLES_LENGTH * 2 + ZEROS];
+    let mut at = 0;
+    while at < TABLES_LENGTH {
+        assert!(TABLES[at] != OTHER);
+        apart[at] = TABLES[at];
+        apart[TABLES_LENGTH + at] = OTHER;
+        at += 1;
+    }
+    apart
+}
+
 #[derive(Default)]
 pub(super) struct BlobDecoder {
-    zstd: Option<Decompressor<'static>>,
-    tabled: Option<Decompressor<'static>>,
+    zstd: Option<DCtx<'static>>,
+    tabled: Option<DCtx<'static>>,
+    apart: Option<DCtx<'static>>,
     /// A frame that was stored without its magic number, with it. This copy, too, is paid for from the content limit, since
     /// no frame is longer than what it holds.
     frame: Vec<u8>,
+    /// What that holds, once more.
+    again: Vec<u8>,
 }
 
 impl BlobDecoder {
@@ -160,21 +180,25 @@ impl BlobDecoder {
         if target.is_empty() {
             return Ok(());
         }
-        let length = match input.byte()? {
-            RAW => {
-                target.copy_from_slice(input.bytes(target.len())?);
-                return Ok(());
-            }
+        match input.byte()? {
+            RAW => target.copy_from_slice(input.bytes(target.len())?),
             ZSTD => decompress(&mut self.zstd, &[], stored(input, target.len())?, target)?,
             TABLED => {
                 self.frame.clear();
                 self.frame.extend_from_slice(&MAGIC);
                 self.frame.extend_from_slice(stored(input, target.len())?);
-                decompress(&mut self.tabled, TABLES, &self.frame, target)?
+                decompress(&mut self.tabled, TABLES, &self.frame, target)?;
+                // A frame may copy the dictionary's zeros, and nothing that is before them. zstd, which keeps a dictionary as a whole,
+                // does copy what is there: its tables, or what `APART` has in their place.
+                self.again.resize(target.len(), 0);
+                decompress(&mut self.apart, &APART, &self.frame, &mut self.again)?;
+                if self.again != *target {
+                    return Err(Fault::Codec);
+                }
             }
             _ => return Err(Fault::Form),
-        };
-        if length == target.len() { Ok(()) } else { Err(Fault::Codec) }
+        }
+        Ok(())
     }
 }
 
@@ -184,14 +208,15 @@ fn stored<'a>(input: &mut Input<'a>, most: usize) -> Result<&'a [u8], Fault> {
     input.bytes(length)
 }
 
-/// Decompresses exactly one frame; the length. The window that it asks for is not allocated: what it reaches back to is in
-/// `target`.
+/// Decompresses exactly one frame, which has to fill `target`. Up to one block's length, the window that it asks for is not allocated:
+/// what it reaches back to is in `target`. What is longer zstd decompresses piece by piece, as it looks then alone at how long a block comes
+/// out.
 fn decompress(
-    zstd: &mut Option<Decompressor<'static>>,
+    zstd: &mut Option<DCtx<'static>>,
     dictionary: &[u8],
     frame: &[u8],
     target: &mut [u8],
-) -> Result<usize, Fault> {
+) -> Result<(), Fault> {
     let window = window_of(target.len());
     let head = [DESCRIPTOR, window_descriptor(window)];
     let blocks = frame.strip_prefix(&MAGIC).and_then(|rest| rest.strip_prefix(&head));
@@ -199,10 +224,28 @@ fn decompress(
         return Err(Fault::Codec);
     }
     if zstd.is_none() {
-        *zstd = Decompressor::with_dictionary(dictionary).ok();
+        *zstd = decompressor(dictionary);
     }
-    let zstd = zstd.as_mut().ok_or(Fault::Codec)?;
-    zstd.decompress_to_buffer(frame, target).map_err(|_| Fault::Codec)
+    let filled = zstd.as_mut().and_then(|zstd| fill(zstd, frame, target));
+    if filled == Some(target.len()) { Ok(()) } else { Err(Fault::Codec) }
+}
+
+/// `None` where zstd has no memory.
+fn decompressor(dictionary: &[u8]) -> Option<DCtx<'static>> {
+    let mut zstd = DCtx::try_create()?;
+    zstd.load_dictionary(dictionary).ok()?;
+    Some(zstd)
+}
+
+/// How many bytes the frame has filled, unless it is none, or has more.
+fn fill(zstd: &mut DCtx<'static>, frame: &[u8], target: &mut [u8]) -> Option<usize> {
+    if target.len() <= LARGEST_BLOCK {
+        return zstd.decompress(target, frame).ok();
+    }
+    zstd.reset(ResetDirective::SessionOnly).ok()?;
+    let (mut input, mut output) = (InBuffer::around(frame), OutBuffer::around(target));
+    let left = zstd.decompress_stream(&mut output, &mut input).ok()?;
+    (left == 0).then(|| output.pos())
 }
 
 /// The only window that a frame may have whose content is so long: the least that has room for all of it. What reached further

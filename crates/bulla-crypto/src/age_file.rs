@@ -1,4 +1,7 @@
-//! Writes age files, above all those that hold an epoch key: <https://age-encryption.org/v1>.
+//! Writes age files, above all those that hold an epoch key, and looks at what is given as one: <https://age-encryption.org/v1>.
+//!
+//! Invariant: the age library reads no header that [`check_header`] has not seen. It parses a header anew from its beginning for every
+//! line of it, so that what it takes grows with the square of the lines.
 //!
 //! The age library and plugins make the stanzas. The rest of a file around an epoch key is written here, because the library leaves
 //! copies in memory of what it encrypts, and a host must not be able to read an epoch that it has closed.
@@ -18,6 +21,10 @@ use std::io::Write as _;
 use zeroize::Zeroizing;
 
 const VERSION: &[u8] = b"age-encryption.org/v1\n";
+/// The longest header, in bytes: to the end of the line that begins with `---`. No epoch's recipients need more.
+const MAX_HEADER: usize = 64 * 1024;
+/// The most stanzas of a header: one or a few a recipient.
+const MAX_STANZAS: usize = 1024;
 /// The nonce of a payload's chunk that is both its first and its last.
 const ONLY_CHUNK: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
@@ -71,6 +78,29 @@ pub(crate) fn encrypt_content(
     Ok(file)
 }
 
+/// Checks that the header of an age file ends, and is no longer than one may be.
+///
+/// # Errors
+/// What it is instead, in words.
+pub(crate) fn check_header(file: &[u8]) -> Result<(), String> {
+    let start = &file[..file.len().min(MAX_HEADER)];
+    let lines = start.strip_prefix(VERSION).ok_or("it does not begin with the line of version 1")?;
+    let mut stanzas = 0;
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        if line.starts_with(b"---") && line.ends_with(b"\n") {
+            return Ok(());
+        }
+        stanzas += usize::from(line.starts_with(b"->"));
+        if stanzas > MAX_STANZAS {
+            return Err(format!("its header has more than {MAX_STANZAS} stanzas"));
+        }
+    }
+    match file.len() < MAX_HEADER {
+        true => Err("its header has no end".to_owned()),
+        false => Err(format!("its header has more than {MAX_HEADER} bytes")),
+    }
+}
+
 fn not_wrapped(error: age::EncryptError) -> Error {
     match error {
         age::EncryptError::Io(error) if plugin::is_failure(&error) => plugin::failure(error),
@@ -105,4 +135,65 @@ fn derive(salt: &[u8], label: &[u8], key: &FileKey) -> Result<Zeroizing<[u8; 32]
         .expand(label, &mut *derived)
         .map_err(|_| Error::unavailable("HKDF refused its length"))?;
     Ok(derived)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identities::{self, IdentityFile};
+    use crate::recipients::Identity as _;
+    use std::collections::HashSet;
+
+    /// So many stanzas, of so many bytes each, that nobody opens.
+    struct Others(usize, usize);
+
+    impl age::Recipient for Others {
+        fn wrap_file_key(&self, _: &FileKey) -> Result<(Vec<Stanza>, HashSet<String>), age::EncryptError> {
+            let stanza = || Stanza { tag: "x".to_owned(), args: Vec::new(), body: vec![7; self.1] };
+            Ok(((0..self.0).map(|_| stanza()).collect(), HashSet::new()))
+        }
+    }
+
+    fn file(others: Others, recipient: &str) -> Vec<u8> {
+        let recipient = recipient.parse::<age::x25519::Recipient>().unwrap();
+        encrypt(&[Box::new(others), Box::new(recipient)], &[7; 32]).unwrap()
+    }
+
+    /// A header of many stanzas takes the age library as much time as a log of many blocks takes.
+    #[test]
+    fn a_header_of_more_stanzas_or_bytes_than_one_may_have_is_refused_before_it_is_read() {
+        let (text, recipient) = identities::generate();
+        let identity = IdentityFile::parse(&text).unwrap();
+        for others in [Others(1023, 0), Others(400, 100), Others(1, 48_000)] {
+            assert!(identity.unwrap(&file(others, &recipient)).unwrap().is_some());
+        }
+        for (others, said) in [
+            (Others(1024, 0), "more than 1024 stanzas"),
+            (Others(100_000, 0), "more than 1024 stanzas"),
+            (Others(700, 80), "more than 65536 bytes"),
+            (Others(1, 50_000), "more than 65536 bytes"),
+        ] {
+            let file = file(others, &recipient);
+            for told in [
+                identity.unwrap(&file).err().unwrap(),
+                identity.decrypt(&file).err().unwrap(),
+                identities::decrypt_with_passphrase(&file, "x").err().unwrap(),
+            ] {
+                assert!(told.to_string().contains(said), "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_without_an_end_or_of_another_version_is_refused() {
+        for (file, said) in [
+            (&b""[..], "the line of version 1"),
+            (b"age-encryption.org/v2\n-> x\n\n--- \n", "the line of version 1"),
+            (b"age-encryption.org/v1\n", "no end"),
+            (b"age-encryption.org/v1\n-> x\n\n---", "no end"),
+        ] {
+            assert!(check_header(file).unwrap_err().contains(said));
+        }
+        assert_eq!(check_header(b"age-encryption.org/v1\n-> x\n\n--- \n"), Ok(()));
+    }
 }

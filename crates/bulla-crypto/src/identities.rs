@@ -3,6 +3,7 @@
 //! Invariants: no message has a line of an identity file in it, or a passphrase; how much work a file can ask for is
 //! bounded before it is done.
 
+use super::age_file;
 use super::plugin::{self, Plugins};
 use crate::epoch::EpochSecret;
 use crate::prompt::Prompt;
@@ -171,7 +172,8 @@ fn decrypt<'a>(
 ) -> Result<Option<Zeroizing<Vec<u8>>>> {
     let damaged =
         |error: &dyn std::fmt::Display| Error::tampered(format!("it is not a sound age file: {error}"));
-    let decryptor = age::Decryptor::new(file).map_err(|error| damaged(&error))?;
+    age_file::check_header(file).map_err(|error| damaged(&error))?;
+    let decryptor = age::Decryptor::new_buffered(file).map_err(|error| damaged(&error))?;
     let mut reader = match decryptor.decrypt(identities) {
         Ok(reader) => reader.take(limit as u64),
         Err(age::DecryptError::NoMatchingKeys) => return Ok(None),
@@ -221,8 +223,11 @@ pub fn is_encrypted(file: &[u8]) -> bool {
 pub fn decrypt_with_passphrase(file: &[u8], passphrase: &str) -> Result<Zeroizing<String>> {
     let damaged =
         |error: &dyn std::fmt::Display| Error::invalid(format!("it is not a sound age file: {error}"));
-    let decryptor = age::Decryptor::new_buffered(age::armor::ArmoredReader::new(file));
-    let decryptor = decryptor.map_err(|error| damaged(&error))?;
+    let mut binary = Vec::new();
+    let armored = age::armor::ArmoredReader::new(file).read_to_end(&mut binary);
+    armored.map_err(|error| damaged(&error))?;
+    age_file::check_header(&binary).map_err(|error| damaged(&error))?;
+    let decryptor = age::Decryptor::new_buffered(&binary[..]).map_err(|error| damaged(&error))?;
     if !decryptor.is_scrypt() {
         return Err(Error::invalid(
             "it is encrypted to a recipient; an identity file may be under a passphrase",

@@ -49,7 +49,11 @@ impl Age {
     /// # Errors
     /// As [`KeyWrap::wrap`].
     pub fn encrypt(&self, recipients: &[String], content: &[u8], limit: Duration) -> Result<Vec<u8>> {
-        self.with_recipients(recipients, limit, |recipients| age_file::encrypt_content(recipients, content))
+        let file = self.with_recipients(recipients, limit, |recipients| {
+            age_file::encrypt_content(recipients, content)
+        })?;
+        check_header(&file, recipients)?;
+        Ok(file)
     }
 
     /// Runs `work` with the recipients that these texts name.
@@ -86,8 +90,16 @@ impl KeyWrap for Age {
                 "{count} recipients are too many: an epoch key wrapped to them takes {length} bytes, and may take {MAX_WRAPPED}"
             )));
         }
+        check_header(&wrapped, recipients)?;
         Ok(wrapped)
     }
+}
+
+/// Checks that a reader would not refuse the header of a file that was made for `recipients`.
+fn check_header(file: &[u8], recipients: &[String]) -> Result<()> {
+    let too_many =
+        |why| Error::invalid(format!("{} recipients are too many for a file: {why}", recipients.len()));
+    age_file::check_header(file).map_err(too_many)
 }
 
 /// Checks that `text` is a recipient. Whether a plugin takes it, only the plugin knows.
