@@ -6,4 +6,6 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod command;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod resp;

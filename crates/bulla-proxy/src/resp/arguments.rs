@@ -6,6 +6,7 @@ pub struct Arguments {
     pub(super) bytes: Vec<u8>,
     pub(super) items: Vec<Argument>,
     pub(super) count: u64,
+    pub(super) arrived: u64,
     pub(super) wire: u64,
 }
 
@@ -14,25 +15,32 @@ pub struct Arguments {
 pub struct Argument {
     pub(super) start: usize,
     pub(super) kept: usize,
-    /// Its bytes.
+    /// How many bytes it has, whether they have come or not.
     pub length: u64,
-    /// The keyed digest of all of it, where it is longer than what was kept and the digest was wanted.
+    /// The keyed digest of all of it (HMAC-SHA256), where it is longer than what was kept and the digest was wanted; once all of it
+    /// has come.
     pub digest: Option<[u8; 32]>,
 }
 
 impl Arguments {
-    /// How many arguments the command has, its name counted.
+    /// How many arguments the command has, its name counted: all of them from its first line on, whether they have come or not.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The beginning of argument `index`, all of it where [`Arguments::is_whole`]; `None` where it is not kept. Argument 0 is the name.
+    /// How many of them have come to their end. Of a command that is complete, all.
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// The beginning of argument `index`, all of it where [`Arguments::is_whole`]; `None` where it is not kept, or has not begun.
+    /// Argument 0 is the name.
     pub fn get(&self, index: u64) -> Option<&[u8]> {
         let argument = self.argument(index)?;
         Some(&self.bytes[argument.start..][..argument.kept])
     }
 
-    /// Argument `index`; `None` beyond those that are kept.
+    /// Argument `index`; `None` beyond those that are kept, or have begun.
     pub fn argument(&self, index: u64) -> Option<&Argument> {
         self.items.get(usize::try_from(index).ok()?)
     }
@@ -51,6 +59,13 @@ impl Arguments {
     pub fn is(&self, index: u64, word: &str) -> bool {
         self.is_whole(index)
             && self.get(index).is_some_and(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// Forgets the command. What its buffers have grown to stays.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.items.clear();
+        (self.count, self.arrived, self.wire) = (0, 0, 0);
     }
 }
 

@@ -5,19 +5,25 @@
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/>
 
 mod arguments;
+mod inline;
+mod number;
+mod replies;
 mod reply;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use arguments::{Argument, Arguments};
-pub use reply::{Kind, Node, Replies, Reply};
-pub use request::Requests;
+pub use replies::{DEEPEST, Replies};
+pub use reply::{Kind, Node, Reply};
+pub use request::{Requests, write_command};
 
 /// How much is kept of what is parsed. What goes beyond it is still parsed, counted and relayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of all arguments of one command, or of all texts of one reply.
     pub bytes: usize,
-    /// Arguments of one command, or nodes of one reply.
+    /// Arguments of one command, or nodes of one reply: of a reply, the first node is kept always.
     pub items: usize,
     /// Bytes of one text of a reply.
     pub text: usize,
