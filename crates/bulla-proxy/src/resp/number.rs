@@ -31,13 +31,18 @@ impl Number {
     }
 
     /// Goes on at `bytes[*at]`, up to its end.
+    #[inline]
     pub(super) fn read(&mut self, bytes: &[u8], at: &mut usize) -> Taken {
         if self.is_empty()
             && let Some((value, length)) = short(&bytes[*at..])
         {
             *at += length;
-            return Taken::Ended { value, last: bytes[*at - 1] };
+            return Taken::Ended { value: value.into(), last: bytes[*at - 1] };
         }
+        self.read_on(bytes, at)
+    }
+
+    fn read_on(&mut self, bytes: &[u8], at: &mut usize) -> Taken {
         let mut number = *self;
         for &byte in &bytes[*at..] {
             *at += 1;
@@ -72,11 +77,12 @@ impl Number {
 }
 
 /// A number of one to four digits, where it and the end of its line are all there; and how many bytes these are. What most are.
-fn short(bytes: &[u8]) -> Option<(i64, usize)> {
+#[inline]
+pub(super) fn short(bytes: &[u8]) -> Option<(u16, usize)> {
     let mut value = 0;
     for (place, &byte) in bytes.iter().enumerate().take(5) {
         match byte {
-            b'0'..=b'9' if place < 4 => value = value * 10 + i64::from(byte - b'0'),
+            b'0'..=b'9' if place < 4 => value = value * 10 + u16::from(byte - b'0'),
             b'\r' if place == 1 || place > 1 && bytes[0] != b'0' => {
                 return (place + 2 <= bytes.len()).then_some((value, place + 2));
             }

@@ -52,7 +52,7 @@ enum State {
     /// The mark of a chunk.
     Chunk,
     /// Nothing: no byte is read any more.
-    Failed(Violation),
+    Failed(Expected),
 }
 
 /// What is so at the end of a line.
@@ -77,12 +77,36 @@ struct Line {
     returned: bool,
 }
 
-const NO_MARK: Violation = Violation { what: "the mark of a type was expected at the beginning of a value" };
-const NO_LENGTH: Violation = Violation { what: "a length was expected after the mark of a value" };
-const NO_END: Violation = Violation { what: "the end of the line was expected after a value" };
-const NO_VALUE: Violation =
-    Violation { what: "a value of the type that the mark says was expected in its line" };
-const TOO_DEEP: Violation = Violation { what: "values that lie less deep in one another were expected" };
+/// What did not come. It is a byte, so that a step's outcome is in registers.
+#[derive(Clone, Copy)]
+enum Expected {
+    Mark,
+    Length,
+    End,
+    Value,
+    LessDepth,
+    Chunk,
+    Format,
+    FormatEnd,
+    MapValue,
+}
+
+impl From<Expected> for Violation {
+    fn from(expected: Expected) -> Violation {
+        let what = match expected {
+            Expected::Mark => "the mark of a type was expected at the beginning of a value",
+            Expected::Length => "a length was expected after the mark of a value",
+            Expected::End => "the end of the line was expected after a value",
+            Expected::Value => "a value of the type that the mark says was expected in its line",
+            Expected::LessDepth => "values that lie less deep in one another were expected",
+            Expected::Chunk => "`;` was expected before a chunk of a string",
+            Expected::Format => "a verbatim string that is long enough for its format was expected",
+            Expected::FormatEnd => "`:` was expected after the format of a verbatim string",
+            Expected::MapValue => "a value was expected after the last key of a map",
+        };
+        Violation { what }
+    }
+}
 
 impl Replies {
     /// Keeps no more than `limits` of a reply.
@@ -104,9 +128,13 @@ impl Replies {
     pub fn next(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
         let (mut at, mut complete) = (0, false);
         while at < bytes.len() && !complete {
-            complete = self.step(bytes, &mut at).inspect_err(|violation| {
-                self.state = State::Failed(violation.clone());
-            })?;
+            match self.step(bytes, &mut at) {
+                Ok(ended) => complete = ended,
+                Err(expected) => {
+                    self.state = State::Failed(expected);
+                    return Err(expected.into());
+                }
+            }
         }
         self.reply.wire += at as u64;
         Ok(Progress { consumed: at, complete })
@@ -118,7 +146,7 @@ impl Replies {
     }
 
     /// Reads one or more bytes at `bytes[*at]`. Whether the reply is complete.
-    fn step(&mut self, bytes: &[u8], at: &mut usize) -> Result<bool, Violation> {
+    fn step(&mut self, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
         match &mut self.state {
             State::Between => {
                 self.reply.clear();
@@ -142,7 +170,7 @@ impl Replies {
                 match number.read(bytes, at) {
                     Taken::More => {}
                     Taken::Ended { value, last: b'\n' } => return self.length(mark, value),
-                    _ => return Err(NO_LENGTH),
+                    _ => return Err(Expected::Length),
                 }
             }
             State::Text { left, format, then } => {
@@ -154,9 +182,7 @@ impl Replies {
                 while let (1.., [byte, rest @ ..]) = (*format, text) {
                     *format -= 1;
                     if *format == 0 && *byte != b':' {
-                        return Err(Violation {
-                            what: "`:` was expected after the format of a verbatim string",
-                        });
+                        return Err(Expected::FormatEnd);
                     }
                     text = rest;
                 }
@@ -172,7 +198,7 @@ impl Replies {
             State::End { returned, then } => {
                 let (expected, then) = (if *returned { b'\n' } else { b'\r' }, *then);
                 if bytes[*at] != expected {
-                    return Err(NO_END);
+                    return Err(Expected::End);
                 }
                 *at += 1;
                 if !std::mem::replace(returned, true) {
@@ -182,18 +208,18 @@ impl Replies {
             }
             State::Chunk => {
                 if bytes[*at] != b';' {
-                    return Err(Violation { what: "`;` was expected before a chunk of a string" });
+                    return Err(Expected::Chunk);
                 }
                 *at += 1;
                 self.state = State::Length { mark: b';', number: Number::default() };
             }
-            State::Failed(violation) => return Err(violation.clone()),
+            State::Failed(expected) => return Err(*expected),
         }
         Ok(false)
     }
 
     /// A mark has come, after which it goes on at `bytes[*at]`. Whether the reply is complete.
-    fn mark(&mut self, mark: u8, bytes: &[u8], at: &mut usize) -> Result<bool, Violation> {
+    fn mark(&mut self, mark: u8, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
         let kind = match mark {
             b'+' => Kind::Simple,
             b'-' => Kind::Error,
@@ -211,7 +237,7 @@ impl Replies {
                 return Ok(false);
             }
             b'.' => return self.end_stream(),
-            _ => return Err(NO_MARK),
+            _ => return Err(Expected::Mark),
         };
         self.begin(kind, 0);
         let may_end = matches!(kind, Kind::Simple | Kind::Error);
@@ -219,13 +245,13 @@ impl Replies {
     }
 
     /// Goes on with a line that is the value. Whether the reply is complete.
-    fn line(&mut self, mut line: Line, bytes: &[u8], at: &mut usize) -> Result<bool, Violation> {
+    fn line(&mut self, mut line: Line, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
         while let Some(&next) = bytes.get(*at) {
             if line.returned && next == b'\n' {
                 *at += 1;
                 return match line.may_end {
                     true => Ok(self.end()),
-                    false => Err(NO_VALUE),
+                    false => Err(Expected::Value),
                 };
             }
             if line.returned {
@@ -242,7 +268,7 @@ impl Replies {
         Ok(false)
     }
 
-    fn text_of_line(&mut self, line: &mut Line, text: &[u8]) -> Result<(), Violation> {
+    fn text_of_line(&mut self, line: &mut Line, text: &[u8]) -> Result<(), Expected> {
         if !matches!(line.kind, Kind::Simple | Kind::Error) {
             for (byte, place) in text.iter().zip(line.length..) {
                 line.may_end = match (line.kind, place, byte) {
@@ -252,7 +278,7 @@ impl Replies {
                     (Kind::Integer, ..20, b'0'..=b'9') | (Kind::BigNumber, _, b'0'..=b'9') => true,
                     (Kind::Double, _, b'0'..=b'9' | b'.' | b'i' | b'n' | b'f' | b'a') => true,
                     (Kind::Double, _, b'e' | b'E' | b'+' | b'-') => false,
-                    _ => return Err(NO_VALUE),
+                    _ => return Err(Expected::Value),
                 };
             }
         }
@@ -267,22 +293,20 @@ impl Replies {
     }
 
     /// The length `value` after `mark` has come with its line. Whether the reply is complete.
-    fn length(&mut self, mark: u8, value: i64) -> Result<bool, Violation> {
+    fn length(&mut self, mark: u8, value: i64) -> Result<bool, Expected> {
         let Ok(length) = u64::try_from(value) else {
             if value == -1 && matches!(mark, b'$' | b'*') {
                 self.begin(Kind::Null, 0);
                 return Ok(self.end());
             }
-            return Err(NO_LENGTH);
+            return Err(Expected::Length);
         };
         let (text, format, then) = match mark {
             b'$' => (Some(Kind::Bulk), 0, Then::Ended),
             b'!' => (Some(Kind::Error), 0, Then::Ended),
             b'=' if length >= 4 => (Some(Kind::Bulk), 4, Then::Ended),
             b'=' => {
-                return Err(Violation {
-                    what: "a verbatim string that is long enough for its format was expected",
-                });
+                return Err(Expected::Format);
             }
             b';' if length == 0 => return Ok(self.end()),
             b';' => (None, 0, Then::ChunkEnded),
@@ -305,7 +329,7 @@ impl Replies {
     }
 
     /// The line has ended after which `then`. Whether the reply is complete.
-    fn line_ended(&mut self, then: Then) -> Result<bool, Violation> {
+    fn line_ended(&mut self, then: Then) -> Result<bool, Expected> {
         match then {
             Then::Ended => return Ok(self.end()),
             Then::Streams(b'$') => {
@@ -319,7 +343,7 @@ impl Replies {
     }
 
     /// An aggregate or attribute of so many members begins, `None` of so many as will come. Whether the reply is complete.
-    fn aggregate(&mut self, mark: u8, members: Option<u64>) -> Result<bool, Violation> {
+    fn aggregate(&mut self, mark: u8, members: Option<u64>) -> Result<bool, Expected> {
         let kind = match mark {
             b'*' => Some(Kind::Array),
             b'~' => Some(Kind::Set),
@@ -331,7 +355,7 @@ impl Replies {
         let pairs = matches!(kind, Some(Kind::Map) | None);
         let values = members.map(|members| if pairs { 2 * members } else { members });
         if self.levels.len() == DEEPEST {
-            return Err(TOO_DEEP);
+            return Err(Expected::LessDepth);
         }
         self.state = State::Mark;
         match kind {
@@ -378,17 +402,17 @@ impl Replies {
     }
 
     /// A streamed aggregate's end comes.
-    fn end_stream(&mut self) -> Result<bool, Violation> {
+    fn end_stream(&mut self) -> Result<bool, Expected> {
         match self.levels.last() {
             Some(Level { kind: Some(Kind::Map), values: Values::Come(come), .. }) if come % 2 > 0 => {
-                Err(Violation { what: "a value was expected after the last key of a map" })
+                Err(Expected::MapValue)
             }
             Some(Level { values: Values::Come(_), .. }) => {
                 self.levels.pop();
                 self.state = State::End { returned: false, then: Then::Ended };
                 Ok(false)
             }
-            _ => Err(NO_MARK),
+            _ => Err(Expected::Mark),
         }
     }
 

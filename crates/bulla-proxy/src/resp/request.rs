@@ -4,7 +4,7 @@
 //! where a line feed, or the end of an argument's line, should be. So this does not either. Where servers differ, it is a violation.
 
 use super::inline::{self, next_word};
-use super::number::{Number, Taken};
+use super::number::{Number, Taken, short};
 use super::{Argument, Arguments, Limits, Progress, Violation};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -94,6 +94,15 @@ impl Requests {
         let (mut from, mut at) = (0, 0);
         let mut complete = false;
         while at < bytes.len() && !complete {
+            if matches!(self.state, State::Length { dollar: false, .. })
+                && self.whole_argument(bytes, &mut at, keep)
+            {
+                complete = self.arguments.arrived == self.arguments.count;
+                if complete {
+                    self.state = State::Between;
+                }
+                continue;
+            }
             match &mut self.state {
                 State::Between => {
                     self.arguments.clear();
@@ -160,6 +169,19 @@ impl Requests {
         }
         self.arguments.wire += (at - from) as u64;
         Ok(Progress { consumed: at, complete })
+    }
+
+    /// Reads an argument where all of it is at hand, as most are: whether it was.
+    fn whole_argument(&mut self, bytes: &[u8], at: &mut usize, keep: Keep<'_>) -> bool {
+        let [b'$', rest @ ..] = &bytes[*at..] else { return false };
+        let Some((length, begins)) = short(rest) else { return false };
+        let length = usize::from(length);
+        let Some(body) = rest.get(begins..begins + length + 2) else { return false };
+        self.begin_argument(length as u64, keep);
+        self.take(&body[..length]);
+        self.end_argument();
+        *at += 1 + begins + length + 2;
+        true
     }
 
     /// Goes on with an argument of which so many bytes are to come. Whether the command is complete.
@@ -272,7 +294,9 @@ impl Requests {
     }
 
     fn end_argument(&mut self) {
-        if let Some(digest) = self.digest.take()
+        // Taking what is not there would copy room for it.
+        if self.digest.is_some()
+            && let Some(digest) = self.digest.take()
             && let Some(argument) = self.arguments.items.last_mut()
         {
             argument.digest = Some(digest.finalize().into_bytes().into());
