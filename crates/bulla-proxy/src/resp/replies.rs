@@ -145,7 +145,7 @@ impl Replies {
         &self.reply
     }
 
-    /// Reads one or more bytes at `bytes[*at]`. Whether the reply is complete.
+    /// Goes on at `bytes[*at]`. Whether the reply is complete.
     fn step(&mut self, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
         match &mut self.state {
             State::Between => {
