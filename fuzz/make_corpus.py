@@ -43,6 +43,19 @@ linger = "5 ms"
 durability = "interval 100 ms"
 """
 
+RESP = [
+    # Commands: arrays, lines, what is none.
+    b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n",
+    b"*0\r\n\r\nSET key \"a \\x41\\n\"  'it\\'s'\r\nPING\n*-1\r\n*1\r\n$4\r\nPING\r\n",
+    b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n*2147483647\r\n$9223372036854775807\r\nabc",
+    # Replies: of both versions, attributes, streams.
+    b"+OK\r\n-WRONGTYPE not a list\r\n:-42\r\n$5\r\nhello\r\n$-1\r\n*-1\r\n*2\r\n*1\r\n:1\r\n$0\r\n\r\n",
+    b"_\r\n#t\r\n,-1.5e3\r\n,inf\r\n(349289032840923850932\r\n!5\r\nERR x\r\n=7\r\ntxt:abc\r\n",
+    b"*4\r\n%1\r\n+a\r\n:1\r\n~2\r\n:1\r\n:2\r\n>1\r\n+x\r\n,1.5\r\n>2\r\n+invalidate\r\n_\r\n",
+    b"|1\r\n+ttl\r\n:3600\r\n*2\r\n|1\r\n+a\r\n*1\r\n_\r\n:1\r\n=7\r\nmkd:abc\r\n",
+    b"*?\r\n$?\r\n;3\r\nabc\r\n;1\r\nd\r\n;0\r\n%?\r\n+a\r\n~?\r\n.\r\n.\r\n.\r\n",
+]
+
 
 def write(target, name, content):
     folder = CORPUS / target
@@ -225,6 +238,8 @@ def main():
             write("tile", "path-" + name.replace("/", "-"), b"\1\0" + name.encode())
     for index, line in enumerate(JSONL):
         write("jsonl", f"line-{index}", line.encode() + b"\n")
+    for index, stream in enumerate(RESP):
+        write("resp", f"stream-{index}", stream)
     for index, line in enumerate(COMBINED):
         write("combined", f"line-{index}", line.encode() + b"\n")
     write("config", "example", CONFIG.encode())

@@ -1,0 +1,11 @@
+//! Stands before a Redis or Valkey server and records every operation on personal data in a Bulla log, with no change to
+//! the server or its clients.
+//!
+//! Bytes are relayed as they came, both ways, and parsed beside the stream ([`resp`]); what a command touches, and in
+//! which role, is read from the server's own table of commands ([`command`]).
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
+pub mod command;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+pub mod resp;

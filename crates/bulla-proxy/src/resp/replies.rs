@@ -1,0 +1,450 @@
+//! [`Replies`]: the replies in what a server sends.
+
+use super::number::{Number, Taken};
+use super::{Kind, Limits, Node, Progress, Reply, Violation};
+
+/// How deep values may lie in one another, attributes counted.
+pub const DEEPEST: usize = 1024;
+
+/// Cuts what a server sends into replies and pushes, of RESP2 and RESP3.
+pub struct Replies {
+    limits: Limits,
+    reply: Reply,
+    state: State,
+    /// What the value at hand lies in, outermost first.
+    levels: Vec<Level>,
+    /// How many of the levels are attributes: of what is in them, nothing is kept.
+    attributes: usize,
+    /// Whether the value at hand, or the one before it, is the last of the reply's nodes.
+    kept: bool,
+}
+
+/// An aggregate that is not at its end.
+struct Level {
+    kind: Option<Kind>,
+    values: Values,
+    /// Which node of the reply it is, where it is kept.
+    node: Option<usize>,
+}
+
+/// The values of an aggregate.
+enum Values {
+    /// So many are to come, and it is more than none.
+    Left(u64),
+    /// So many have come, and an end will be told.
+    Come(u64),
+}
+
+/// What the next byte is part of.
+enum State {
+    /// A reply that has not begun.
+    Between,
+    /// The mark of a value, or of a streamed aggregate's end.
+    Mark,
+    /// A line that is the value.
+    Line(Line),
+    /// What comes after a mark and before the end of its line: a length.
+    Length { mark: u8, number: Number },
+    /// So many bytes of a text, the first of which are its format where there is one.
+    Text { left: u64, format: u8, then: Then },
+    /// The end of a line, of which the carriage return has come or not.
+    End { returned: bool, then: Then },
+    /// The mark of a chunk.
+    Chunk,
+    /// Nothing: no byte is read any more.
+    Failed(Expected),
+}
+
+/// What is so at the end of a line.
+#[derive(Clone, Copy)]
+enum Then {
+    /// The value at hand has ended.
+    Ended,
+    /// The value of this mark has begun, and chunks or values follow.
+    Streams(u8),
+    /// A chunk has ended.
+    ChunkEnded,
+}
+
+/// How far a line is that is the value.
+#[derive(Clone, Copy)]
+struct Line {
+    kind: Kind,
+    length: u64,
+    /// Whether its last byte is a digit, or another that its kind may end with.
+    may_end: bool,
+    /// Whether a carriage return has come, which may be its end.
+    returned: bool,
+}
+
+/// What did not come. It is a byte, so that a step's outcome is in registers.
+#[derive(Clone, Copy)]
+enum Expected {
+    Mark,
+    Length,
+    End,
+    Value,
+    LessDepth,
+    Chunk,
+    Format,
+    FormatEnd,
+    MapValue,
+}
+
+impl From<Expected> for Violation {
+    fn from(expected: Expected) -> Violation {
+        let what = match expected {
+            Expected::Mark => "the mark of a type was expected at the beginning of a value",
+            Expected::Length => "a length was expected after the mark of a value",
+            Expected::End => "the end of the line was expected after a value",
+            Expected::Value => "a value of the type that the mark says was expected in its line",
+            Expected::LessDepth => "values that lie less deep in one another were expected",
+            Expected::Chunk => "`;` was expected before a chunk of a string",
+            Expected::Format => "a verbatim string that is long enough for its format was expected",
+            Expected::FormatEnd => "`:` was expected after the format of a verbatim string",
+            Expected::MapValue => "a value was expected after the last key of a map",
+        };
+        Violation { what }
+    }
+}
+
+impl Replies {
+    /// Keeps no more than `limits` of a reply.
+    pub fn new(limits: Limits) -> Self {
+        Replies {
+            limits,
+            reply: Reply::default(),
+            state: State::Between,
+            levels: Vec::new(),
+            attributes: 0,
+            kept: false,
+        }
+    }
+
+    /// Goes on with the reply at hand. Attributes (`|`) belong to the reply that they come before, and nothing of them is kept.
+    ///
+    /// # Errors
+    /// What comes is no reply. The same for all bytes after that.
+    pub fn next(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
+        let (mut at, mut complete) = (0, false);
+        while at < bytes.len() && !complete {
+            match self.step(bytes, &mut at) {
+                Ok(ended) => complete = ended,
+                Err(expected) => {
+                    self.state = State::Failed(expected);
+                    return Err(expected.into());
+                }
+            }
+        }
+        self.reply.wire += at as u64;
+        Ok(Progress { consumed: at, complete })
+    }
+
+    /// The reply at hand, as far as it has come; the whole of it after it was complete, until the next one begins.
+    pub fn reply(&self) -> &Reply {
+        &self.reply
+    }
+
+    /// Goes on at `bytes[*at]`. Whether the reply is complete.
+    fn step(&mut self, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
+        match &mut self.state {
+            State::Between => {
+                self.reply.clear();
+                self.state = State::Mark;
+            }
+            State::Mark => {
+                *at += 1;
+                return self.mark(bytes[*at - 1], bytes, at);
+            }
+            State::Line(line) => {
+                let line = *line;
+                return self.line(line, bytes, at);
+            }
+            State::Length { mark, number } => {
+                let mark = *mark;
+                if number.is_empty() && bytes[*at] == b'?' && matches!(mark, b'$' | b'*' | b'~' | b'%') {
+                    *at += 1;
+                    self.state = State::End { returned: false, then: Then::Streams(mark) };
+                    return Ok(false);
+                }
+                match number.read(bytes, at) {
+                    Taken::More => {}
+                    Taken::Ended { value, last: b'\n' } => return self.length(mark, value),
+                    _ => return Err(Expected::Length),
+                }
+            }
+            State::Text { left, format, then } => {
+                let length = (bytes.len() - *at).min(usize::try_from(*left).unwrap_or(usize::MAX));
+                let mut text = &bytes[*at..][..length];
+                *at += length;
+                *left -= length as u64;
+                let (left, then) = (*left, *then);
+                while let (1.., [byte, rest @ ..]) = (*format, text) {
+                    *format -= 1;
+                    if *format == 0 && *byte != b':' {
+                        return Err(Expected::FormatEnd);
+                    }
+                    text = rest;
+                }
+                self.keep(text);
+                if left == 0 {
+                    if bytes[*at..].starts_with(b"\r\n") {
+                        *at += 2;
+                        return self.line_ended(then);
+                    }
+                    self.state = State::End { returned: false, then };
+                }
+            }
+            State::End { returned, then } => {
+                let (expected, then) = (if *returned { b'\n' } else { b'\r' }, *then);
+                if bytes[*at] != expected {
+                    return Err(Expected::End);
+                }
+                *at += 1;
+                if !std::mem::replace(returned, true) {
+                    return Ok(false);
+                }
+                return self.line_ended(then);
+            }
+            State::Chunk => {
+                if bytes[*at] != b';' {
+                    return Err(Expected::Chunk);
+                }
+                *at += 1;
+                self.state = State::Length { mark: b';', number: Number::default() };
+            }
+            State::Failed(expected) => return Err(*expected),
+        }
+        Ok(false)
+    }
+
+    /// A mark has come, after which it goes on at `bytes[*at]`. Whether the reply is complete.
+    fn mark(&mut self, mark: u8, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
+        let kind = match mark {
+            b'+' => Kind::Simple,
+            b'-' => Kind::Error,
+            b':' => Kind::Integer,
+            b',' => Kind::Double,
+            b'#' => Kind::Boolean,
+            b'(' => Kind::BigNumber,
+            b'$' | b'=' | b'!' | b'*' | b'~' | b'%' | b'>' | b'|' => {
+                self.state = State::Length { mark, number: Number::default() };
+                return Ok(false);
+            }
+            b'_' => {
+                self.begin(Kind::Null, 0);
+                self.state = State::End { returned: false, then: Then::Ended };
+                return Ok(false);
+            }
+            b'.' => return self.end_stream(),
+            _ => return Err(Expected::Mark),
+        };
+        self.begin(kind, 0);
+        let may_end = matches!(kind, Kind::Simple | Kind::Error);
+        self.line(Line { kind, length: 0, may_end, returned: false }, bytes, at)
+    }
+
+    /// Goes on with a line that is the value. Whether the reply is complete.
+    fn line(&mut self, mut line: Line, bytes: &[u8], at: &mut usize) -> Result<bool, Expected> {
+        while let Some(&next) = bytes.get(*at) {
+            if line.returned && next == b'\n' {
+                *at += 1;
+                return match line.may_end {
+                    true => Ok(self.end()),
+                    false => Err(Expected::Value),
+                };
+            }
+            if line.returned {
+                // It was not the end of the line, and is as any other byte of it.
+                self.text_of_line(&mut line, b"\r")?;
+            }
+            let rest = &bytes[*at..];
+            let length = rest.iter().position(|&byte| byte == b'\r').unwrap_or(rest.len());
+            self.text_of_line(&mut line, &rest[..length])?;
+            line.returned = length < rest.len();
+            *at += length + usize::from(line.returned);
+        }
+        self.state = State::Line(line);
+        Ok(false)
+    }
+
+    fn text_of_line(&mut self, line: &mut Line, text: &[u8]) -> Result<(), Expected> {
+        if !matches!(line.kind, Kind::Simple | Kind::Error) {
+            for (byte, place) in text.iter().zip(line.length..) {
+                line.may_end = match (line.kind, place, byte) {
+                    (Kind::Boolean, 0, b't' | b'f') => true,
+                    (Kind::Integer | Kind::BigNumber | Kind::Double, 0, b'+' | b'-') => false,
+                    // Twenty have room for every number of 64 bits.
+                    (Kind::Integer, ..20, b'0'..=b'9') | (Kind::BigNumber, _, b'0'..=b'9') => true,
+                    (Kind::Double, _, b'0'..=b'9' | b'.' | b'i' | b'n' | b'f' | b'a') => true,
+                    (Kind::Double, _, b'e' | b'E' | b'+' | b'-') => false,
+                    _ => return Err(Expected::Value),
+                };
+            }
+        }
+        line.length += text.len() as u64;
+        if self.kept
+            && let Some(node) = self.reply.nodes.last_mut()
+        {
+            node.length = line.length;
+        }
+        self.keep(text);
+        Ok(())
+    }
+
+    /// The length `value` after `mark` has come with its line. Whether the reply is complete.
+    fn length(&mut self, mark: u8, value: i64) -> Result<bool, Expected> {
+        let Ok(length) = u64::try_from(value) else {
+            if value == -1 && matches!(mark, b'$' | b'*') {
+                self.begin(Kind::Null, 0);
+                return Ok(self.end());
+            }
+            return Err(Expected::Length);
+        };
+        let (text, format, then) = match mark {
+            b'$' => (Some(Kind::Bulk), 0, Then::Ended),
+            b'!' => (Some(Kind::Error), 0, Then::Ended),
+            b'=' if length >= 4 => (Some(Kind::Bulk), 4, Then::Ended),
+            b'=' => {
+                return Err(Expected::Format);
+            }
+            b';' if length == 0 => return Ok(self.end()),
+            b';' => (None, 0, Then::ChunkEnded),
+            _ => return self.aggregate(mark, Some(length)),
+        };
+        match text {
+            Some(kind) => self.begin(kind, length - u64::from(format)),
+            None if self.kept => {
+                if let Some(node) = self.reply.nodes.last_mut() {
+                    node.length = node.length.saturating_add(length);
+                }
+            }
+            None => {}
+        }
+        self.state = match length {
+            0 => State::End { returned: false, then },
+            left => State::Text { left, format, then },
+        };
+        Ok(false)
+    }
+
+    /// The line has ended after which `then`. Whether the reply is complete.
+    fn line_ended(&mut self, then: Then) -> Result<bool, Expected> {
+        match then {
+            Then::Ended => return Ok(self.end()),
+            Then::Streams(b'$') => {
+                self.begin(Kind::Bulk, 0);
+                self.state = State::Chunk;
+            }
+            Then::Streams(mark) => return self.aggregate(mark, None),
+            Then::ChunkEnded => self.state = State::Chunk,
+        }
+        Ok(false)
+    }
+
+    /// An aggregate or attribute of so many members begins, `None` of so many as will come. Whether the reply is complete.
+    fn aggregate(&mut self, mark: u8, members: Option<u64>) -> Result<bool, Expected> {
+        let kind = match mark {
+            b'*' => Some(Kind::Array),
+            b'~' => Some(Kind::Set),
+            b'%' => Some(Kind::Map),
+            b'>' => Some(Kind::Push),
+            _ => None,
+        };
+        // No length is longer than `i64::MAX`.
+        let pairs = matches!(kind, Some(Kind::Map) | None);
+        let values = members.map(|members| if pairs { 2 * members } else { members });
+        if self.levels.len() == DEEPEST {
+            return Err(Expected::LessDepth);
+        }
+        self.state = State::Mark;
+        match kind {
+            Some(kind) => self.begin(kind, values.unwrap_or(0)),
+            None if values == Some(0) => return Ok(false),
+            None => self.attributes += 1,
+        }
+        let values = match values {
+            Some(0) => return Ok(self.end()),
+            Some(values) => Values::Left(values),
+            None => Values::Come(0),
+        };
+        let node = (kind.is_some() && self.kept).then(|| self.reply.nodes.len() - 1);
+        self.levels.push(Level { kind, values, node });
+        Ok(false)
+    }
+
+    /// A value begins.
+    fn begin(&mut self, kind: Kind, length: u64) {
+        self.kept = false;
+        if self.attributes > 0 {
+            return;
+        }
+        self.reply.count += 1;
+        if self.reply.nodes.len() >= self.limits.items.max(1) {
+            return;
+        }
+        self.kept = true;
+        // No more than `DEEPEST`.
+        let depth = u16::try_from(self.levels.len()).unwrap_or(u16::MAX);
+        self.reply.nodes.push(Node { kind, depth, length, start: self.reply.bytes.len(), kept: 0 });
+    }
+
+    /// Keeps what may be kept of the next bytes of the text at hand.
+    fn keep(&mut self, text: &[u8]) {
+        if self.kept
+            && let Some(node) = self.reply.nodes.last_mut()
+        {
+            let room = (self.limits.text - node.kept).min(self.limits.bytes - self.reply.bytes.len());
+            let kept = text.len().min(room);
+            self.reply.bytes.extend_from_slice(&text[..kept]);
+            node.kept += kept;
+        }
+    }
+
+    /// A streamed aggregate's end comes.
+    fn end_stream(&mut self) -> Result<bool, Expected> {
+        match self.levels.last() {
+            Some(Level { kind: Some(Kind::Map), values: Values::Come(come), .. }) if come % 2 > 0 => {
+                Err(Expected::MapValue)
+            }
+            Some(Level { values: Values::Come(_), .. }) => {
+                self.levels.pop();
+                self.state = State::End { returned: false, then: Then::Ended };
+                Ok(false)
+            }
+            _ => Err(Expected::Mark),
+        }
+    }
+
+    /// A value has ended, and with it what it was the last of. Whether the reply is complete.
+    fn end(&mut self) -> bool {
+        loop {
+            self.state = State::Mark;
+            let Some(level) = self.levels.last_mut() else {
+                self.state = State::Between;
+                return true;
+            };
+            match &mut level.values {
+                Values::Left(1) => {}
+                Values::Left(left) => {
+                    *left -= 1;
+                    return false;
+                }
+                Values::Come(come) => {
+                    *come += 1;
+                    if let Some(node) = level.node {
+                        self.reply.nodes[node].length = *come;
+                    }
+                    return false;
+                }
+            }
+            let attribute = level.kind.is_none();
+            self.levels.pop();
+            if attribute {
+                // What it belongs to is still to come.
+                self.attributes -= 1;
+                return false;
+            }
+        }
+    }
+}
