@@ -9,3 +9,5 @@ pub mod command;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod resp;
+#[cfg(test)]
+mod world;

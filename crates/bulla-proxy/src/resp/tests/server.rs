@@ -1,71 +1,11 @@
 //! Against a running `redis-server`: what it takes for a command is what it executes.
-#![allow(clippy::disallowed_methods, reason = "a test starts a server")]
 
 use crate::fuzzing::{self, ALL, commands, replies};
-use crate::resp::{Kind, Replies, Reply, write_command};
+use crate::resp::{Kind, write_command};
+use crate::world::Server;
 use bulla_testkit::Rng;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-
-/// A server of its own, without persistence, on a socket in a temporary directory. It ends with this.
-struct Server {
-    process: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Server {
-    fn start() -> Server {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
-        let mut command = Command::new("redis-server");
-        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(socket);
-        let started = command.current_dir(folder.path()).stdout(Stdio::piped()).spawn();
-        let process = started.expect("redis-server is installed: `make setup` does it");
-        let mut server = Server { process, folder };
-        let log = BufReader::new(server.process.stdout.take().unwrap());
-        let mut lines = log.lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.contains("eady to accept connections")), "redis-server did not start");
-        // It may go on to write.
-        std::thread::spawn(|| lines.for_each(drop));
-        server
-    }
-
-    fn connect(&self) -> Connection {
-        let stream = UnixStream::connect(self.folder.path().join("socket")).unwrap();
-        Connection { stream, replies: Replies::new(ALL) }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-struct Connection {
-    stream: UnixStream,
-    replies: Replies,
-}
-
-impl Connection {
-    /// The reply to one command.
-    fn ask(&mut self, bytes: &[u8]) -> Reply {
-        self.stream.write_all(bytes).unwrap();
-        let mut buffer = [0; 1024];
-        loop {
-            let length = self.stream.read(&mut buffer).unwrap();
-            assert!(length > 0, "the server closed the connection");
-            let progress = self.replies.next(&buffer[..length]).unwrap();
-            if progress.complete {
-                assert_eq!(progress.consumed, length);
-                return self.replies.reply().clone();
-            }
-        }
-    }
-}
 
 /// Up to eight of the parts, one after the other.
 fn some_of(parts: &[&str], rng: &mut Rng) -> String {
