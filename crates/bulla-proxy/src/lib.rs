@@ -8,5 +8,6 @@
 
 pub mod command;
 pub mod config;
+pub mod monitor;
 pub mod resp;
 pub mod subject;
