@@ -1,4 +1,4 @@
-//! The configuration of the proxy: one TOML file, [`EXAMPLE`] of which says what each key means.
+//! The configuration of the proxy: one TOML file. [`EXAMPLE`] is one, and says what each key means.
 //!
 //! What is wrong with a file is said of a line and a column, with what is allowed there; a key that is not known is refused, with
 //! the one that may have been meant. There are no secrets in it: keys and passwords are named by their files.

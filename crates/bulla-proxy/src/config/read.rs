@@ -203,6 +203,9 @@ fn upstream_tls(mut table: Table<'_>, host: &str) -> Result<UpstreamTls, ConfigE
 }
 
 fn rules(value: &Value<'_>) -> Result<Vec<Rule>, ConfigError> {
+    if value.is_table() {
+        return Err(value.error("`rules` are several: the header of each is `[[rules]]`".to_owned()));
+    }
     let tables = value.items()?;
     if let Some(first_too_many) = tables.get(MOST_RULES) {
         return Err(

@@ -106,6 +106,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Whether it is a table.
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
     /// The items of an array.
     pub(super) fn items(&self) -> Result<Vec<Value<'a>>, ConfigError> {
         match self.value.get_ref() {

@@ -295,7 +295,10 @@ fn what_does_not_fit_together_is_refused() {
 #[test]
 fn what_is_wrong_with_a_rule_is_said_of_its_place() {
     for (text, expected) in [
-        ("[rules]\nkey = \"{subject}\"", "line 3, column 1: `rules` is a table; it has to be an array"),
+        (
+            "[rules]\nkey = \"{subject}\"",
+            "line 3, column 1: `rules` are several: the header of each is `[[rules]]`",
+        ),
         (
             "[[rules]]\nseparator = \":\"",
             "line 3, column 1: `key` is missing in `[rules]`: which keys the rule is about, such as \"user:{subject}:*\"",
