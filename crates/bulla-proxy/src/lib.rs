@@ -2,12 +2,16 @@
 //! the server or its clients.
 //!
 //! Bytes are relayed as they came, both ways, and parsed beside the stream ([`resp`]); what a command touches, and in
-//! which role, is read from the server's own table of commands ([`command`]).
+//! which role, is read from the server's own table of commands ([`command`]); whose data it is, rules say ([`subject`]),
+//! which are a part of the configuration ([`config`]).
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod command;
+pub mod config;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod monitor;
 pub mod resp;
+pub mod subject;
 #[cfg(test)]
 mod world;

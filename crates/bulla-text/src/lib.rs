@@ -7,6 +7,7 @@
 //! | [`combined`] | the access log of Apache and nginx, one way |
 //! | [`time`] | RFC 3339 to nanoseconds since the epoch, and back |
 //! | [`zone`] | times as a person gives them, in a time zone |
+//! | [`spelling`] | which name was meant where there is none of a spelling |
 //!
 //! A line becomes a [`ParsedEntry`] or a [`LineError`], never both, and never a panic. What is parsed is within
 //! the limits of [`Entry`](bulla_proof::Entry). Nothing is rewritten on the way in: what a format cannot carry
@@ -44,6 +45,7 @@ mod field;
 pub mod fuzzing;
 pub mod jsonl;
 pub mod lines;
+pub mod spelling;
 #[cfg(test)]
 mod tests;
 pub mod time;

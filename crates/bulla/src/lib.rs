@@ -46,7 +46,7 @@ pub use fields::filter::{FieldFilters, NotAsLogged, NumberField, TextField, Text
 pub use format::event::ExportRecord;
 pub use format::options::{
     Durability, Options, Profile, Setting, SettingPlace, SettingSource, format_age, parse_age,
-    parse_plugin_timeout,
+    parse_plugin_timeout, parse_size,
 };
 pub use format::{config, event, segment};
 pub use keys::default_keys;

@@ -418,8 +418,8 @@ pub fn format_age(time: Duration) -> String {
     settings::duration(time)
 }
 
-/// `"64 MiB"`, `"4KiB"` or a plain number of bytes.
-pub(crate) fn parse_size(text: &str) -> Option<usize> {
+/// A number of bytes as a person writes it: `64 MiB`, `4KiB`, or the plain number. `None` where it is none.
+pub fn parse_size(text: &str) -> Option<usize> {
     let (number, shift) =
         split_unit(text, &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0), ("", 0)])?;
     usize::try_from(number).ok()?.checked_mul(1 << shift)

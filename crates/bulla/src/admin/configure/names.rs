@@ -2,6 +2,7 @@
 
 use crate::format::options::settings;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::nearest;
 
 /// The keys of `[log]`, and why those that never change do not.
 const LOG_KEYS: [(&str, Option<&str>); 9] = [
@@ -42,32 +43,11 @@ pub(super) fn unknown_key(key: &str) -> Error {
         return Error::invalid(format!("`{key}` is a table: say which field, such as `{FIELDS}client`"));
     }
     let known = settings::names().chain(LOG_KEYS.iter().map(|(name, _)| *name));
-    let spelled = key.replace('-', "_").to_ascii_lowercase();
-    let distance = |name: &str| {
-        let short = name.strip_prefix("log.").unwrap_or(name);
-        distance(&spelled, name).min(distance(&spelled, short))
-    };
-    match known.map(|name| (distance(name), name)).min() {
-        Some((far, name)) if far <= 1 + key.len() / 4 => {
-            Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?"))
-        }
-        _ => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
+    let spellings = known.flat_map(|name| [(name, name), (name.strip_prefix("log.").unwrap_or(name), name)]);
+    match nearest(key, spellings) {
+        Some(name) => Error::invalid(format!("there is no key `{key}`; did you mean `{name}`?")),
+        None => Error::invalid(format!("there is no key `{key}`; `bulla config DIR` lists them all")),
     }
-}
-
-/// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other = other.chars().collect::<Vec<_>>();
-    let mut row = (0..=other.len()).collect::<Vec<_>>();
-    for (index, c) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (at, d) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != *d);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
