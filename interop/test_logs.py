@@ -8,10 +8,13 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -19,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: E402
 
-from bulla_reader import age, blocks, commitments, config, index, lines, log, notes, verify  # noqa: E402
+from bulla_reader import age, blocks, commitments, config, index, lines, log, notes, vault, verify  # noqa: E402
 from bulla_reader.cursor import u32, u64  # noqa: E402
-from bulla_reader.hashes import expand, extract, sha256  # noqa: E402
+from bulla_reader.findings import joined  # noqa: E402
+from bulla_reader.hashes import crc32c, expand, extract, mac, sha256  # noqa: E402
 from bulla_reader.history import followed  # noqa: E402
+from bulla_reader.refused import Refused  # noqa: E402
 from forge import Forge, Forged, padded, signed, wrapped  # noqa: E402
 from zoo import Sample, Zoo  # noqa: E402
 
@@ -241,8 +246,65 @@ class Logs(unittest.TestCase):
             told = json.loads(self.theirs("verify", Sample(place, sample.keys), "--public", "--json").stdout)["findings"]
             self.assertEqual({it["kind"] for it in told}, kinds)
             self.assertEqual({finding.kind for finding in verify.verified(place, verify.Hand()).findings}, kinds)
-        toml.write_bytes(b"\xef\xbb\xbf" + toml.read_bytes())
-        self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, {"config-damaged"})
+        own = toml.read_bytes()
+        for altered, kinds in (
+            (b"\xef\xbb\xbf" + own, {"config-damaged"}),
+            (own.replace(b"version = 1", b"version = 0"), {"config-damaged"}),
+            (own.replace(b"hash = ", b'heartbeat = "86400000000001 ns"\nhash = '), {"config-damaged"}),
+        ):
+            with self.subTest(altered[:100]):
+                toml.write_bytes(altered)
+                self.assertEqual({kind for kind, _ in self.both(place, sample, [])}, kinds)
+        toml.write_bytes(own.replace(b"hash = ", b'heartbeat = "86400000000000 ns"\nhash = '))
+        told = json.loads(self.theirs("verify", Sample(place, sample.keys), "--public", "--json").stdout)["findings"]
+        kinds = {finding.kind for finding in verify.verified(place, verify.Hand()).findings}
+        self.assertEqual(({it["kind"] for it in told}, kinds), ({"config-mismatch"}, {"config-mismatch"}))
+        toml.write_bytes(own.replace(b"version = 1", b"version = 2\nnews = 1"))
+        told = self.theirs("verify", Sample(place, sample.keys), "--public")
+        self.assertEqual((told.returncode, b"format version 2" in told.stderr), (4, True))
+        with self.assertRaisesRegex(config.NewerFormat, "format version 2"):
+            verify.verified(place, verify.Hand())
+
+    def test_an_erasure_that_the_vault_has_begun_ends_a_verification_alike(self) -> None:
+        sample = self.samples["erased"]
+        keys = self.zoo.place / "being-erased.keys"
+        keys.mkdir()
+        for name in ("vault", "roots"):
+            shutil.copytree(sample.keys / name, keys / name)
+        (keys / "identity.age").write_bytes((sample.keys / "identity.age").read_bytes())
+        opened = vault.Vault(keys, log.opened(sample.log).config.log_id, [])
+        living = [number for number in range(opened.next_number) if opened.subject(number) is not None]
+        opened.database.close()
+        hand = verify.Hand(identities=verify.read_identities([keys / "identity.age"]), vault=keys)
+        for numbers, code, error in ((living, 5, vault.BeingErased), ([opened.next_number], 4, Refused)):
+            with self.subTest(code):
+                record = b"bullaVE3\x01" + bytes(3) + u32(len(numbers)) + bytes(32) + b"".join(map(u64, numbers))
+                record += u32(crc32c(record))
+                seal = mac(opened.record_key, b"\x01" + u64(2) + record)[:16]
+                database = sqlite3.connect(keys / "vault/vault.db")
+                database.execute("UPDATE records SET sealed = ? WHERE id = 2", (record + seal,))
+                database.commit()
+                database.close()
+                told = self.theirs("verify", Sample(sample.log, keys), "--keys", str(keys))
+                self.assertEqual(told.returncode, code, told.stderr)
+                with self.assertRaises(error):
+                    verify.verified(sample.log, hand)
+
+    def test_an_event_that_nobody_orders_is_not_checked_with_an_erasure_key(self) -> None:
+        sample = self.samples["erased"]
+        forge = Forge(sample.log, sample.keys)
+        forge.append('{"event":"heartbeat"}')
+        made, file = self.zoo.place / "heart", self.zoo.place / "heart.proof"
+        forge.write(made)
+        event = str(len(forge.frames) - 1)
+        proven = self.theirs("prove", Sample(made, sample.keys), "--event", event, "-o", str(file))
+        self.assertEqual(proven.returncode, 0, proven.stderr)
+        key = forge.config.erasure_key.text
+        for given, code in (([], 0), (["--erasure-key", key], 2)):
+            for command in ([BULLA], [sys.executable, "-m", "bulla_reader"]):
+                ran = [*command, "check", str(file), *given]
+                told = subprocess.run(ran, capture_output=True, check=False, cwd=Path(__file__).parent)
+                self.assertEqual(told.returncode, code, told.stderr)
 
     def test_keys_that_are_wrapped_to_more_than_they_may_be_are_refused_alike(self) -> None:
         sample = self.samples["plain"]
@@ -320,8 +382,11 @@ class Logs(unittest.TestCase):
                 last.log_id, b"", number,
             )  # fmt: skip
         )
+        other = replace(forge.frames[-1], frame=number + 1, first_entry=last.first_entry + last.entries + 17, entries=5)
+        forge.frames.append(replace(other, group=number + 1))
         report = self.same(self.forged(forge, sample, "gap"))
-        self.assertIn("gap", {finding.kind for finding in report.findings})
+        gaps = [finding for finding in report.findings if finding.kind == "gap"]
+        self.assertEqual([(gap.frame, gap.count) for gap in joined(gaps)], [(number, 2)])
 
     def test_a_log_of_sha3_256_is_read_alike(self) -> None:
         sample = self.samples["plain"]

@@ -117,6 +117,10 @@ def run_check(given: argparse.Namespace) -> int:
         data = file.read_bytes() if str(file) != "-" else sys.stdin.buffer.read()
         try:
             disclosed = check(data, key, given)
+        except proofs.NobodyOrders as refused:
+            print(f"{file}: {refused}", file=sys.stderr)
+            worst = worst or USAGE
+            continue
         except Refused as refused:
             print(f"{file}: not proven: {refused}", file=sys.stderr)
             worst = VIOLATION

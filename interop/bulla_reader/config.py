@@ -36,6 +36,10 @@ RULES = {
 }
 
 
+class NewerFormat(OSError):
+    """A log that this reader is too old for, which says nothing of the log."""
+
+
 @dataclass(frozen=True)
 class Config:
     digest: bytes
@@ -50,6 +54,7 @@ class Config:
 def decoded(data: bytes) -> Config:
     """The configuration that a file is; refuses any other file."""
     at = settings_line(data)
+    check_version(parsed(data[:at]).get("log"))
     table = only_table(data[:at], "log")
     settings = only_table(data[at:], "settings") if at < len(data) else {}
     if table is None or not all(name in LOG or len(name) > 2 and name.startswith("x-") for name in table):
@@ -69,11 +74,22 @@ def settings_line(data: bytes) -> int:
     return len(data)
 
 
-def only_table(data: bytes, name: str) -> Optional[dict[str, Any]]:
+def check_version(table: Any) -> None:
+    """A newer format, of which nothing else can be said, is told before anything else is looked at."""
+    version = table.get("version") if isinstance(table, dict) else None
+    if is_int(version) and 1 < version < 1 << 63:
+        raise NewerFormat(f"the log is of format version {version}, and this reader knows version 1")
+
+
+def parsed(data: bytes) -> dict[str, Any]:
     try:
-        found = tomllib.loads(data.decode())
+        return tomllib.loads(data.decode())
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise Refused(STRUCTURE, "must be TOML") from None
+
+
+def only_table(data: bytes, name: str) -> Optional[dict[str, Any]]:
+    found = parsed(data)
     return found[name] if set(found) == {name} and isinstance(found[name], dict) else None
 
 
@@ -140,7 +156,7 @@ def log_table(table: dict[str, Any], digest: bytes) -> Config:
 
 def check_heartbeat(value: Any) -> None:
     time = amount(value, TIMES)
-    if value is not None and (time is None or not 1 <= time // 10**9 <= 86_400):
+    if value is not None and (time is None or not 10**9 <= time <= 86_400 * 10**9):
         raise Refused(STRUCTURE, "`heartbeat` must be a time from 1 s to 24 h")
 
 

@@ -107,7 +107,7 @@ def followed(log: Log, given: Sequence[notes.Verifier] = ()) -> History:
         elif commitment.kind == commitments.EVENT:
             take_event(history, number, frame, body)
         elif commitment.kind == commitments.GAP:
-            log.find("gap", f"{commitment.entries} entries were lost", frame, number)
+            log.find("gap", "entries were lost", frame, number)
     if len(log.commitments) < log.size:
         history.doubtful = True
     if not history.doubtful and history.current is not None and log.config.digest not in (history.current, history.allowed):

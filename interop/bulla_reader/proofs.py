@@ -309,6 +309,10 @@ def withheld_fields(personal: int) -> list[str]:
     return [name for name in FIELDS if personal >> BIT[name] & 1]
 
 
+class NobodyOrders(Refused):
+    """An erasure key is at hand, and the event is of a kind that has no order."""
+
+
 def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Optional[dict[str, Any]]:
     """The event that a proof is of, once it is in accord with its order; nothing of an event that nobody orders."""
     found = events.decoded(proof.body)
@@ -320,6 +324,8 @@ def certificate(proof: EventProof, erasure_key: Optional[notes.Verifier]) -> Opt
     elif found["event"] == "rekeyed":
         check_change(found, proof.commitment.log_id, erasure_key)
         return found
+    elif erasure_key is not None:
+        raise NobodyOrders("event", "must be an erasure, hold, release or change of the erasure key, to be checked with that key")
     else:
         return None
     if erasure_key is not None and not erasure_key.signed(ordered.note):

@@ -25,6 +25,10 @@ SCHEMA = {
 }
 
 
+class BeingErased(Refused):
+    """Somebody's keys are asked for while they are being destroyed: of the log that says nothing."""
+
+
 class Secrets(Protocol):
     """Who has secrets of groups: the vault, or a grant."""
 
@@ -167,6 +171,8 @@ class Vault:
             raise erasing.refuse("of an erasure it must have a number")
         if any(one >= following for one, following in zip(self.erasing, self.erasing[1:])):
             raise erasing.refuse("the numbers must ascend")
+        if self.erasing and self.erasing[-1] >= next_number:
+            raise erasing.refuse("the numbers must be below the next one")
         changes = self.record(4, b"bullaVC2")
         changes.take(16)
         changes.end()
@@ -283,7 +289,7 @@ class Vault:
         keys = []
         for number in subjects:
             if self.erasing_state == 1 and number in self.erasing:
-                raise Refused("vault", f"number {number} is being erased, and must not be given out")
+                raise BeingErased("vault", f"number {number} is being erased, and must not be given out")
             subject = self.subject(number)
             if subject is None:
                 return None

@@ -235,6 +235,8 @@ def check_blocks(past: History, hand: Hand, report: Report, each: Optional[Each]
         except blocks.NotOpened:
             of.find("not-opened", "there is no key for this block", frame)
             continue
+        except vault.BeingErased:
+            raise
         except blocks.UnitsMismatch as refused:
             of.find("units-mismatch", str(refused), frame)
             continue

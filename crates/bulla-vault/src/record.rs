@@ -236,8 +236,18 @@ impl Changes {
 }
 
 impl Erasing {
-    pub(super) fn read(txn: &ReadTransaction<'_>, keys: &Keys) -> Result<Option<Self>, TransactionError> {
-        Record::Erasing.read(txn, keys, Self::decode)
+    /// The erasure, if there is one, of a vault that gave the numbers below `next_number`.
+    pub(super) fn read(
+        txn: &ReadTransaction<'_>,
+        keys: &Keys,
+        next_number: u64,
+    ) -> Result<Option<Self>, TransactionError> {
+        let erasing = Record::Erasing.read(txn, keys, Self::decode)?;
+        let last = erasing.as_ref().and_then(|erasing| erasing.numbers.last());
+        match last.is_some_and(|&last| last >= next_number) {
+            true => Err(Record::Erasing.damaged()),
+            false => Ok(erasing),
+        }
     }
 
     /// The erasure, if there is one; `None` where the bytes are not that record.

@@ -129,7 +129,7 @@ impl Shared {
             return Err(self.database.went_back().into());
         }
         self.note(Known { changes, next_number: meta.next_number });
-        Ok((meta, Erasing::read(txn, keys)?))
+        Ok((meta, Erasing::read(txn, keys, meta.next_number)?))
     }
 
     fn with_keys<T>(&self, work: impl Fn(&Keys) -> Result<T, TransactionError>) -> Result<T> {

@@ -297,6 +297,9 @@ fn a_newer_format_version_is_no_damage() {
         let ran = place.run(subcommand, &[]).exits(exit::ENVIRONMENT);
         assert!(ran.err.contains("format version 2"), "{ran:?}");
     }
+    std::fs::write(&file, text.replace("version = 1", "version = 0")).unwrap();
+    let ran = place.run("verify", &[]).exits(exit::VIOLATION);
+    assert!(ran.out.contains("the first format has 1") && !ran.out.contains("newer"), "{ran:?}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ for payload in sys.argv[1:]:
 /// Payloads of a hundred zeros: with the tables, a block of one copy of so many bytes from so far back.
 fn copied_zeros(extra: u8) -> Vec<u8> {
     // Bits of the copy from the last byte's highest on: a mark, three of the offset (11 more than these, less 3), five of the length.
-    let [low, high] = (0b1_000_00001 | u16::from(extra) << 5).to_le_bytes();
+    let [low, high] = (1 << 8 | u16::from(extra) << 5 | 1).to_le_bytes();
     vec![1, 0, 100, 3, 13, 0, 0, 0x45, 0, 0, 0, 1, 0x54, 0, 3, 42, low, high]
 }
 

@@ -323,6 +323,29 @@ fn every_byte_of_a_record_counts() {
     assert_eq!(vault.next_number().unwrap(), 1000);
 }
 
+/// The same keys vouch for it, and yet nobody can be erased whom the vault never gave a number.
+#[test]
+fn an_erasure_of_a_number_that_nobody_was_given_is_damage() {
+    let world = World::with(Settings { cache: 0, ..Settings::default() });
+    let vault = world.open();
+    fill(&vault, "s", 10);
+    for (last, is_sound) in [(9, true), (10, false), (u64::MAX, false)] {
+        for erased in [false, true] {
+            let erasing = Erasing { numbers: vec![3, last], erased, written: Hash([7; 32]) };
+            let keys = vault.shared.keys();
+            let written = vault.shared.database.write(|txn| erasing.write(txn, &keys));
+            written.map_err(|error| error.into_error("test")).unwrap();
+            match vault.find("s1") {
+                Ok(_) => assert!(is_sound, "{last}"),
+                Err(error) => {
+                    assert!(!is_sound, "{last}: {error}");
+                    assert_names_the_file(&world, &error, "Erasing");
+                }
+            }
+        }
+    }
+}
+
 /// Also one that nothing asks for: a vault without replicas and without numbers that were left out.
 #[test]
 fn a_record_that_is_taken_away_is_named_by_whoever_opens_the_vault() {

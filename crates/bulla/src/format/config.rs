@@ -348,6 +348,9 @@ fn check_version(log: &str) -> Result<()> {
         .map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
     match table.get("log").and_then(|log| log.get("version")).and_then(toml::Value::as_integer) {
         Some(1) => Ok(()),
+        Some(version) if version < 1 => {
+            Err(Error::invalid(format!("`version` is {version}, and the first format has 1")))
+        }
         Some(version) => Err(Error::new(
             ErrorKind::Unavailable,
             format!("the log is of format version {version}; this program knows version 1: use a newer one"),

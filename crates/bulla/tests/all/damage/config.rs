@@ -13,7 +13,7 @@ enum Fate {
     Same,
     /// `[log]` is another one, of a log of this id.
     Other { id: String },
-    /// Of another version of the format.
+    /// Of a later version of the format.
     Version(u64),
     /// It is not a configuration.
     Damaged,
@@ -46,7 +46,7 @@ fn fate(original: &[u8], altered: &[u8]) -> Fate {
     let Some(table) = Toml { rest: log }.table("log") else { return Fate::Damaged };
     match table.get("version") {
         Some(Value::Integer(1)) => {}
-        Some(Value::Integer(version)) => return Fate::Version(*version),
+        Some(Value::Integer(version @ 2..)) => return Fate::Version(*version),
         _ => return Fate::Damaged,
     }
     let empty = settings.is_empty()
