@@ -12,6 +12,8 @@ command -v cc >/dev/null || missing+=(gcc libc6-dev)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 command -v age >/dev/null || missing+=(age)
 command -v strace >/dev/null || missing+=(strace)
+# Tests of the proxy start servers of their own; the package's is not started.
+command -v redis-server >/dev/null || missing+=(redis-server)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
@@ -22,7 +24,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     echo "setup: installing ${missing[*]}"
     if command -v apt-get >/dev/null; then
         "${as_root[@]}" apt-get update -qq
-        "${as_root[@]}" apt-get install -y -qq -o Dpkg::Use-Pty=0 "${missing[@]}"
+        "${as_root[@]}" env RUNLEVEL=1 apt-get install -y -qq -o Dpkg::Use-Pty=0 "${missing[@]}"
     else
         echo "setup: no apt-get here; install ${missing[*]} with your package manager, then try again" >&2
         exit 1

@@ -114,7 +114,8 @@ impl Manifest {
             return Ok(self.snapshot.checkpoint.root);
         }
         let (bundles, rest) = (size / BUNDLE, (size % BUNDLE) as usize);
-        let mut nodes = self.nodes[..bundles as usize].to_vec();
+        let whole = usize::try_from(bundles).unwrap_or(usize::MAX);
+        let mut nodes = self.nodes.iter().copied().take(whole).collect::<Vec<_>>();
         if rest > 0 {
             nodes.push(node(&self.bundle(bundles)?[..rest]));
         }
