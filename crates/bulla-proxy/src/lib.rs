@@ -1,7 +1,7 @@
-//! Stands before a Redis or Valkey server and records every operation on personal data in a Bulla log, with no change to
-//! the server or its clients.
+//! What a proxy before a Redis or Valkey server has to know, to record every operation on personal data in a Bulla log with no change to
+//! the server or its clients. The proxy itself is not here yet.
 //!
-//! Bytes are relayed as they came, both ways, and parsed beside the stream ([`resp`]); what a command touches, and in
+//! Bytes are parsed beside a stream that is relayed as it is ([`resp`]); what a command touches, and in
 //! which role, is read from the server's own table of commands ([`command`]); whose data it is, rules say ([`subject`]),
 //! which are a part of the configuration ([`config`]).
 #![warn(clippy::print_stderr, clippy::print_stdout)]

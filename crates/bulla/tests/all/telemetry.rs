@@ -71,14 +71,21 @@ fn what_waited_is_counted() {
     workshop.gate.shut();
     let payload = [7; 10_000];
     let entry = Entry::new("fill", "x").payload(&payload);
-    while producer.append(&entry).is_ok() {}
-    assert_eq!(producer.try_append(&entry).unwrap_err().kind(), ErrorKind::Timeout);
+    // Memory that was full for a moment may have been taken from the producer since: until it stays full.
+    let error = loop {
+        while producer.append(&entry).is_ok() {}
+        if let Err(error) = producer.try_append(&entry) {
+            break error;
+        }
+    };
     let told = log.telemetry();
-    assert_eq!((told.timeouts, told.refused), (2, 0));
+    // Whatever is wrong, the log can be closed.
+    workshop.gate.open();
+    assert_eq!((error.kind(), told.refused), (ErrorKind::Timeout, 0));
+    assert!(told.timeouts >= 2, "{told:?}");
     assert!(told.backpressure.count >= 1, "{told:?}");
     assert!(told.backpressure.longest >= Duration::from_millis(50), "{told:?}");
     assert!(told.queues.staged_bytes > 0 && told.queues.in_flight_bytes > 0, "{told:?}");
-    workshop.gate.open();
     drop(producer);
     log.close().unwrap();
 }
