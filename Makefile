@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint features deny advisories bench torture sweep fuzz interop spark vectors setup clean
+.PHONY: demo test lint style features deny advisories bench torture sweep fuzz interop spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -19,11 +19,14 @@ test: setup
 	@grep -qs ' avx512_vbmi2' /proc/cpuinfo || echo "not tested: the lanes of AVX-512, which this processor has not got; their kernels were, over plain ones"
 
 ## What a change must pass besides the tests.
-lint:
-	python3 scripts/layers.py
-	cargo fmt --all --check
+lint: style
 	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
+
+## What of it compiles nothing.
+style:
+	python3 scripts/layers.py
+	cargo fmt --all --check
 
 ## The command without Parquet: after a change of its features.
 features:

@@ -94,6 +94,7 @@ impl Grant {
         let written = destination.writer().write_all(&file).and_then(|()| destination.finish());
         written.map_err(|error| Failure::io("writing the grant", &error))?;
         note!("grants {}", told(&granted));
+        granted.unsigned.iter().for_each(|notice| note!("{notice}"));
         let exit = missing_keys::tell(granted.read.withheld, "not granted", granted.read.undecided);
         if self.json {
             let told = print_json(&GrantedJson::new(&granted, &self.output));
@@ -118,10 +119,12 @@ struct GrantedJson<'a> {
     blocks: u64,
     tree_size: u64,
     root: String,
+    /// Whether something that is not signed yet may follow, which is not looked at.
+    unsigned: bool,
 }
 
 impl<'a> GrantedJson<'a> {
-    fn new(Granted { groups, entries, asked, read, .. }: &Granted, output: &'a Path) -> Self {
+    fn new(Granted { groups, entries, asked, read, unsigned, .. }: &Granted, output: &'a Path) -> Self {
         GrantedJson {
             output,
             groups: *groups,
@@ -133,6 +136,7 @@ impl<'a> GrantedJson<'a> {
             blocks: read.blocks,
             tree_size: read.tree_size,
             root: read.root.to_base64(),
+            unsigned: unsigned.is_some(),
         }
     }
 }

@@ -31,7 +31,8 @@ Examples:
     --authority erasure.key -o hold.json
   bulla order --log 5be0...e1 --release hold.json --by legal --reason 'case closed' \\
     --authority erasure.key -o release.json
-  bulla order --log 5be0...e1 --new-erasure-key example.com/audit/erasure+... --authority erasure.key -o rekey.order")]
+  bulla order --log 5be0...e1 --new-erasure-key example.com/audit/erasure+... \\
+    --authority erasure.key -o rekey.order")]
 pub(crate) struct Order {
     /// The log's id, as `bulla info` tells it
     #[arg(long, value_name = "ID", value_parser = parse_id)]

@@ -94,7 +94,7 @@ impl Prove {
                 if !proven.others.is_empty() && !self.with_others {
                     return Err(Failure::usage(would_disclose(&proven.others)));
                 }
-                (std::mem::take(&mut proven.text), Proves::Entries(proven))
+                (std::mem::take(&mut proven.text), Proves::Entries(Box::new(proven)))
             }
         };
         let mut destination = Destination::open(self.output.as_deref(), &self.place)?;
@@ -105,7 +105,9 @@ impl Prove {
         }
         note!("proves {}", proves.to_text());
         let exit = match &proves {
-            Proves::Entries(Proven { read, .. }) => {
+            Proves::Entries(proven) => {
+                let Proven { read, unsigned, .. } = &**proven;
+                unsigned.iter().for_each(|notice| note!("{notice}"));
                 missing_keys::tell(read.withheld, "proven without personal fields", read.undecided)
             }
             Proves::Event { .. } | Proves::Consistency => Exit::Done,
@@ -120,7 +122,7 @@ impl Prove {
 
 /// What is proven, and what that discloses besides.
 enum Proves {
-    Entries(Proven),
+    Entries(Box<Proven>),
     Event { frame: u64 },
     Consistency,
 }
@@ -152,6 +154,7 @@ impl Proves {
                 blocks: proven.read.blocks,
                 tree_size: proven.read.tree_size,
                 root: proven.read.root.to_base64(),
+                unsigned: proven.unsigned.is_some(),
             }),
             Proves::Event { frame } => ProvesJson::Event { output, frame: *frame },
             Proves::Consistency => ProvesJson::Consistency { output },
@@ -184,6 +187,8 @@ struct EntriesJson<'a> {
     blocks: u64,
     tree_size: u64,
     root: String,
+    /// Whether something that is not signed yet may follow, which is not looked at.
+    unsigned: bool,
 }
 
 fn entries_to_text(proven: &Proven) -> String {

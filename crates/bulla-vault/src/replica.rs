@@ -183,26 +183,42 @@ pub(super) struct Replica {
     only: AtomicU64,
 }
 
+/// A replica as it was found, before anything is written to it.
+pub(super) struct LookedAt<'p> {
+    place: &'p ReplicaLocation,
+    replica: Replica,
+    /// Its database, if it is up to date.
+    found: Option<Database>,
+}
+
 /// No generation.
 const NONE: u64 = u64::MAX;
 const TEMPORARY: &str = "vault.db.tmp";
 
 impl Replica {
-    /// Opens the replica in `place`, made anew where it is behind, and made where there is none.
+    /// Looks at what is in `place`, and writes nothing. [`Replica::open`] goes on with it.
     ///
     /// # Errors
-    /// `Unavailable` where it is damaged or cannot be written, `Refused` where it is another log's, or ahead of the vault.
-    pub(super) fn open(place: &ReplicaLocation, original: &Original<'_>) -> Result<Self> {
-        Self::make_in(place, original).map_err(|error| place.explain(error))
+    /// `Unavailable` where it is damaged, `Refused` where it is another log's, or ahead of the vault.
+    pub(super) fn look<'p>(place: &'p ReplicaLocation, original: &Original<'_>) -> Result<LookedAt<'p>> {
+        let replica = Self::of(place, original);
+        let found = replica.find_own(original).map_err(|error| place.explain(error))?;
+        Ok(LookedAt { place, replica, found })
     }
 
-    /// That it can be opened, as far as that can be told with nothing written.
+    /// Opens the replica, made anew where it is behind, and made where there is none.
     ///
     /// # Errors
-    /// As [`Replica::open`].
-    pub(super) fn check(place: &ReplicaLocation, original: &Original<'_>) -> Result<()> {
-        let found = Self::of(place, original).find_own(original);
-        found.map(drop).map_err(|error| place.explain(error))
+    /// Where it cannot be written.
+    pub(super) fn open(
+        LookedAt { place, replica, found }: LookedAt<'_>,
+        original: &Original<'_>,
+    ) -> Result<Self> {
+        let made = directory::make(&place.directory)
+            .and_then(|()| replica.roots.create())
+            .map_err(TransactionError::from)
+            .and_then(|()| replica.make(original, found));
+        made.map(|()| replica).map_err(|error| place.explain(error))
     }
 
     fn of(place: &ReplicaLocation, original: &Original<'_>) -> Self {
@@ -215,15 +231,6 @@ impl Replica {
             failure: OnceLock::new(),
             only: AtomicU64::new(NONE),
         }
-    }
-
-    fn make_in(place: &ReplicaLocation, original: &Original<'_>) -> Result<Self, TransactionError> {
-        directory::make(&place.directory)?;
-        let replica = Self::of(place, original);
-        let found = replica.find_own(original)?;
-        replica.roots.create()?;
-        replica.make(original, found)?;
-        Ok(replica)
     }
 
     /// The database that is there, if it is up to date. Where there is none, there are no roots of other vaults either.

@@ -56,14 +56,18 @@ impl Vault {
         self.check_owner()?;
         let original = self.shared.original()?;
         check_replicas(original.database.directory(), places)?;
-        places.iter().try_for_each(|place| Replica::check(place, &original))
+        places.iter().try_for_each(|place| Replica::look(place, &original).map(drop))
     }
 }
 
 impl Replicas {
     fn open(places: &[ReplicaLocation], original: &Original<'_>) -> Result<Self> {
         check_replicas(original.database.directory(), places)?;
-        let all = places.iter().map(|place| Replica::open(place, original)).collect::<Result<_>>()?;
+        // None is written before all of them were looked at: what one of them refuses the vault for leaves the others as they are.
+        let looked = places.iter().map(|place| Replica::look(place, original));
+        let looked = looked.collect::<Result<Vec<_>>>()?;
+        let opened = looked.into_iter().map(|replica| Replica::open(replica, original));
+        let all = opened.collect::<Result<_>>()?;
         let reached = AtomicU64::new(original.mark.changes.count);
         Ok(Replicas { all, turn: Mutex::default(), reached })
     }
@@ -127,7 +131,7 @@ impl Shared {
     /// Opens the replicas of a vault that is opened for writing.
     ///
     /// # Errors
-    /// As [`Replica::open`].
+    /// As [`Replica::look`] and [`Replica::open`].
     pub(super) fn attach(&self, places: &[ReplicaLocation]) -> Result<()> {
         if places.is_empty() {
             return Ok(());

@@ -5,7 +5,8 @@
 //! - whoever cannot be judged is left as they are, and with them everybody of their order, which was signed as one;
 //! - an order is judged, and told of, as things are once those before it are carried out;
 //! - of each order it is told what became of it, once, whatever becomes of the others;
-//! - as long as an order to hold or to release that is among them was not given, nobody is erased.
+//! - as long as an order to hold or to release that is among them was not given, nobody is erased; nor as long as one of the files
+//!   cannot be read as an order: it may be such a one.
 
 use super::Erase;
 use super::preview::{Looking, PreviewJson, known_again, listed, what_goes, why_unknown};
@@ -83,19 +84,19 @@ struct Ready {
 }
 
 pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
-    let of_holds = of_holds(erase)?;
-    if of_holds.iter().flatten().any(|told| told.outcome == Outcome::Refused) {
-        return refuse_to_begin(erase, info, of_holds);
+    let given = given(erase)?;
+    if given.iter().any(|given| given.as_ref().is_err_and(|told| told.outcome == Outcome::Refused)) {
+        return refuse_to_begin(erase, info, given);
     }
     finish_what_was_begun(erase, info)?;
     let until_it_is_begun = interrupt::exit_for_now(erase.json)?;
     let mut looking = Looking::new(&erase.place, &erase.identities, &info.vkey)?;
     looking.certificates(&erase.certificates)?;
     let mut orders = Vec::new();
-    for (path, of_hold) in erase.again.iter().zip(of_holds) {
-        let (ready, mut told) = match of_hold {
-            Some(told) => (None, told),
-            None => look(path, &mut looking)?,
+    for (path, given) in erase.again.iter().zip(given) {
+        let (ready, mut told) = match given {
+            Ok(order) => look(path, order, &mut looking)?,
+            Err(told) => (None, told),
         };
         let is_final = erase.dry_run || ready.is_none();
         match is_final && !erase.json {
@@ -136,29 +137,32 @@ pub(super) fn run(erase: &Erase, info: &Info) -> Result<Exit, Failure> {
     tell(erase, all_told, failure.or(closed.err()))
 }
 
-/// Of each file whether it is an order to hold or to release, and was given: `Refused` where it was not. Errors that tell of
-/// a file come when it is looked at.
-fn of_holds(erase: &Erase) -> Result<Vec<Option<Told<'_>>>, Failure> {
+/// Of each file the order to erase in it, or else what is told of it: of an order to hold or to release that it was given, and
+/// `Refused` where it was not, or where the file cannot be read as an order.
+fn given(erase: &Erase) -> Result<Vec<Result<ErasureOrder, Told<'_>>>, Failure> {
     let mut held = None::<HeldSubjects>;
     let mut all = Vec::new();
     for path in &erase.again {
-        let text = read_order(path).ok();
-        let of_hold = text.and_then(|text| match HoldOrder::parse(&text) {
-            Ok(order) => Some(("hold", "add", order.note().to_owned())),
-            Err(_) => {
-                let order = ReleaseOrder::parse(&text).ok()?;
-                Some(("release", "release", order.note().to_owned()))
+        let (what, action, note) = match read(path) {
+            Ok(Order::Erasure(order)) => {
+                all.push(Ok(order));
+                continue;
             }
-        });
-        let Some((what, action, note)) = of_hold else {
-            all.push(None);
-            continue;
+            Err(why) => {
+                let why = format!(
+                    "{why}: it may be an order to hold somebody; give it as it was made, or leave it out where it is none"
+                );
+                all.push(Err(Told::new(path, Outcome::Refused, Some(why))));
+                continue;
+            }
+            Ok(Order::Hold(order)) => ("hold", "add", order.note().to_owned()),
+            Ok(Order::Release(order)) => ("release", "release", order.note().to_owned()),
         };
         let held = match &mut held {
             Some(held) => held,
             none => none.insert(bulla::holds(erase.place.directory(), erase.place.keys())?),
         };
-        all.push(Some(match held.has_order(&note) {
+        all.push(Err(match held.has_order(&note) {
             true => {
                 Told::new(path, Outcome::GivenAlready, Some(format!("the log knows this order to {what}")))
             }
@@ -175,15 +179,45 @@ fn of_holds(erase: &Erase) -> Result<Vec<Option<Told<'_>>>, Failure> {
     Ok(all)
 }
 
-/// Tells that nobody is erased before orders to hold or to release were given, and which ones.
-fn refuse_to_begin(erase: &Erase, info: &Info, of_holds: Vec<Option<Told<'_>>>) -> Result<Exit, Failure> {
-    let told =
-        |(path, of_hold): (_, Option<_>)| of_hold.unwrap_or_else(|| Told::new(path, Outcome::NotTried, None));
-    let all = erase.again.iter().map(std::path::PathBuf::as_path).zip(of_holds).map(told).collect::<Vec<_>>();
+/// An order of any kind that somebody may be held or erased by.
+enum Order {
+    Erasure(ErasureOrder),
+    Hold(HoldOrder),
+    Release(ReleaseOrder),
+}
+
+/// Reads an order; the error says why it is none.
+fn read(path: &Path) -> Result<Order, String> {
+    let text = read_order(path).map_err(|error| error.to_string())?;
+    if let Ok(order) = HoldOrder::parse(&text) {
+        return Ok(Order::Hold(order));
+    }
+    if let Ok(order) = ReleaseOrder::parse(&text) {
+        return Ok(Order::Release(order));
+    }
+    ErasureOrder::parse(&text).map(Order::Erasure).map_err(|error| error.to_string())
+}
+
+/// Tells that nobody is erased before orders to hold or to release were given, and which ones, or which files may be one.
+fn refuse_to_begin(
+    erase: &Erase,
+    info: &Info,
+    given: Vec<Result<ErasureOrder, Told<'_>>>,
+) -> Result<Exit, Failure> {
+    let told = |(path, given): (_, Result<_, _>)| match given {
+        Ok(_) => Told::new(path, Outcome::NotTried, None),
+        Err(told) => told,
+    };
+    let all = erase.again.iter().map(std::path::PathBuf::as_path).zip(given).map(told).collect::<Vec<_>>();
     if !erase.json {
         all.iter().try_for_each(|told| print(&(told.line(info) + "\n")))?;
     }
-    let why = "orders to hold or to release are among these that were not given yet: nobody was erased, since they may hold them";
+    let refused = all.iter().filter(|told| told.outcome == Outcome::Refused);
+    let refused = refused.map(|told| told.order.display().to_string()).collect::<Vec<_>>().join(", ");
+    let why = format!(
+        "nobody was erased, since whom the others name may be held by an order to hold that was not given yet, or cannot be \
+         read: {refused}"
+    );
     tell(erase, all, Some(Failure::new(Exit::Refused, why)))
 }
 
@@ -216,14 +250,13 @@ fn is_of_the_order(kind: ErrorKind) -> bool {
 }
 
 /// What would become of an order, as things are.
-fn look<'a>(path: &'a Path, looking: &mut Looking<'_>) -> Result<(Option<Ready>, Told<'a>), Failure> {
+fn look<'a>(
+    path: &'a Path,
+    order: ErasureOrder,
+    looking: &mut Looking<'_>,
+) -> Result<(Option<Ready>, Told<'a>), Failure> {
     let told = |outcome, detail| Told::new(path, outcome, detail);
     let refused = |why: String| Ok((None, told(Outcome::Refused, Some(why))));
-    let order = match read_order(path).map(|text| ErasureOrder::parse(&text)) {
-        Ok(Ok(order)) => order,
-        Ok(Err(error)) => return refused(error.to_string()),
-        Err(error) => return refused(error.to_string()),
-    };
     let preview = match looking.preview_again(&order) {
         Ok(preview) => preview,
         Err(error) if is_of_the_order(error.kind()) => return refused(error.to_string()),

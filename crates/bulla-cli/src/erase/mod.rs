@@ -142,7 +142,10 @@ impl Erase {
         if self.dry_run {
             return self.tell_only(&preview, &told);
         }
-        told.lines().for_each(|line| note!("{line}"));
+        // What was done before is said in the end, with all there is to it.
+        if preview.before.is_none() {
+            told.lines().for_each(|line| note!("{line}"));
+        }
         // Whom nobody knows, whoever writes says.
         if let Some(refusal) = preview.refusal().filter(|_| !preview.numbers.is_empty()) {
             return Err(self.refused(&preview, refusal.into()));

@@ -86,10 +86,16 @@ impl Destination {
         }
     }
 
+    /// Everything is written: have whoever it goes to take all of it. A file is synced, and not in its place yet.
+    pub(crate) fn write_out(&mut self) -> io::Result<()> {
+        self.writer.flush()?;
+        self.unfinished.as_ref().map_or(Ok(()), Unfinished::sync)
+    }
+
     /// Everything is written: make it so.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.writer.flush()?;
-        self.unfinished.map_or(Ok(()), |unfinished| unfinished.finish())
+        self.write_out()?;
+        self.unfinished.map_or(Ok(()), Unfinished::publish)
     }
 
     fn to(writer: Box<dyn Write + Send>, unfinished: Option<Unfinished>) -> Self {
@@ -124,10 +130,13 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn finish(self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         // Gives back what was reserved and not used; where that fails, the file is whole all the same.
         let _ = self.file.metadata().and_then(|metadata| self.file.set_len(metadata.len()));
-        self.file.sync_all()?;
+        self.file.sync_all()
+    }
+
+    fn publish(self) -> io::Result<()> {
         self.name.rename(&self.target)?;
         let directory = self.target.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))?.sync_all()

@@ -136,7 +136,11 @@ impl Export {
             true => record(&self.place, ExportRecord::new(exported.entries, &query, self.format.name())),
             false => Ok(()),
         };
-        match conclude(exported, recorded, destination) {
+        let not_published = |failure: Failure| match self.record {
+            true => failure.but_done("the export was recorded"),
+            false => failure,
+        };
+        match conclude(exported, (recorded, not_published), destination) {
             Ok(exported) => {
                 if exported.entries == 0 {
                     nothing_found::tell(&exported.subjects);
@@ -222,17 +226,22 @@ impl Closed {
     }
 }
 
-/// Nothing is there whole before it is recorded.
+/// Nothing is recorded that was not taken to its end, and no file is in its place before that is recorded.
 fn conclude(
     exported: bulla::Result<Exported>,
-    recorded: impl FnOnce(&Exported) -> Result<(), Failure>,
-    destination: Destination,
+    (recorded, not_published): (
+        impl FnOnce(&Exported) -> Result<(), Failure>,
+        impl FnOnce(Failure) -> Failure,
+    ),
+    mut destination: Destination,
 ) -> Result<Exported, Closed> {
     let exported = exported.map_err(Closed::or_failure)?;
-    recorded(&exported).map_err(Closed::Failed)?;
-    destination.finish().map_err(|error| match error.kind() {
+    let failed = |error: &io::Error| Failure::io("writing the export", error);
+    destination.write_out().map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Closed::Pipe,
-        _ => Closed::Failed(Failure::io("writing the export", &error)),
+        _ => Closed::Failed(failed(&error)),
     })?;
+    recorded(&exported).map_err(Closed::Failed)?;
+    destination.finish().map_err(|error| Closed::Failed(not_published(failed(&error))))?;
     Ok(exported)
 }

@@ -44,6 +44,8 @@ pub(super) struct ExportedJson<'a> {
     blocks: Option<u64>,
     tree_size: Option<u64>,
     root: Option<String>,
+    /// Whether something that is not signed yet may follow, which is not looked at.
+    unsigned: bool,
     /// Where nothing was found.
     subjects: Vec<SubjectJson<'a>>,
 }
@@ -62,6 +64,7 @@ impl<'a> From<&'a Exported> for ExportedJson<'a> {
             blocks: read.map(|read| read.blocks),
             tree_size: read.map(|read| read.tree_size),
             root: read.map(|read| read.root.to_base64()),
+            unsigned: exported.unsigned(),
             subjects: exported.subjects.iter().map(SubjectJson::from).collect(),
         }
     }

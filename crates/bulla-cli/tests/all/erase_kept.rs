@@ -46,7 +46,7 @@ fn an_order_that_is_kept_can_be_given_again_by_the_same_command() {
         let certificate = path(&place, "erased.cert");
         let again = place.run("erase", &[words, &["-o", &certificate]].concat()).exits(exit::DONE);
         let frame = &erased["frame"];
-        assert!(again.out.starts_with(&told), "{again:?}");
+        assert!(again.out.starts_with(&told) && again.err.is_empty(), "{again:?}");
         assert!(again.out.contains(&format!("in frame {frame}; nothing was done now\n")), "{again:?}");
         assert!(again.out.contains(&format!("certificate: {certificate}\n")), "{again:?}");
         bulla(["check", &certificate, "--key", &place.verifier_key(), "--order", &order]).exits(exit::DONE);

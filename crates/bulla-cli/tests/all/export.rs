@@ -1,4 +1,4 @@
-use crate::support::{Place, command, exit, finish, incompressible, lines, parse_lines};
+use crate::support::{Place, command, command_under, exit, finish, incompressible, lines, parse_lines};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
@@ -260,6 +260,63 @@ fn of_a_data_subject_of_whom_nothing_is_found_it_is_said_whether_they_are_known(
 }
 
 #[test]
+fn nobody_is_said_not_to_be_known_while_something_may_be_there_that_is_not_signed() {
+    for erasure in ["on", "off"] {
+        let place = Place::empty();
+        place.run("init", &["--erasure", erasure]).exits(exit::DONE);
+        place.append(&[], ENTRIES.as_bytes()).exits(exit::DONE);
+        let (file, (_, recipient)) = (place.write("out", b""), bulla::keys::identities::generate());
+        let told = |tail: bool| {
+            let after = place.info("tree_size").as_u64().unwrap() - 1;
+            let notice = format!("what is not signed yet, after frame {after}, is not looked at");
+            for more in [&[][..], &["--salvage"]] {
+                for (name, standing) in [("Ada", if tail { "cannot-tell" } else { "not-known" }), ("", "")] {
+                    let name = if name.is_empty() { &[][..] } else { &["--subject", name][..] };
+                    let ran = place.run("export", &[name, more, &["--json", "-o", &file]].concat());
+                    let ran = ran.exits(exit::DONE);
+                    assert_eq!(ran.err.matches("notice unsigned-tail").count(), usize::from(tail), "{ran:?}");
+                    assert_eq!(ran.json()["unsigned"], tail, "{ran:?}");
+                    let subject = &ran.json()["subjects"][0];
+                    assert_eq!(subject["standing"].as_str().unwrap_or_default(), standing, "{ran:?}");
+                }
+            }
+            let recipient = ["--recipient", &recipient];
+            for (command, option) in [("prove", &[][..]), ("grant", &recipient)] {
+                if (command, erasure) == ("grant", "off") {
+                    continue;
+                }
+                let asked = |name| [option, &["--subject", name, "-o", &file]].concat();
+                let ran = place.run(command, &asked("Ada")).exits(exit::REFUSED);
+                assert_eq!(ran.err.contains(&notice), tail, "{ran:?}");
+                assert_eq!(ran.err.contains("is not known here"), !tail, "{ran:?}");
+                let found = [&asked("ada")[..], &["--json"]].concat();
+                let ran = place.run(command, &found).exits(exit::DONE);
+                assert_eq!(ran.err.contains("notice unsigned-tail"), tail, "{ran:?}");
+                assert_eq!(ran.json()["unsigned"], tail, "{ran:?}");
+            }
+            let known = ["--subject", "ada", "--operation", "delete"];
+            let ran = place.run("export", &known).exits(exit::DONE);
+            let said = if tail { "no entry of theirs that is signed" } else { "no entry of theirs that can" };
+            assert!(
+                erasure == "off" || ran.err.contains("is known here") && ran.err.contains(said),
+                "{ran:?}"
+            );
+        };
+        told(false);
+        // As a writer leaves it that was killed: the beginning of a frame.
+        let whole = std::fs::read(place.segment()).unwrap();
+        std::fs::write(place.segment(), [&whole[..], &whole[..100]].concat()).unwrap();
+        told(true);
+        std::fs::write(place.segment(), &whole).unwrap();
+        // A writer may have them in its memory alone.
+        let log = bulla::Log::open(place.audit(), bulla::Options::default()).unwrap();
+        told(true);
+        log.close().unwrap();
+        told(false);
+    }
+}
+
+#[test]
 fn an_export_can_be_appended_again_without_its_numbers() {
     let place = filled();
     let out = place.run("export", &[]).exits(exit::DONE).out;
@@ -398,6 +455,36 @@ fn a_closed_output_pipe_is_no_error() {
     assert_eq!(&first, b"{\"entry\":0");
     let ran = finish(child).exits(exit::DONE);
     assert_eq!(ran.err, "");
+}
+
+#[test]
+fn what_nobody_took_to_its_end_is_not_recorded() {
+    let place = filled();
+    let size = place.info("tree_size");
+    let ran = place.run("export", &["--record", "-o", "/dev/full"]).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("No space left") && !ran.err.contains("recorded"), "{ran:?}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let closed = command(place.arguments("export", &["--record"])).stdout(writer).spawn().unwrap();
+    let ran = finish(closed).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("the output was closed, so the export was not recorded"), "{ran:?}");
+    assert_eq!(place.run("events", &["--kind", "exported"]).exits(exit::DONE).out, "");
+    assert_eq!(place.info("tree_size"), size);
+}
+
+/// Nobody has a file that no record tells of; that there is a record of a file that nobody has is said.
+#[test]
+fn a_file_that_cannot_be_put_in_its_place_is_recorded_and_that_is_said() {
+    let place = filled();
+    let file = place.path("out").into_os_string().into_string().unwrap();
+    // The log's own files are renamed within their directories (`renameat`).
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=rename:error=EIO"];
+    let child = command_under(&strace, &place.arguments("export", &["--record", "-o", &file])).spawn();
+    let ran =
+        finish(child.expect("this test needs strace: `apt-get install strace`")).exits(exit::ENVIRONMENT);
+    assert!(ran.err.contains("it is done: the export was recorded; what failed after that: "), "{ran:?}");
+    assert!(!std::path::Path::new(&file).exists());
+    assert_eq!(place.run("events", &["--kind", "exported"]).exits(exit::DONE).out.lines().count(), 1);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_proof_is_told_of_with_what_it_discloses_besides() {
     let expected = json!({
         "proves": "entries", "output": file, "units": 1, "entries": 4, "others": [7, 27, 37], "without_personal": 0,
         "withheld": nothing_withheld(), "undecided": 0, "blocks_read": 1, "blocks": 1, "tree_size": tree_size,
-        "root": root,
+        "root": root, "unsigned": false,
     });
     assert_eq!(ran.json(), expected);
     place.run("erase", &["--subject", "s7"]).exits(exit::DONE);
@@ -112,6 +112,7 @@ fn a_grant_and_an_order_are_told_of() {
     let expected = json!({
         "output": file, "groups": 1, "entries": 4, "asked": 1, "withheld": nothing_withheld(), "undecided": 0,
         "blocks_read": 1, "blocks": 1, "tree_size": place.info("tree_size"), "root": place.info("root"),
+        "unsigned": false,
     });
     assert_eq!(grant(&file).exits(exit::DONE).json(), expected);
     grant("-").exits(exit::USAGE);

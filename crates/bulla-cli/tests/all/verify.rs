@@ -374,5 +374,10 @@ fn help_fits_a_screen_and_shows_an_example() {
         let help = bulla(arguments).exits(exit::DONE).out;
         assert!(help.contains("Example:\n  bulla ") || help.contains("Examples:\n  bulla "), "{help}");
         assert!(help.lines().count() <= 40, "{subcommand}: {} lines", help.lines().count());
+        // An example that is too long for the line is wrapped, and what is on the next one would be a command of its own.
+        let (_, examples) = help.rsplit_once("Example").unwrap();
+        let lines = examples.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>();
+        let goes_on = |pair: &[&str]| pair[0].ends_with('\\') || pair[1].starts_with("  bulla ");
+        assert!(lines.windows(2).all(goes_on), "{subcommand}: {examples}");
     }
 }

@@ -39,7 +39,7 @@ def row(cells):
 
 
 def main(path, jsonl):
-    wanted = expected.entries(jsonl)
+    wanted = expected.entries(expected.lines(jsonl))
 
     csv.field_size_limit(1 << 30)
     with open(path, encoding="utf-8", newline="") as text:

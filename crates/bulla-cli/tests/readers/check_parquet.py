@@ -48,7 +48,7 @@ DUCKDB = {
 LABELS = [field.name for field in SCHEMA if field.type == LABEL]
 
 
-def of_pyarrow(path, wanted):
+def of_pyarrow(path, count, wanted):
     file = pyarrow.parquet.ParquetFile(path)
     assert file.schema_arrow.equals(SCHEMA), file.schema_arrow
     groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
@@ -57,6 +57,8 @@ def of_pyarrow(path, wanted):
     assert codecs <= {"ZSTD"}, codecs
     table = pyarrow.parquet.read_table(path)
     table.validate(full=True)
+    assert table.num_rows == count, f"pyarrow: {table.num_rows} rows, not {count}"
+    table = table.take(pyarrow.array(expected.compared(count), pyarrow.int64()))
     table = table.set_column(1, "time", table["time"].cast(pyarrow.int64()))
     expected.same("pyarrow", [joined(row, int) for row in table.to_pylist()], wanted)
     about = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
@@ -64,7 +66,7 @@ def of_pyarrow(path, wanted):
     print(json.dumps({"row_groups": len(groups), "about": about}))
 
 
-def of_pandas(path, wanted):
+def of_pandas(path, count, wanted):
     frame = pandas.read_parquet(path, dtype_backend="numpy_nullable")
     kinds = {
         "entry": "Int64", "time": "datetime64[us, UTC]", "time_nanoseconds": "Int64", "status": "Int64", "duration": "Int64",
@@ -72,6 +74,8 @@ def of_pandas(path, wanted):
     } | {name: "category" for name in LABELS}  # fmt: skip
     for name, kind in kinds.items():
         assert str(frame.dtypes[name]) == kind, f"{name}: {frame.dtypes[name]}, not {kind}"
+    assert len(frame) == count, f"pandas: {len(frame)} rows, not {count}"
+    frame = frame.iloc[list(expected.compared(count))].copy()
     frame["time"] = frame["time"].astype("int64")
     columns = {
         name: [
@@ -84,20 +88,23 @@ def of_pandas(path, wanted):
     expected.same("pandas", [joined(row, int) for row in rows], wanted)
 
 
-def of_duckdb(path, wanted):
+def of_duckdb(path, count, wanted):
     found = duckdb.execute("DESCRIBE FROM read_parquet(?)", [path]).fetchall()
     assert {name: kind for name, kind, *_ in found} == DUCKDB
     found = duckdb.execute("SELECT * REPLACE (epoch_us(time) AS time) FROM read_parquet(?) ORDER BY entry", [path])
     names = [column[0] for column in found.description]
-    rows = [joined(dict(zip(names, row)), int) for row in found.fetchall()]
+    rows = found.fetchall()
+    assert len(rows) == count, f"DuckDB: {len(rows)} rows, not {count}"
+    rows = [joined(dict(zip(names, rows[place])), int) for place in expected.compared(count)]
     expected.same("DuckDB", rows, wanted)
 
 
 def main(path, jsonl):
-    wanted = expected.entries(jsonl)
-    of_pandas(path, wanted)
-    of_duckdb(path, wanted)
-    of_pyarrow(path, wanted)
+    lines = expected.lines(jsonl)
+    count, wanted = len(lines), expected.entries(lines[place] for place in expected.compared(len(lines)))
+    of_pandas(path, count, wanted)
+    of_duckdb(path, count, wanted)
+    of_pyarrow(path, count, wanted)
 
 
 main(*sys.argv[1:])

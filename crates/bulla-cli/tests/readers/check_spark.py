@@ -23,7 +23,7 @@ def main(path, jsonl):
     # As a number, since what PySpark makes of a time is in the machine's own zone.
     rows = frame.selectExpr("*", "unix_micros(time) AS microseconds").drop("time").withColumnRenamed("microseconds", "time")
     rows = [row.asDict() for row in rows.orderBy("entry").collect()]
-    expected.same("Spark", [joined(row, int) for row in rows], expected.entries(jsonl))
+    expected.same("Spark", [joined(row, int) for row in rows], expected.entries(expected.lines(jsonl)))
     print(f"swept: Spark {session.version}, {len(rows)} rows")
 
 

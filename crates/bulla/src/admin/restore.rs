@@ -170,7 +170,7 @@ impl Restore {
             Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
         let take_up = || {
-            engine.step_checkpoint(true)?;
+            engine.drain()?;
             let mut lost = 0;
             if let Some((reader, unknown)) = reader.zip(unknown) {
                 // What followed the checkpoint was adopted.

@@ -12,6 +12,7 @@ use crate::admin::configure::{Configure, Configured};
 use crate::erase::{Erasure, ErasureOrder, HoldOrder, ReleaseOrder};
 use crate::format::event::ExportRecord;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -222,8 +223,7 @@ impl GroupKeys for Client {
 
     fn erased_up_to(&self) -> Result<Followed> {
         match self.ask(&Request::ErasedUpTo, Answered::Soon)? {
-            // The writer has looked whether its vault is of this log.
-            Answer::ErasedUpTo(frames) => Ok(Followed { frames, root: None }),
+            Answer::ErasedUpTo { frames, root } => Ok(Followed { frames, root: Some(Hash(root)) }),
             _ => Err(strange()),
         }
     }

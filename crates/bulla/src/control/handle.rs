@@ -4,6 +4,7 @@ use super::message::{Answer, MAX_GROUPS, Request, Secret, Status};
 use crate::write::engine::Engine;
 use bulla_crypto::group::{BlockContext, GroupKeys};
 use bulla_proof::commitment::LogId;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 
 /// Does what is asked.
@@ -20,7 +21,7 @@ pub(super) fn handle(engine: &Engine, request: Request) -> Result<Answer> {
         Request::Secrets { log, epoch_random, frame, groups } => {
             secrets(engine, BlockContext { log, epoch_random: &epoch_random, frame }, &groups)
         }
-        Request::ErasedUpTo => Ok(Answer::ErasedUpTo(engine.vault()?.erased_up_to()?.frames)),
+        Request::ErasedUpTo => erased_up_to(engine),
         Request::Whose { asked } => whose(engine, &asked),
         Request::Missing { from } => Ok(Answer::Missing(engine.vault()?.missing(from)?.into())),
         Request::Configure(configure) => Ok(Answer::Configured(configure.apply_to(engine)?.into())),
@@ -42,6 +43,14 @@ fn status(engine: &Engine) -> Status {
         acknowledged: engine.progress.entries().kept,
         vault_replicas: engine.replicas(),
     }
+}
+
+/// The vault follows frames before a checkpoint covers them. Whoever reads finds no checkpoint with these yet, so that the last one that
+/// they do find is told.
+fn erased_up_to(engine: &Engine) -> Result<Answer> {
+    let (followed, published) = (engine.vault()?.follows()?, engine.published());
+    let TreeHead { size, root } = if published.size < followed.size { published } else { followed };
+    Ok(Answer::ErasedUpTo { frames: size, root: root.0 })
 }
 
 fn secrets(engine: &Engine, place: BlockContext<'_>, groups: &[Vec<u64>]) -> Result<Answer> {

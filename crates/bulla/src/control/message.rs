@@ -38,7 +38,7 @@ pub(super) enum Request {
         frame: u64,
         groups: Vec<Vec<u64>>,
     },
-    /// [`bulla_crypto::group::GroupKeys::erased_up_to`].
+    /// [`bulla_crypto::group::GroupKeys::erased_up_to`], as far as the writer has signed it.
     ErasedUpTo,
     /// [`bulla_crypto::group::GroupKeys::missing`].
     Missing { from: u64 },
@@ -79,7 +79,7 @@ pub(super) enum Answer {
     Status(Status),
     Numbers(Vec<Option<u64>>),
     Secrets(Vec<Option<Secret>>),
-    ErasedUpTo(u64),
+    ErasedUpTo { frames: u64, root: [u8; 32] },
     Missing(Absent),
     Whose(Vec<Matched>),
     Configured(Changed),

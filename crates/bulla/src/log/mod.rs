@@ -355,9 +355,9 @@ impl Log {
             Step::Commit => Ok(self.engine.step_commit()? > 0),
             Step::Sync => self.engine.step_sync().map(|()| true),
             Step::Checkpoint => {
-                let before = self.engine.published();
-                self.engine.step_checkpoint(false)?;
-                Ok(self.engine.published() > before)
+                let before = self.engine.published().size;
+                self.engine.step_checkpoint()?;
+                Ok(self.engine.published().size > before)
             }
         }
     }

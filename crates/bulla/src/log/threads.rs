@@ -136,7 +136,7 @@ fn checkpoint(engine: &Engine, checkpointing: &mut Checkpointing) {
             CheckpointWork::Tick => {
                 since_sync += tick;
                 since_checkpoint += tick;
-                let published = engine.published();
+                let published = engine.published().size;
                 heartbeat = heartbeat.filter(|frame| frame.get().is_none_or(|frame| *frame >= published));
                 let unsigned = heartbeat.is_some();
                 heartbeat = heartbeat.or_else(|| engine.beat());

@@ -11,10 +11,11 @@ use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::read::standing::AskedSubject;
 use crate::read::verify::{Examined, Verify};
-use crate::scan::finding::Finding;
+use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::query::Query;
 use crate::scan::redaction::{RedactedEntries, Redaction};
-use crate::scan::unsigned::unsigned;
+use crate::scan::snapshot::Snapshot;
+use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_text::jsonl;
@@ -175,14 +176,17 @@ impl Export {
             return Err(Error::tampered("there is no checkpoint"));
         };
         let reader = Reader::with(self.given, snapshot.config.clone());
-        let read = reader.reading_of(snapshot)?.read(&self.query, self.delivery, render, write)?;
+        let reading = reader.reading_of(snapshot)?;
+        let read = reading.read(&self.query, self.delivery, render, write)?;
         if (read.entries, read.blocks) != (report.entries, report.blocks) {
             return Err(Error::tampered(format!(
                 "{} entries in {} blocks were verified, and {} in {} were read",
                 report.entries, report.blocks, read.entries, read.blocks
             )));
         }
-        Ok(Exported::of(read, report.findings))
+        let mut exported = Exported::of(read, report.findings);
+        exported.tell_of_a_writer(&reading.manifest.snapshot)?;
+        Ok(exported)
     }
 
     /// Reads what is asked for, and says what nobody has signed.
@@ -195,16 +199,31 @@ impl Export {
         reader.given = self.given;
         let reading = reader.reading()?;
         let read = reading.read(&self.query, self.delivery, render, write)?;
-        let (notice, _) = unsigned(&reading.manifest)?.unwrap_or_default();
+        let notice = unsigned::notice(&reading.manifest)?;
         let mut exported = Exported::of(read, notice.into_iter().collect());
         if exported.entries == 0 {
-            exported.subjects = reading.subjects_not_found(&self.query)?;
+            exported.subjects = reading.subjects_not_found(&self.query, exported.unsigned())?;
         }
         Ok(exported)
     }
 }
 
 impl Exported {
+    /// Whether something may follow what was read that is not signed yet, and was not looked at: [`Exported::findings`] say what.
+    pub fn unsigned(&self) -> bool {
+        let of_the_tail =
+            |finding: &Finding| matches!(finding.kind, FindingKind::UnsignedTail | FindingKind::TailDamaged);
+        self.findings.iter().any(of_the_tail)
+    }
+
+    /// Where a writer is at work, or was meanwhile, verification does not tell of what follows: that is the writer's own affair.
+    fn tell_of_a_writer(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if !self.unsigned() && !snapshot.is_quiet()? {
+            self.findings.push(unsigned::of_a_writer(snapshot.checkpoint.size));
+        }
+        Ok(())
+    }
+
     /// Of what was read under a signature.
     fn of(read: ReadReport, findings: Vec<Finding>) -> Self {
         Exported {

@@ -8,7 +8,9 @@ mod encoding;
 use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
+use crate::scan::finding::Finding;
 use crate::scan::query::Query;
+use crate::scan::unsigned;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret};
 use bulla_crypto::identities::{IdentityFile, is_encrypted};
 use bulla_crypto::recipients::Age;
@@ -53,6 +55,8 @@ pub struct Granted {
     pub asked: u64,
     /// What was read for it, and how many entries met the query, those among them that are in no group that was opened.
     pub read: ReadReport,
+    /// What may follow that is not signed yet, and was not looked at.
+    pub unsigned: Option<Finding>,
 }
 
 impl Reader {
@@ -77,16 +81,17 @@ impl Reader {
             }
             Ok(())
         })?;
+        let unsigned = unsigned::notice(&reading.manifest)?;
         if groups.is_empty() {
             let log = self.given.store.describe("");
             let nothing =
                 format!("nothing to grant: no entry of {log} meets that whose data subjects have keys");
             // Of others than those there is something: they are in no group that opens.
             let subjects = match read.entries {
-                0 => reading.subjects_not_found(query)?,
+                0 => reading.subjects_not_found(query, unsigned.is_some())?,
                 _ => Vec::new(),
             };
-            return Err(read.found_nothing(nothing, &subjects));
+            return Err(read.found_nothing(nothing, &subjects, unsigned.is_some()));
         }
         let names = named.keys().map(String::as_str).collect::<Vec<_>>();
         let numbers = keys.map(|keys| keys.numbers(&names)).transpose()?.unwrap_or_default();
@@ -98,7 +103,7 @@ impl Reader {
         groups.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
         let (log, tree_size, count) = (self.config.id, read.tree_size, groups.len() as u64);
         let grant = Grant { log, tree_size, groups, subjects };
-        Ok(Granted { grant, groups: count, entries, asked, read })
+        Ok(Granted { grant, groups: count, entries, asked, read, unsigned })
     }
 }
 

@@ -8,7 +8,9 @@ use crate::read::reader::Reader;
 use crate::read::reading::{Delivery, ReadReport};
 use crate::read::select::Matches;
 use crate::scan::events;
+use crate::scan::finding::Finding;
 use crate::scan::query::Query;
+use crate::scan::unsigned;
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
@@ -34,18 +36,20 @@ pub struct Proven {
     pub withheld: u64,
     /// What was read for it, and how many entries met the query.
     pub read: ReadReport,
+    /// What may follow that is not signed yet, and was not looked at.
+    pub unsigned: Option<Finding>,
 }
 
 impl fmt::Debug for Proven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proven { text: _, units, entries, others, withheld, read } = self;
+        let Proven { text: _, units, entries, others, withheld, read, unsigned } = self;
         let mut shown = f.debug_struct("Proven");
         shown
             .field("units", units)
             .field("entries", entries)
             .field("others", others)
             .field("withheld", withheld);
-        shown.field("read", read).finish_non_exhaustive()
+        shown.field("read", read).field("unsigned", unsigned).finish_non_exhaustive()
     }
 }
 
@@ -72,10 +76,12 @@ impl Reader {
             frames.push(frame);
             Ok(())
         })?;
+        let unsigned = unsigned::notice(&reading.manifest)?;
         if frames.is_empty() {
             let log = self.given.store.describe("");
             let nothing = format!("nothing to prove: no entry of {log} meets that");
-            return Err(read.found_nothing(nothing, &reading.subjects_not_found(query)?));
+            let subjects = reading.subjects_not_found(query, unsigned.is_some())?;
+            return Err(read.found_nothing(nothing, &subjects, unsigned.is_some()));
         }
         let leaves = reading.manifest.leaves()?;
         let positions = frames.iter().map(|frame| frame.commitment().frame).collect::<Vec<_>>();
@@ -87,7 +93,7 @@ impl Reader {
         let withheld = all().filter(closed).map(entries_of).sum();
         let proof =
             Proof::new(&reading.manifest.snapshot.note, nodes, frames).map_err(|error| unsound(&error))?;
-        Ok(Proven { text: proof.render(), units, entries, others, withheld, read })
+        Ok(Proven { text: proof.render(), units, entries, others, withheld, read, unsigned })
     }
 
     /// Proves that the log holds the event in this frame: of an erasure, its certificate.

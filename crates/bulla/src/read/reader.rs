@@ -11,6 +11,7 @@ use crate::read::select::Matches;
 use crate::read::standing::{AskedSubject, AskedSubjects};
 use crate::scan::query::Query;
 use crate::scan::snapshot::Snapshot;
+use crate::scan::unsigned;
 use bulla_proof::Entry;
 use bulla_store::{Error, ErrorKind, FileSystem, Result, Store};
 use std::path::Path;
@@ -133,7 +134,9 @@ impl Reader {
     /// # Errors
     /// As [`Reader::for_each`].
     pub fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
-        self.reading()?.subjects_not_found(query)
+        let reading = self.reading()?;
+        let unsigned = unsigned::notice(&reading.manifest)?.is_some();
+        reading.subjects_not_found(query, unsigned)
     }
 
     /// The numbers of data subjects, by name, with the group keys that were given; and what can be said of whoever has none: a name

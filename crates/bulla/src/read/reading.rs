@@ -23,6 +23,7 @@ use crate::scan::pool::{self, Job};
 use crate::scan::query::Query;
 use crate::scan::redaction::RedactedEntries;
 use crate::scan::snapshot::Snapshot;
+use crate::scan::unsigned::not_looked_at;
 use bulla_crypto::epoch::EpochKeys;
 use bulla_crypto::group::GroupKeys;
 use bulla_proof::checkpoint::Checkpoint;
@@ -91,9 +92,13 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// What is said where it found nothing of any use; `subjects` are whom it asked for.
-    pub(crate) fn found_nothing(&self, nothing: String, subjects: &[AskedSubject]) -> Error {
-        let nothing = nothing + &summary(subjects);
+    /// What is said where it found nothing of any use; `subjects` are whom it asked for, and `unsigned` is whether something
+    /// that is not signed yet may follow.
+    pub(crate) fn found_nothing(&self, nothing: String, subjects: &[AskedSubject], unsigned: bool) -> Error {
+        let mut nothing = nothing + &summary(subjects);
+        if unsigned {
+            nothing = nothing + "; " + &not_looked_at(self.tree_size);
+        }
         let (lost, meet) = match (self.undecided, self.withheld.key_lost) {
             (0, 0) => return Error::new(ErrorKind::Refused, nothing),
             (0, lost) => (lost, "meet that"),
@@ -149,11 +154,12 @@ impl<'a> Reading<'a> {
         asked_for(query, self.group_keys()?.as_deref(), || Erased::in_manifest(&self.manifest, 0))
     }
 
-    /// Of a query that found nothing, what can be said of the data subjects that it asked for.
+    /// Of a query that found nothing, what can be said of the data subjects that it asked for; `unsigned` is whether something
+    /// that is not signed yet may follow.
     ///
     /// # Errors
     /// Where the keys cannot be looked up.
-    pub(crate) fn subjects_not_found(&self, query: &Query) -> Result<Vec<AskedSubject>> {
+    pub(crate) fn subjects_not_found(&self, query: &Query, unsigned: bool) -> Result<Vec<AskedSubject>> {
         let Snapshot { config, checkpoint, .. } = &self.manifest.snapshot;
         let keys = self.group_keys()?;
         let nothing = Nothing {
@@ -162,6 +168,7 @@ impl<'a> Reading<'a> {
             erasure: config.erasure,
             size: checkpoint.size,
             whole: true,
+            unsigned,
         };
         nothing.subjects(|| Erased::in_manifest(&self.manifest, 0))
     }

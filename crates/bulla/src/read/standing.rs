@@ -15,6 +15,8 @@ use std::fmt;
 pub enum Standing {
     /// They have a number: entries of theirs may be there, and none meets the query.
     Known,
+    /// The same, where something that is not signed yet may follow what was read.
+    KnownAsSigned,
     /// Nobody here has that name: they were never met, or they were erased. Which of these, nothing can say: events name data
     /// subjects by number, and theirs went with their key.
     NotKnown,
@@ -26,15 +28,29 @@ pub enum Standing {
     KeysLost,
     /// Nobody can tell from this: the log has no erasure, so nobody has a number, and not all of its entries were asked for.
     NotAllAsked,
+    /// Nobody can tell yet: nothing that is signed names them, and something that is not signed yet may follow it, which is not
+    /// looked at.
+    NotSigned,
 }
 
 impl Standing {
     /// The name, as in JSON: all that cannot be told are one.
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Known => "known",
+            Standing::Known | Standing::KnownAsSigned => "known",
             Standing::NotKnown | Standing::NeverMet => "not-known",
-            Standing::NoVault | Standing::KeysLost | Standing::NotAllAsked => "cannot-tell",
+            Standing::NoVault | Standing::KeysLost | Standing::NotAllAsked | Standing::NotSigned => {
+                "cannot-tell"
+            }
+        }
+    }
+
+    /// The same, where something that is not signed yet may follow what was read.
+    fn as_signed(self) -> Self {
+        match self {
+            Standing::Known => Standing::KnownAsSigned,
+            Standing::NotKnown | Standing::NeverMet => Standing::NotSigned,
+            other => other,
         }
     }
 }
@@ -44,6 +60,9 @@ impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Standing::Known => "is known here, but no entry of theirs that can be read meets this",
+            Standing::KnownAsSigned => {
+                "is known here, but no entry of theirs that is signed and can be read meets this"
+            }
             Standing::NotKnown => {
                 "is not known here: never met, or erased; which of these cannot be told, since events have no names"
             }
@@ -56,6 +75,9 @@ impl fmt::Display for Standing {
             }
             Standing::NotAllAsked => {
                 "may be known or not, which this cannot tell, since the log has no vault: ask for them with no other filter"
+            }
+            Standing::NotSigned => {
+                "may be known or not, which cannot be told: entries that are not signed yet may name them"
             }
         })
     }
@@ -81,8 +103,10 @@ pub(crate) struct Nothing<'a> {
     pub(crate) erasure: bool,
     /// Frames that the checkpoint covers.
     pub(crate) size: u64,
-    /// Whether every entry that was asked for was looked at.
+    /// Whether every entry under the checkpoint that was asked for was looked at.
     pub(crate) whole: bool,
+    /// Whether something that is not signed yet may follow the checkpoint.
+    pub(crate) unsigned: bool,
 }
 
 impl Nothing<'_> {
@@ -91,6 +115,14 @@ impl Nothing<'_> {
     /// # Errors
     /// Where the keys cannot be looked up; as `erased`.
     pub(crate) fn subjects(self, erased: impl Fn() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
+        let mut subjects = self.as_far_as_it_is_signed(erased)?;
+        if self.unsigned {
+            subjects.iter_mut().for_each(|subject| subject.standing = subject.standing.as_signed());
+        }
+        Ok(subjects)
+    }
+
+    fn as_far_as_it_is_signed(&self, erased: impl Fn() -> Result<Erased>) -> Result<Vec<AskedSubject>> {
         let names = self.query.fields.texts(TextField::Subject).iter().filter_map(|filter| match filter {
             TextFilter::Is(name) => std::str::from_utf8(name).ok(),
             TextFilter::BeginsWith(_) => None,

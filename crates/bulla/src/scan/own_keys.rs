@@ -7,6 +7,7 @@
 use crate::scan::manifest::Manifest;
 use crate::scan::snapshot::Snapshot;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
+use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -17,16 +18,32 @@ use std::sync::Arc;
 pub(crate) fn of(keys: Arc<dyn GroupKeys>, manifest: &Manifest) -> Result<Arc<dyn GroupKeys>> {
     let Followed { frames, root } = keys.erased_up_to()?;
     let Some(root) = root else { return Ok(keys) };
-    if frames <= manifest.size() {
-        return match manifest.root_at(frames)? == root {
-            true => Ok(keys),
-            false => Err(other_history("the vault")),
-        };
+    let own = match frames <= manifest.size() {
+        true => Some(manifest.root_at(frames)?),
+        false => signed_since(manifest, frames)?,
+    };
+    match own {
+        Some(own) if own == root => Ok(keys),
+        Some(_) => Err(other_history("the vault")),
+        None => Ok(Arc::new(Unfollowed(keys))),
     }
-    match manifest.snapshot.is_quiet()? {
-        true => Ok(Arc::new(Unfollowed(keys))),
-        // A writer signs more meanwhile. It looked at its vault when it opened the log.
-        false => Ok(keys),
+}
+
+/// The root over the log's first `frames` frames, more than `manifest` has; `None` where no checkpoint covers so many by now. A writer
+/// signs more while somebody reads. That one is at work is nothing to go by: who has the storage can hold its lock, and read may be another copy of
+/// the log than it has open.
+fn signed_since(manifest: &Manifest, frames: u64) -> Result<Option<Hash>> {
+    let newer = manifest.snapshot.renewed(None)?;
+    if newer.checkpoint.size < frames {
+        return Ok(None);
+    }
+    let newer = Manifest::load_end(newer)?;
+    match newer.root_at(manifest.size())? == manifest.snapshot.checkpoint.root {
+        true => newer.root_at(frames).map(Some),
+        false => Err(Error::tampered(format!(
+            "{} was replaced by another copy of the log while it was read; run `bulla verify`",
+            manifest.snapshot.store.describe("checkpoint")
+        ))),
     }
 }
 

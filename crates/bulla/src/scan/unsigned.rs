@@ -42,6 +42,29 @@ pub(crate) fn unsigned(manifest: &Manifest) -> Result<Option<Unsigned>> {
     Ok(snapshot.is_quiet()?.then_some((finding, bytes)))
 }
 
+/// What is told of what follows the frames of a manifest, which is not looked at: a notice of the kind `unsigned-tail`, where there
+/// may be anything. To be asked once everything was read.
+///
+/// # Errors
+/// As [`unsigned`].
+pub(crate) fn notice(manifest: &Manifest) -> Result<Option<Finding>> {
+    Ok(unsigned(manifest)?.map_or_else(|| Some(of_a_writer(manifest.size())), |(notice, _)| notice))
+}
+
+/// The notice where a writer is at work after so many frames: whatever is in the files, it may have more in its memory.
+pub(crate) fn of_a_writer(size: u64) -> Finding {
+    let detail = format!("a writer is at work, or was meanwhile: {}", not_looked_at(size));
+    Finding::new(FindingKind::UnsignedTail, detail).frame(size)
+}
+
+/// What is said of what may follow a tree of so many frames to whoever is told that there is nothing in it.
+pub(crate) fn not_looked_at(size: u64) -> String {
+    match size.checked_sub(1) {
+        Some(last) => format!("what is not signed yet, after frame {last}, is not looked at"),
+        None => "nothing was signed yet, and what is not signed is not looked at".to_owned(),
+    }
+}
+
 /// What is said of so many bytes that follow a tree of so many frames.
 pub(crate) fn detail(size: u64, bytes: u64) -> String {
     let verified = match size.checked_sub(1) {

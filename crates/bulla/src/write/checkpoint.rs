@@ -47,7 +47,7 @@ pub(crate) struct Checkpointer {
     /// The seal chain after the last frame of the tree, which `[log]` may follow, and the number of frames up to the last event
     /// of a hold, where the tree has grown.
     ahead: Option<(SealChain, AllowedConfig, u64)>,
-    published: u64,
+    published: TreeHead,
     /// Which `[log]` may follow what is published.
     terms: AllowedConfig,
 }
@@ -62,7 +62,8 @@ impl Checkpointer {
         subjects: Option<Arc<dyn Subjects>>,
         (tiles, bundle): (TileBuilder, Vec<u8>),
     ) -> Self {
-        let (published, terms) = (tiles.size(), AllowedConfig::of(config.digest));
+        let published = TreeHead { size: tiles.size(), root: tiles.root() };
+        let terms = AllowedConfig::of(config.digest);
         Checkpointer {
             log,
             keys,
@@ -81,8 +82,8 @@ impl Checkpointer {
         }
     }
 
-    /// The number of frames that the published checkpoint covers.
-    pub(crate) fn published(&self) -> u64 {
+    /// The tree that the published checkpoint covers.
+    pub(crate) fn published(&self) -> TreeHead {
         self.published
     }
 
@@ -139,14 +140,15 @@ impl Checkpointer {
             let bundle = self.bundle.clone();
             self.write(&path, &bundle)?;
         }
-        let root = self.tiles.root();
+        let head = TreeHead { size, root: self.tiles.root() };
+        let root = head.root;
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
         if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
-            subjects.signs(TreeHead { size, root })?;
+            subjects.signs(head)?;
         }
         SealState { log: self.config.id, terms, chain, root, subjects, holds }.save(&*self.keys)?;
         self.sign(size, root)?;
-        (self.published, self.terms) = (size, terms);
+        (self.published, self.terms) = (head, terms);
         self.ahead = None;
         self.remove_superseded();
         Ok(true)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// More than all buffers of [`options`] hold, and in full five times as many.
 fn appends() -> usize {
-    if in_full() { 1_000_000 } else { 250_000 }
+    if in_full() { 1_000_000 } else { 100_000 }
 }
 
 /// As many where every field has a rule, which takes longer.

@@ -110,6 +110,7 @@ impl Export {
         }
         exported.left_out += scan.lost_entries;
         exported.findings.retain(|finding| !is_told_as_unopened(finding, &foreign));
+        exported.tell_of_a_writer(&examined.snapshot)?;
         if exported.entries == 0 {
             let nothing = Nothing {
                 query: &self.query,
@@ -117,6 +118,7 @@ impl Export {
                 erasure: examined.snapshot.config.erasure,
                 size: examined.snapshot.checkpoint.size,
                 whole: exported.signed && exported.left_out == 0 && exported.unopened.is_empty(),
+                unsigned: exported.unsigned(),
             };
             exported.subjects = nothing.subjects(|| Ok(examined.erased.clone()))?;
         }

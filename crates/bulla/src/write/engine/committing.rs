@@ -12,7 +12,6 @@
 use super::Engine;
 use super::locks::{Rank, RankedMutex};
 use super::progress::EntryCounts;
-use crate::format::event::Event;
 use crate::format::sealed::Sealed;
 use crate::write::commit::Committer;
 use crate::write::stage::queue::StagedPosition;
@@ -255,8 +254,8 @@ impl Engine {
         requested
     }
 
-    /// Makes what was committed durable, where the mode leaves that to time or to close. Returns whether a segment was
-    /// abandoned, and an event of that is to be committed.
+    /// Makes what was committed durable, where the mode leaves that to time or to close. Returns whether a checkpoint has to
+    /// wait: a segment was abandoned, and the event of that is not durable yet.
     ///
     /// # Errors
     /// `Unavailable` where the medium fails; the log then refuses everything.
@@ -268,19 +267,14 @@ impl Engine {
         self.deliver(committing);
         self.progress.synced(committing.synced.entries);
         let events = committing.committer.take_events();
-        let abandoned = !events.is_empty();
-        if abandoned {
-            self.request_events(events);
+        if !events.is_empty() {
+            self.staging.with_sequencer(|sequencer| {
+                events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
+            });
         }
         synced.inspect_err(|error| self.fail(error))?;
         self.progress.durable(committing.synced.position);
-        Ok(abandoned)
-    }
-
-    fn request_events(&self, events: Vec<Event>) {
-        self.staging.with_sequencer(|sequencer| {
-            events.into_iter().for_each(|event| drop(sequencer.request_event(event)));
-        });
+        Ok(committing.committer.withholds())
     }
 
     /// Gives the checkpointer what has become durable, unless it has to wait for an event to become so, too.

@@ -153,7 +153,7 @@ impl Engine {
         known: &mut Option<u64>,
     ) -> Result<Settled> {
         // Frames that were adopted may tell of a hold, and are looked at once a checkpoint covers them.
-        self.if_at_rest(|stages| self.checkpoint(stages, true)).transpose()?;
+        self.if_at_rest(|stages| self.drain_with(stages)).transpose()?;
         *known = None;
         let (held, differences) = match self.try_holds(known)? {
             Ok((holds, differences)) => (holds.refuse(&numbers), differences),

@@ -32,11 +32,12 @@ use crate::keys;
 use crate::write::back_off::BackOff;
 use crate::write::checkpoint::Checkpointer;
 use crate::write::commit::{Committer, Policy};
-use crate::write::recover::{self, Recovery};
+use crate::write::recover::Recovery;
 use crate::write::stage::queue::{Bounds, StagingQueue};
 use crate::write::telemetry::Meter;
 use bulla_crypto::environment::Environment;
 use bulla_crypto::signing::SigningKey;
+use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
@@ -50,7 +51,7 @@ use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
-use subject_keys::{SubjectKeys, older, refuse_unfinished};
+use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{Vaults, check_kept_replicas, check_replicas, followed_more, older_log};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
@@ -102,8 +103,8 @@ impl Engine {
     /// The caller holds the locks, `directories`, until the log is closed.
     ///
     /// # Errors
-    /// As [`recover::find`] and [`recover::Found::adopt`]; `Invalid` for options that do not fit together, `Tampered` where one of the log's file is out of
-    /// its bounds.
+    /// As [`find`](crate::write::recover::find) and [`adopt`](crate::write::recover::Found::adopt); `Invalid` for options that do
+    /// not fit together, `Tampered` where one of the log's file is out of its bounds.
     pub(crate) fn open(
         stores: (Arc<dyn Store>, Arc<dyn Store>),
         directories: &Arc<Directories>,
@@ -129,25 +130,8 @@ impl Engine {
         let tuning = tuning((&*log, &*keys), settings, options)?;
         let config = Arc::new(config);
         let signing = load_signing_key(&*keys, &config)?;
-        let subject_keys =
-            SubjectKeys::load((&*log, &*keys), &config, &environment, vaults, &tuning.vault_replicas)?;
-        let found = recover::find(&*log, &*keys, &config)?;
-        let has_vault = subject_keys.as_ref().is_some_and(|subject_keys| subject_keys.vault.is_some());
-        if found.keys_are_older() && vaults == Vaults::Newest && has_vault {
-            return Err(older(&*keys));
-        }
-        if let Some(vault) = subject_keys.as_ref().and_then(|subject_keys| subject_keys.vault.as_deref()) {
-            let (edge, next) = found.edge();
-            let is_longer = followed_more((&*keys, vault), (&log, &edge), next)?;
-            if is_longer && vaults == Vaults::Newest {
-                return Err(older_log((&*log, next), &*keys, vault)?);
-            }
-        }
-        if let Some(subject_keys) =
-            subject_keys.as_ref().filter(|_| found.report.entries > 0 && vaults == Vaults::Newest)
-        {
-            subject_keys.subjects.require_signed(found.known)?;
-        }
+        let (subject_keys, found) =
+            SubjectKeys::load((&log, &keys), &config, &environment, vaults, &tuning.vault_replicas)?;
         // All that speaks against going on was asked: from here on the log is written to.
         let recovered = found.adopt(&*log, tuning.segment_size)?;
         let policy = Policy {
@@ -234,7 +218,7 @@ impl Engine {
             // It comes before anybody new gets a number, so that a backup from before this is older than the checkpoint.
             self.at_rest(|stages| {
                 stages.checkpointing.checkpointer.follow();
-                self.checkpoint(stages, true)
+                self.drain_with(stages)
             })?;
             differences = self.settle_holds()?;
         }
@@ -285,12 +269,18 @@ impl Engine {
         self.at_rest(|stages| self.sync(&mut stages.committing)).map(|_| ())
     }
 
-    /// Publishes a checkpoint, as a step, over what is durable, if that has grown; syncs first where `sync`.
+    /// Publishes a checkpoint, as a step, over what is durable, if that has grown; syncs first, unless the mode leaves that to
+    /// the operating system.
     ///
     /// # Errors
     /// As [`Engine::publish`].
-    pub(crate) fn step_checkpoint(&self, sync: bool) -> Result<()> {
-        self.at_rest(|stages| self.checkpoint(stages, sync))
+    pub(crate) fn step_checkpoint(&self) -> Result<()> {
+        self.at_rest(|stages| {
+            if self.tuning.durability != Durability::Os {
+                self.sync(&mut stages.committing)?;
+            }
+            self.publish(&mut stages.checkpointing)
+        })
     }
 
     /// Publishes, as a step, what is durable of a log that has failed.
@@ -303,13 +293,6 @@ impl Engine {
             self.deliver(&mut stages.committing);
             self.publish(&mut stages.checkpointing)
         })
-    }
-
-    fn checkpoint(&self, stages: &mut SerialStages, sync: bool) -> Result<()> {
-        if sync || self.tuning.durability != Durability::Os {
-            self.sync(&mut stages.committing)?;
-        }
-        self.publish(&mut stages.checkpointing)
     }
 
     /// Does by hand whatever is left to do: seals, commits, syncs and signs until nothing is left.
@@ -333,12 +316,12 @@ impl Engine {
             if let Some(error) = self.progress.failure() {
                 return Err(error);
             }
-            let abandoned = self.sync(&mut stages.committing)?;
-            if idle && !abandoned {
+            let withheld = self.sync(&mut stages.committing)?;
+            if idle && !withheld {
                 break;
             }
         }
-        self.checkpoint(stages, true)
+        self.publish(&mut stages.checkpointing)
     }
 
     /// Drains the log for the last time, and writes the rest of the index.
@@ -372,7 +355,7 @@ impl Engine {
         };
         drained?;
         // The event of a segment that was abandoned may have to come first.
-        let covered = frame.get().filter(|frame| **frame < self.published()).copied();
+        let covered = frame.get().filter(|frame| **frame < self.published().size).copied();
         covered.ok_or_else(|| Error::unavailable("no checkpoint covers it yet: try again"))
     }
 
@@ -393,8 +376,8 @@ impl Engine {
         })
     }
 
-    /// The number of frames that the published checkpoint covers.
-    pub(crate) fn published(&self) -> u64 {
+    /// The tree that the published checkpoint covers.
+    pub(crate) fn published(&self) -> TreeHead {
         self.progress.published()
     }
 

@@ -12,6 +12,7 @@ use crate::format::config::allowed::AllowedConfig;
 use crate::write::stage::queue::StagedPosition;
 use bulla_proof::commitment::{Commitment, FrameKind};
 use bulla_proof::hash::Hash;
+use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,9 +58,10 @@ struct State {
     checkpointed: StagedPosition,
     /// The entries that a sync has covered.
     entries: EntryCounts,
-    /// How many frames were committed, and how many the published checkpoint covers.
+    /// How many frames were committed.
     committed: u64,
-    published: u64,
+    /// The tree that the published checkpoint covers.
+    published: TreeHead,
     /// Which `[log]` may follow what the published checkpoint covers.
     terms: AllowedConfig,
     /// First and last position of slices whose entries were lost to a failure inside.
@@ -79,8 +81,8 @@ pub(crate) struct Progress {
 pub(crate) type TellDurable = dyn Fn(u64) + Send + Sync;
 
 impl Progress {
-    /// Of a log whose published checkpoint covers so many frames, which this `[log]` may follow.
-    pub(super) fn new(published: u64, terms: AllowedConfig) -> Self {
+    /// Of a log whose published checkpoint covers this tree, which this `[log]` may follow.
+    pub(super) fn new(published: TreeHead, terms: AllowedConfig) -> Self {
         let state = State {
             written: 0,
             durable: 0,
@@ -128,17 +130,17 @@ impl Progress {
         *self.teller.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
     }
 
-    /// A checkpoint over so many frames is published. It covers the slices up to `position`, and this `[log]` may follow.
-    pub(super) fn checkpointed(&self, position: StagedPosition, frames: u64, terms: AllowedConfig) {
+    /// A checkpoint over this tree is published. It covers the slices up to `position`, and this `[log]` may follow.
+    pub(super) fn checkpointed(&self, position: StagedPosition, head: TreeHead, terms: AllowedConfig) {
         self.change(|state| {
             state.checkpointed = state.checkpointed.max(position);
-            state.published = state.published.max(frames);
+            state.published = head;
             state.terms = terms;
         });
     }
 
-    /// The number of frames that the published checkpoint covers.
-    pub(super) fn published(&self) -> u64 {
+    /// The tree that the published checkpoint covers.
+    pub(super) fn published(&self) -> TreeHead {
         self.state.lock().published
     }
 
@@ -180,7 +182,7 @@ impl Progress {
 
     /// Waits until a checkpoint covers the frame that `frame` comes to name.
     pub(crate) fn wait_published(&self, frame: &AssignedFrame) -> Result<u64> {
-        self.wait_for_frame(frame, |state| state.published)
+        self.wait_for_frame(frame, |state| state.published.size)
     }
 
     fn wait_for_frame(&self, frame: &AssignedFrame, come: impl Fn(&State) -> u64) -> Result<u64> {

@@ -1,4 +1,7 @@
 //! Opening what holds the numbers and keys of a log's data subjects, and refusing what is older than the log.
+//!
+//! - Until nothing speaks against the vault it is open for reading only: what is refused changes neither the key directory nor a replica,
+//!   which may be the last good one.
 
 use crate::format::config::LogConfig;
 use crate::keys::restoring::Unknown;
@@ -7,7 +10,7 @@ use crate::keys::{files, vault};
 use crate::scan::manifest::Manifest;
 use crate::scan::own_keys::other_history;
 use crate::scan::snapshot::Snapshot;
-use crate::write::recover::Edge;
+use crate::write::recover::{self, Edge, Found};
 use bulla_crypto::environment::Environment;
 use bulla_crypto::group::Subjects;
 use bulla_proof::tree::TreeHead;
@@ -48,7 +51,7 @@ pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     }
 }
 
-pub(super) fn older(keys: &dyn Store) -> Error {
+fn older(keys: &dyn Store) -> Error {
     let message = format!(
         "{} is older than the log: it knows nothing of the data subjects that were new since then; restore the newest \
          backup of it, or, where there is none, take it up with `bulla restore`",
@@ -94,28 +97,81 @@ pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vaul
     )))
 }
 
+/// What recovery finds of a log that these may go on with. Nothing is written.
+///
+/// # Errors
+/// As [`SubjectKeys::load`].
+fn find(
+    (log, keys): (&Arc<dyn Store>, &dyn Store),
+    config: &LogConfig,
+    subject_keys: Option<&SubjectKeys>,
+    vaults: Vaults,
+) -> Result<Found> {
+    let newest = subject_keys.filter(|_| vaults == Vaults::Newest).map(|subject_keys| &subject_keys.subjects);
+    if let Some(subjects) = newest {
+        // A vault that is older would give numbers a second time.
+        subjects.require_at_least(SealState::load(keys)?.subjects)?;
+    }
+    let found = recover::find(&**log, keys, config)?;
+    if let Some(vault) = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref()) {
+        if found.keys_are_older() && vaults == Vaults::Newest {
+            return Err(older(keys));
+        }
+        let (edge, next) = found.edge();
+        let is_longer = followed_more((keys, vault), (log, &edge), next)?;
+        if is_longer && vaults == Vaults::Newest {
+            return Err(older_log((&**log, next), keys, vault)?);
+        }
+    }
+    if let Some(subjects) = newest.filter(|_| found.report.entries > 0) {
+        subjects.require_signed(found.known)?;
+    }
+    Ok(found)
+}
+
 impl SubjectKeys {
-    /// Opens what the environment gives, or else the log's vault with its replicas; `None` for a log without erasure.
+    /// Opens what the environment gives, or else the log's vault, to write with its replicas; `None` for a log without erasure. With it
+    /// comes what recovery finds of the log.
+    ///
+    /// # Errors
+    /// As [`recover::find`] and [`vault::open_vault`]; `Refused` where they are older than the log, `Tampered` where the log is. All but what
+    /// cannot be written is told before anything is written.
     pub(super) fn load(
-        (log, keys): (&dyn Store, &dyn Store),
+        (log, keys): (&Arc<dyn Store>, &Arc<dyn Store>),
         config: &LogConfig,
         environment: &Environment,
         vaults: Vaults,
         replicas: &[PathBuf],
+    ) -> Result<(Option<Self>, Found)> {
+        let stores = (&**log, &**keys);
+        let places = locate(replicas, stores, config, environment)?;
+        let looked_at = Self::open((config, &**keys), environment, Access::Read, Vec::new())?;
+        let found = match find((log, &**keys), config, looked_at.as_ref(), vaults) {
+            Ok(found) => found,
+            Err(error) => {
+                // A replica that is newer says what there is to go on with.
+                if let Some(SubjectKeys { vault: Some(vault), .. }) = &looked_at {
+                    check_kept_replicas(replicas, Some(vault), stores, config, environment)?;
+                }
+                return Err(error);
+            }
+        };
+        Ok((Self::open((config, &**keys), environment, Access::Write, places)?, found))
+    }
+
+    fn open(
+        (config, keys): (&LogConfig, &dyn Store),
+        environment: &Environment,
+        access: Access,
+        replicas: Vec<ReplicaLocation>,
     ) -> Result<Option<Self>> {
-        let replicas = locate(replicas, (log, keys), config, environment)?;
         if !config.erasure {
             return Ok(None);
         }
-        let vault = vault::open_vault(config, keys, environment, Access::Write, replicas)?.map(Arc::new);
+        let vault = vault::open_vault(config, keys, environment, access, replicas)?.map(Arc::new);
         let of_vault = vault.clone().map(|vault| vault as Arc<dyn Subjects>);
-        let Some(subjects) = of_vault.or_else(|| environment.subjects.clone()) else { return Ok(None) };
-        let subject_keys = SubjectKeys { subjects, vault };
-        if vaults == Vaults::Newest {
-            // A vault that is older would give numbers a second time.
-            subject_keys.subjects.require_at_least(SealState::load(keys)?.subjects)?;
-        }
-        Ok(Some(subject_keys))
+        let subjects = of_vault.or_else(|| environment.subjects.clone());
+        Ok(subjects.map(|subjects| SubjectKeys { subjects, vault }))
     }
 
     /// The vault's replicas.

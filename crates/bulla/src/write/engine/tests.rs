@@ -32,7 +32,7 @@ impl World {
         let options = Options::default().durability(durability);
         let directories = Directories::lock(&*log, &*keys).unwrap();
         let engine = Engine::open((log, keys), &directories, options, Environment::default()).unwrap();
-        engine.step_checkpoint(true).unwrap();
+        engine.drain().unwrap();
         let (producer, _) = engine.staging.register().unwrap();
         World { machine, engine, _directories: directories, producer }
     }
@@ -84,11 +84,11 @@ fn a_checkpoint_asked_for_between_an_abandoned_segment_and_its_event_comes_with_
     assert!(world.has_come(position, Stage::Durable), "a new segment has it");
     world.engine.request_checkpoint();
     assert!(world.is_requested());
-    world.engine.step_checkpoint(false).unwrap();
+    world.engine.step_checkpoint().unwrap();
     assert!(!world.has_come(position, Stage::Checkpointed), "nobody would tell of the segment");
     world.seal_and_commit();
     assert!(world.is_requested(), "who asked waits for ever");
-    world.engine.step_checkpoint(false).unwrap();
+    world.engine.step_checkpoint().unwrap();
     assert!(world.has_come(position, Stage::Checkpointed));
 }
 
@@ -124,7 +124,7 @@ fn nothing_is_published_once_adding_to_the_tree_panicked() {
     // It asserts that the seal chain and the tree cover the same frames.
     durable.commitments.pop();
     world.engine.checkpoints.deliver(Some(durable), to);
-    assert!(catch_unwind(AssertUnwindSafe(|| world.engine.step_checkpoint(false))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| world.engine.step_checkpoint())).is_err());
     // As closing does.
     assert_eq!(world.engine.step_publish().unwrap_err().kind(), ErrorKind::Unavailable);
     let told = world.engine.progress.wait(0, position, Stage::Checkpointed, Some(Duration::ZERO));

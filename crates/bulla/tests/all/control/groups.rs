@@ -1,8 +1,9 @@
 //! The secrets of groups.
 
 use super::{Place, append, plain};
-use bulla::keys::group::{BlockContext, GroupKeys};
-use bulla::{ErrorKind, Init, Query};
+use bulla::control::Client;
+use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing};
+use bulla::{ErrorKind, Init, Log, Query, Result};
 use bulla_proof::LogId;
 use bulla_vault::{Access, Settings, Vault};
 use std::sync::Arc;
@@ -17,12 +18,14 @@ fn they_are_those_of_the_vault() {
     let place = Place::new(Init::default().erasure(true));
     let log = place.open();
     append(&log, 200);
+    log.flush().unwrap();
     let (client, vault) = (place.client(), vault(&place));
     for subject in ["user_0", "user_49", "nobody", ""] {
         assert_eq!(client.number(subject).unwrap(), vault.number(subject).unwrap(), "{subject}");
     }
     assert_eq!(client.is_complete(), vault.is_complete());
-    assert_eq!(client.erased_up_to().unwrap().frames, vault.erased_up_to().unwrap().frames);
+    let followed = client.erased_up_to().unwrap();
+    assert!(followed == vault.erased_up_to().unwrap() && followed.root.is_some());
     assert_eq!(client.missing(0).unwrap(), vault.missing(0).unwrap());
 
     // More than one message takes.
@@ -70,6 +73,45 @@ fn with_them_everything_is_read_beside_the_writer() {
     log.close().unwrap();
     let error = reader().for_each(&Query::new(), |_, _| Ok(())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed, "the writer is gone: {error}");
+}
+
+/// The keys of a log whose writer signs more whenever it is asked how far they follow it.
+struct Growing(Log, Client);
+
+impl GroupKeys for Growing {
+    fn number(&self, subject: &str) -> Result<Option<u64>> {
+        self.1.number(subject)
+    }
+
+    fn secrets(&self, block: BlockContext<'_>, groups: &[&[u64]]) -> Result<Vec<Option<GroupSecret>>> {
+        self.1.secrets(block, groups)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.1.is_complete()
+    }
+
+    fn erased_up_to(&self) -> Result<Followed> {
+        append(&self.0, 1);
+        self.0.flush()?;
+        self.1.erased_up_to()
+    }
+
+    fn missing(&self, from: u64) -> Result<Missing> {
+        self.1.missing(from)
+    }
+}
+
+#[test]
+fn who_reads_beside_a_writer_that_signs_more_meanwhile_is_answered() {
+    let place = Place::new(Init::default().erasure(true));
+    let log = place.open();
+    append(&log, 200);
+    log.flush().unwrap();
+    let keys = Growing(log, place.client());
+    let reader = place.reader(&place.owner()).group_keys(Arc::new(keys));
+    let read = reader.for_each(&Query::new().subject("nobody"), |_, _| Ok(())).unwrap();
+    assert_eq!((read.entries, read.undecided), (0, 0));
 }
 
 #[test]

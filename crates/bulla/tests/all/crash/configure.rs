@@ -190,7 +190,7 @@ fn survives_a_crash_at_every_operation(way: Way) {
     for scenario in scenarios() {
         points.extend(operations(&scenario, way).into_keys().map(|stop| (scenario, stop)));
     }
-    let points = one_in(2, points);
+    let points = one_in(4, points);
     let outcomes = Outcomes::default();
     for_each(&points, |&(scenario, stop)| {
         let (machine, history) = stopped(&scenario, way, stop)?;
@@ -276,7 +276,7 @@ fn any_operation_of_a_change_may_fail() {
             }
         }
     }
-    let points = one_in(2, points);
+    let points = one_in(4, points);
     let (outcomes, failed) = (Outcomes::default(), AtomicU64::new(0));
     for_each(&points, |&(scenario, way, number, fault, lasting)| {
         let (machine, mut history) = log(&scenario);

@@ -125,7 +125,7 @@ fn every_fault(lasting: bool) {
             points.extend(faults.into_iter().map(|fault| (scenario, number as u64, fault)));
         }
     }
-    let points = one_in(2, points.into_iter().step_by(if lasting { 4 } else { 1 }));
+    let points = one_in(3, points.into_iter().step_by(if lasting { 4 } else { 1 }));
     let examined = Examined::default();
     let points = points.into_iter().enumerate().collect::<Vec<_>>();
     for_each(&points, |&(index, (scenario, number, fault))| {
@@ -176,7 +176,7 @@ fn the_disk_may_be_full() {
         let scenario = Scenario { shape: Shape::Short, mode, seed: 7 };
         limits.extend((0..60).map(|step| (scenario, 2500 + step * 3100)));
     }
-    let limits = one_in(2, limits);
+    let limits = one_in(3, limits);
     for_each(&limits, |&(scenario, limit)| {
         let harm = |machine: &Faults| machine.limit_space(limit);
         check_harm(&scenario, 30, limit, &Examined::default(), harm)

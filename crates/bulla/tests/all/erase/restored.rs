@@ -4,12 +4,15 @@ use super::lost_seal_state::content;
 use super::restore_stops::{STEPS, begin};
 use super::states::write_pending;
 use super::stops::Stop;
-use super::world::{World, copy};
+use super::world::{World, copy, copy_into};
+use bulla::store::{FileSystem, Store};
 use bulla::{
-    Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Query, Restore, ResumedErasure,
+    Durability, ErrorKind, FindingKind, HoldDifference, Log, Options, Query, Reader, Restore, ResumedErasure,
 };
-use bulla_vault::Access;
-use std::path::Path;
+use bulla_vault::{Access, Settings, Vault};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(super) fn put_back(from: &Path, to: &Path, names: &[&str]) {
     for name in names {
@@ -456,6 +459,124 @@ fn a_vault_of_a_time_that_was_not_gone_on_with_is_refused() {
     }
     // Whoever verifies is told of the log, and nothing that this vault says of itself is believed.
     assert!(world.verified().findings.iter().all(|finding| finding.kind != FindingKind::RootMismatch));
+}
+
+/// All files with what they hold, but for those that readers of a vault keep beside it: a log of changes without any is one.
+fn kept(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = content(directory);
+    let of_readers = |path: &Path, bytes: &[u8]| {
+        path.ends_with("vault.db-shm") || path.ends_with("vault.db-wal") && bytes.is_empty()
+    };
+    found.retain(|path, bytes| !of_readers(path, bytes));
+    found
+}
+
+/// The replica is the only good copy of the vault then.
+#[test]
+fn a_vault_that_is_refused_leaves_the_replica_and_the_key_directory_as_they_were() {
+    let world = World::new();
+    let replica = world.with_replica();
+    world.append(0..20);
+    let (log, keys, good) = (copy(&world.directory), copy(&world.keys()), copy(&replica));
+    world.append(20..50);
+    let abandoned = copy(&world.keys());
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    replace(good.path(), &replica);
+    // More frames, and nobody new: the vault of the time that was given up has more of everything than the replica.
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let mut producer = log.producer().unwrap();
+    for number in 50..60 {
+        World::put(&mut producer, number);
+        producer.flush().unwrap().durable().unwrap();
+    }
+    drop(producer);
+    log.close().unwrap();
+    put_back(abandoned.path(), &world.keys(), &["vault", "roots"]);
+    let before = (kept(&replica), kept(&world.keys()));
+    let error = Log::open(&world.directory, Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("followed other frames than this log has"), "{error}");
+    assert!(before == (kept(&replica), kept(&world.keys())), "something was written");
+
+    put_back(&replica, &world.keys(), &["vault", "roots"]);
+    world.append(60..70);
+    assert!(world.verified().ok);
+}
+
+/// The vault was put back without its roots being taken away first.
+#[test]
+fn newer_roots_stay_where_the_vault_beside_them_is_refused() {
+    let world = World::new();
+    world.append(0..20);
+    let backup = copy(&world.keys());
+    erase(&world, "user_7");
+    world.append(20..50);
+    let newest = copy(&world.keys());
+    put_back(backup.path(), &world.keys(), &["vault"]);
+    copy_into(&backup.path().join("roots"), &world.keys().join("roots"));
+    let before = kept(&world.keys());
+    let error = Log::open(&world.directory, Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("is older than the log"), "{error}");
+    assert!(before == kept(&world.keys()), "something was written");
+
+    put_back(newest.path(), &world.keys(), &["vault"]);
+    world.append(50..60);
+    assert!(world.verified().ok);
+    assert_eq!(
+        content(&world.keys().join("roots")).len(),
+        2,
+        "root and keys of the one generation that counts"
+    );
+}
+
+/// What the key directory's writer says of its vault holds of the log that it writes, and not of another copy that is read with its keys.
+#[test]
+fn beside_a_writer_a_copy_of_another_history_gives_out_nobody_whom_it_erased() {
+    let world = World::new();
+    world.append(0..20);
+    let (log, keys) = (copy(&world.directory), copy(&world.keys()));
+    erase(&world, "user_7");
+    (2..5).for_each(|part| world.append(10 * part..10 * part + 10));
+    let (fork, abandoned) = (copy(&world.directory), copy(&world.keys()));
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    let writer = Log::open(&world.directory, Options::default()).unwrap();
+    let given = |directory: &Path, keys: &Path| {
+        let (reader, mut given) = (Reader::open_with_keys(directory, keys)?, 0);
+        reader.for_each(&Query::new().subject("user_7"), |_, _| {
+            given += 1;
+            Ok(())
+        })?;
+        Ok::<_, bulla::Error>(given)
+    };
+    assert_eq!(given(&world.directory, &world.keys()).unwrap(), 1, "the writer's own log");
+    let error = given(fork.path(), &world.keys()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("followed other frames than this log has"), "{error}");
+    // The writer signs more than the copy has.
+    let size = bulla::info(fork.path()).unwrap().tree_size;
+    while bulla::info(&world.directory).unwrap().tree_size <= size {
+        let mut producer = writer.producer().unwrap();
+        World::put(&mut producer, 3);
+        drop(producer);
+        writer.flush().unwrap();
+    }
+    assert_eq!(given(fork.path(), &world.keys()).unwrap(), 0);
+    writer.close().unwrap();
+
+    // A vault that followed more than the log has is believed nothing because somebody holds the log's lock.
+    replace(log.path(), &world.directory);
+    replace(keys.path(), &world.keys());
+    erase(&world, "user_8");
+    let vault = || Vault::open(abandoned.path(), world.id, Access::Read, &Settings::default()).unwrap();
+    assert!(vault().find("user_8").unwrap().is_some());
+    assert!(vault().follows().unwrap().size > bulla::info(&world.directory).unwrap().tree_size);
+    let _lock = FileSystem::new(&world.directory).lock("LOCK").unwrap();
+    let reader = Reader::open(&world.directory).unwrap().identity(world.identity());
+    let read = reader.group_keys(Arc::new(vault())).for_each(&Query::new().subject("user_8"), |_, _| Ok(()));
+    assert_eq!(read.unwrap().entries, 0);
 }
 
 /// Whose key is lost may be anybody: nobody is told that they were never logged.

@@ -162,7 +162,7 @@ fn the_list_of_frames_is_authenticated_before_it_is_believed() {
     let expected = answer(&world.reader(image.clone()), &query).unwrap();
     for path in image.paths() {
         let bundle = path == format!("tile/entries/000.p/{}", frames(&image).len());
-        let step = if bundle || path == "checkpoint" { 1 } else { 13 };
+        let step = if bundle || path == "checkpoint" { 1 } else { 37 };
         if index_files(&image).contains(&path)
             || path.ends_with(".seg")
             || path == "bulla.toml"

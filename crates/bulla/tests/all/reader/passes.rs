@@ -236,7 +236,7 @@ fn a_killed_log_that_a_writer_opens_meanwhile_is_sound() {
 #[test]
 fn an_export_beside_a_writer_that_comes_is_of_what_was_verified() {
     for visit in [Visit::Stays, Visit::Leaves] {
-        let mut moment = 0;
+        let (mut moment, mut told) = (0, 0);
         let export = |store: Hooked| {
             let mut out = Vec::new();
             let export = Export::open_store(Arc::new(store)).unwrap().identity(Arc::new(Mask)).threads(1);
@@ -247,10 +247,16 @@ fn an_export_beside_a_writer_that_comes_is_of_what_was_verified() {
         while let Some(((exported, numbers), entries)) = visited(moment, visit, false, export) {
             assert!(numbers.iter().copied().eq(0..exported.entries), "{visit:?} at {moment}");
             assert!(exported.entries >= entries, "{visit:?} at {moment}");
-            assert_eq!(exported.findings, [], "{visit:?} at {moment}");
+            // At most that what it has not signed yet was not looked at.
+            let kinds = exported.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>();
+            assert!(
+                kinds.is_empty() || kinds == [FindingKind::UnsignedTail],
+                "{visit:?} at {moment}: {kinds:?}"
+            );
+            told += kinds.len();
             moment += 1;
         }
-        assert!(moment > 40, "{moment}");
+        assert!(moment > 40 && told > 0, "{moment}, {told}");
     }
 }
 
