@@ -275,7 +275,7 @@ impl Restore {
         // The first epoch says which `[log]` that was.
         let terms = AllowedConfig::of(config.digest);
         let (root, log) = (tree::empty_root(), config.id);
-        Ok(Some(SealState { log, terms, chain, root, subjects: 0, holds: 0 }))
+        Ok(Some(SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0 }))
     }
 }
 

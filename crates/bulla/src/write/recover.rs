@@ -123,6 +123,8 @@ pub(crate) struct Found {
     survey: Survey,
     /// The frames that the key directory knows of.
     pub(crate) known: u64,
+    /// Those of them that the vault had followed.
+    pub(crate) followed: u64,
     pub(crate) report: Recovery,
 }
 
@@ -148,7 +150,15 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         entries: survey.above().map(|head| head.commitment.entries).sum(),
         torn_bytes: torn,
     };
-    Ok(Found { checkpoint, tiles, bundle, survey, known: state.chain.next_frame(), report })
+    Ok(Found {
+        checkpoint,
+        tiles,
+        bundle,
+        survey,
+        known: state.chain.next_frame(),
+        followed: state.followed,
+        report,
+    })
 }
 
 impl Found {

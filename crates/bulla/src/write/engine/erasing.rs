@@ -265,7 +265,7 @@ impl Engine {
                 vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
-        // Where it followed more, the next checkpoint says of what: with less than the seal state knows of, it would be older than the log.
+        // Where it followed more, the next checkpoint says of what: with less than the seal state says, it would be older than the log.
         if follows.size < size { vault.follow(TreeHead { size, root }) } else { Ok(()) }
     }
 

@@ -124,7 +124,7 @@ fn find(
         }
     }
     if let Some(subjects) = newest.filter(|_| found.report.entries > 0) {
-        subjects.require_signed(found.known)?;
+        subjects.require_signed(found.followed)?;
     }
     Ok(found)
 }

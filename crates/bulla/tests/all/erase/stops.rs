@@ -1,5 +1,6 @@
 //! An erasure whose writer stops at any of its operations on files: opening the log finishes it, or it never began.
 
+use super::states::write_pending;
 use super::world::World;
 use crate::helpers::in_full;
 use crate::workshop::{Operation, Watch, Watched};
@@ -68,18 +69,32 @@ impl Watch for Unpublished {
 /// cut short, too.
 #[test]
 fn a_writer_that_stops_before_its_checkpoint_and_the_next_anywhere_are_gone_on_with() {
-    let (made, mut stops) = (World::new(), 0);
-    let unpublished = Arc::<Unpublished>::default();
-    let log = open(&made, &unpublished).unwrap();
-    unpublished.0.store(true, Ordering::SeqCst);
-    World::put(&mut log.producer().unwrap(), 0);
-    log.close().unwrap_err();
+    for erasing in [false, true] {
+        let made = World::new();
+        let unpublished = Arc::<Unpublished>::default();
+        let log = open(&made, &unpublished).unwrap();
+        World::put(&mut log.producer().unwrap(), 0);
+        World::put(&mut log.producer().unwrap(), 1);
+        unpublished.0.store(true, Ordering::SeqCst);
+        log.close().unwrap_err();
+        if erasing {
+            let number = made.vault(Access::Read).find("user_1").unwrap().unwrap().number;
+            write_pending(&made, &made.order(&["user_1"]), number);
+            let _ = made.begin_erasure(&made.vault(Access::Write), &[number]).commit().unwrap();
+        }
+        next_is_gone_on_with(&made);
+    }
+}
+
+/// Whoever opens the log is cut short anywhere, and the next goes on.
+fn next_is_gone_on_with(made: &World) {
+    let mut stops = 0;
     for operations in (0..).step_by(if in_full() { 1 } else { 2 }) {
         let world = made.copied();
         let stop = Stop::after(operations);
         drop(open(&world, &stop));
         let stopped = stop.stopped();
-        world.append(1..2);
+        world.append(2..3);
         assert!(world.verified().ok, "{operations}");
         if !stopped {
             break;
