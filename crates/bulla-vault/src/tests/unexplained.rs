@@ -151,7 +151,7 @@ fn where_a_row_of_the_index_does_not_open_nobody_is_left_out() {
     assert_eq!(vault.skipped().unwrap(), []);
 }
 
-/// The record from before is authentic too: with it the numbers are missed again, and from another log it is damage.
+/// The record from before is authentic too: with it the numbers are missed again, and in another vault it is damage.
 #[test]
 fn an_older_record_of_what_was_left_out_is_noticed() {
     let world = with_uncached(Settings::default());
