@@ -1,6 +1,7 @@
 //! An older vault or key directory that is opened or restored, cut short anywhere: the log opens after that.
 
-use super::restored::{erase, is_gone_on_with, put_back, replace, without_its_newest_part};
+use super::older_log::{is_gone_on_with, without_its_newest_part};
+use super::restored::{erase, put_back, replace};
 use super::stops::{self, Stop};
 use super::world::{World, copy};
 use crate::helpers::in_full;
