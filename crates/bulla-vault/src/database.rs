@@ -84,8 +84,8 @@ const PAGE: u64 = 4096;
 const IDLE: usize = 8;
 /// The longest path of a directory, in bytes: SQLite has room for 512, with the names of its files.
 const LONGEST_PATH: usize = 480;
-/// The longest row, in bytes: far more than any is.
-const LONGEST_ROW: i32 = 1 << 18;
+/// The longest row, in bytes: twice as long as the record of as many skipped ranges as there can be, than which none is longer.
+const LONGEST_ROW: i32 = 1 << 21;
 
 /// What holds on every connection. A page is checked when it is read; none is mapped, since what happens to a mapped file
 /// behind the process's back ends the process.

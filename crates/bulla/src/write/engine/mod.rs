@@ -52,7 +52,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
-pub(crate) use subject_keys::{Vaults, check_kept_replicas, check_replicas, followed_more, older_log};
+pub(crate) use subject_keys::{
+    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log,
+};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
 pub(crate) struct SerialStages {

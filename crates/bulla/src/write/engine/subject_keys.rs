@@ -17,6 +17,7 @@ use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -210,6 +211,25 @@ pub(crate) fn check_kept_replicas(
 ) -> Result<()> {
     let replicas = locate(replicas, (log, keys), config, environment)?;
     if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
+}
+
+/// Has the vault leave out the numbers whose erasure only frames told of that are lost; `erased` are those that the log tells of. The vault is
+/// opened to write with its replicas, as opening the log does.
+///
+/// # Errors
+/// As [`check_kept_replicas`] and [`Vault::leave_out`].
+pub(crate) fn leave_out(
+    replicas: &[PathBuf],
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+    erased: &BTreeSet<u64>,
+) -> Result<()> {
+    let places = locate(replicas, (log, keys), config, environment)?;
+    match vault::open_vault(config, keys, environment, Access::Write, places)? {
+        Some(vault) => vault.leave_out(&|number| erased.contains(&number)),
+        None => Ok(()),
+    }
 }
 
 /// Where replicas are: neither in the log's directory, since whoever keeps the log must not get the keys with it, nor beside the vault,

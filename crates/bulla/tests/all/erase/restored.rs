@@ -462,7 +462,7 @@ fn a_vault_of_a_time_that_was_not_gone_on_with_is_refused() {
 }
 
 /// All files with what they hold, but for those that readers of a vault keep beside it: a log of changes without any is one.
-fn kept(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn kept(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = content(directory);
     let of_readers = |path: &Path, bytes: &[u8]| {
         path.ends_with("vault.db-shm") || path.ends_with("vault.db-wal") && bytes.is_empty()
