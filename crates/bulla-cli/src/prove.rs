@@ -204,7 +204,7 @@ fn entries_to_text(proven: &Proven) -> String {
         some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
     };
     let (some, all) = (read.blocks_read, read.blocks);
-    let (entries, units) = (counted(*entries, "entry"), counted(*units as u64, "unit"));
+    let (entries, units) = (counted(*entries, "entry"), counted(*units, "unit"));
     format!("{entries} in {units}{besides}{without}; read {some} of {}", counted(all, "block"))
 }
 
