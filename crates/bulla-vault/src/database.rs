@@ -612,8 +612,13 @@ fn make(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// From here on changes are written to a log of their own first, so that others can read meanwhile. The file remembers it.
+///
+/// The statement runs to its end: SQLite answers before the file remembers, and tells of a write that failed only after that.
 fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 /// That the file says of itself what a vault's says.

@@ -31,6 +31,7 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
 use outlook::{Looked, look};
@@ -107,7 +108,8 @@ impl Restore {
         self
     }
 
-    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost.
+    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost. Cut
+    /// short, it goes on with that however it is done again.
     pub fn older_log(mut self) -> Self {
         self.older_log = true;
         self
@@ -232,8 +234,9 @@ impl Restore {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, self.older_log))?),
             false => None,
         };
+        let older_log = unknown.map_or(self.older_log, |unknown| unknown.older_log);
         let found = reader.as_ref().zip(unknown);
-        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), self.older_log, found)?;
+        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), older_log, found)?;
         let replicas = tuning.vault_replicas;
         Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
     }
@@ -263,8 +266,9 @@ impl Restore {
             (_, true) => Err(Error::new(
                 ErrorKind::Refused,
                 format!(
-                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
-                    keys.describe(files::VAULT)
+                    "{} has the keys of {}: a new vault would lose them; take this one up, without a new one",
+                    keys.describe(files::VAULT),
+                    counted(people, "data subject")
                 ),
             )),
         }
@@ -316,10 +320,11 @@ fn first_unknown(
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
+        unknown.older_log |= before.older_log;
     }
     Ok(unknown)
 }

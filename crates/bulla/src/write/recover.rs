@@ -39,6 +39,7 @@ use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use std::io;
 
 /// What a log that may be written to goes on with.
@@ -512,9 +513,9 @@ impl Scan<'_> {
         {
             if self.next < size {
                 return Err(Error::tampered(format!(
-                    "{directory} ends after {} frames, but its {what} covers {size}: frames are missing or damaged, \
+                    "{directory} ends after {}, but its {what} covers {size}: frames are missing or damaged, \
                      or an older copy was restored; run `bulla verify`",
-                    self.next
+                    counted(self.next, "frame")
                 )));
             }
         }

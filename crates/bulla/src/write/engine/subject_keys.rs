@@ -16,6 +16,7 @@ use bulla_crypto::group::Subjects;
 use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,11 +41,12 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(Unknown { new_vault, .. }) => {
+        Some(Unknown { new_vault, older_log, .. }) => {
             let message = format!(
-                "a restore of {} was begun and not finished: do it again, with `bulla restore{}`",
+                "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
                 keys.describe(""),
-                if new_vault { " --new-vault" } else { "" }
+                if new_vault { " --new-vault" } else { "" },
+                if older_log { " --older-log" } else { "" }
             );
             Err(Error::new(ErrorKind::Refused, message))
         }
@@ -90,9 +92,10 @@ pub(crate) fn followed_more(
 /// Where the vault cannot be read.
 pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vault: &Vault) -> Result<Error> {
     Ok(Error::tampered(format!(
-        "{} ends after {frames} frames, but the vault in {} has followed {}: an older copy of the log was put in its place; \
+        "{} ends after {}, but the vault in {} has followed {}: an older copy of the log was put in its place; \
          bring the newest one, or, where it is lost for good, go on with this one by `bulla restore --older-log`",
         log.describe(""),
+        counted(frames, "frame"),
         keys.describe(""),
         vault.follows()?.size
     )))
