@@ -19,6 +19,8 @@ const NEW_VAULT: &str = " new-vault";
 /// What follows that where the log may end before what the vault has followed.
 const OLDER_LOG: &str = " older-log";
 
+/// No vault gives this number, nor one above it.
+const END: u64 = 1 << 32;
 /// The longest file of them, in bytes.
 const MOST: u64 = 64;
 
@@ -30,11 +32,13 @@ impl Unknown {
     pub(crate) fn load(keys: &dyn Store) -> Result<Option<Self>> {
         let Some(bytes) = files::read_if_there(keys, files::RESTORING, MOST)? else { return Ok(None) };
         let numbers = || {
-            let text = std::str::from_utf8(&bytes).ok()?.trim_end();
-            let (text, older_log) = without(OLDER_LOG, text);
+            let (text, older_log) = without(OLDER_LOG, std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?);
             let (text, new_vault) = without(NEW_VAULT, text);
             let (frame, subject) = text.split_once(' ')?;
-            Some(Unknown { frame: frame.parse().ok()?, subject: subject.parse().ok()?, new_vault, older_log })
+            let (frame, subject) = (frame.parse().ok()?, subject.parse().ok()?);
+            let unknown = Unknown { frame, subject, new_vault, older_log };
+            // Each has one spelling.
+            (subject < END && unknown.text().as_bytes() == &bytes[..]).then_some(unknown)
         };
         let name = keys.describe(files::RESTORING);
         let damaged =
@@ -47,11 +51,14 @@ impl Unknown {
     /// # Errors
     /// `Unavailable` where that cannot be written.
     pub(crate) fn save(&self, keys: &dyn Store) -> Result<()> {
+        let written = bulla_store::replace(keys, files::RESTORING, self.text().as_bytes());
+        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
+    }
+
+    fn text(&self) -> String {
         let new_vault = if self.new_vault { NEW_VAULT } else { "" };
         let older_log = if self.older_log { OLDER_LOG } else { "" };
-        let text = format!("{} {}{new_vault}{older_log}\n", self.frame, self.subject);
-        let written = bulla_store::replace(keys, files::RESTORING, text.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::RESTORING)), error))
+        format!("{} {}{new_vault}{older_log}\n", self.frame, self.subject)
     }
 }
 
@@ -60,5 +67,43 @@ fn without<'t>(end: &str, text: &'t str) -> (&'t str, bool) {
     match text.strip_suffix(end) {
         Some(rest) => (rest, true),
         None => (text, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_testkit::Memory;
+
+    #[test]
+    fn it_has_one_spelling_and_bounds() {
+        let keys = Memory::new();
+        for (new_vault, older_log) in [(false, false), (true, false), (false, true), (true, true)] {
+            let unknown = Unknown { frame: u64::MAX, subject: END - 1, new_vault, older_log };
+            unknown.save(&keys).unwrap();
+            assert_eq!(Unknown::load(&keys).unwrap().unwrap().text(), unknown.text());
+        }
+        for text in [
+            "2 1",
+            "2 1\n\n",
+            "02 1\n",
+            "2 01\n",
+            "+2 1\n",
+            "2  1\n",
+            " 2 1\n",
+            "2 1 \n",
+            "2\n",
+            "",
+            "2 1 older-log new-vault\n",
+            "2 1 new-vault new-vault\n",
+            "2 4294967296\n",
+            "18446744073709551616 1\n",
+            "2 1\r\n",
+            "2 1 else\n",
+        ] {
+            bulla_store::replace(&keys, files::RESTORING, text.as_bytes()).unwrap();
+            let error = Unknown::load(&keys).map(drop).unwrap_err();
+            assert!(error.to_string().contains("restoring is damaged"), "{text:?}: {error}");
+        }
     }
 }

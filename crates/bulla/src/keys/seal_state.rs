@@ -26,6 +26,8 @@ pub(crate) struct SealState {
 }
 
 const MAGIC: &[u8; 8] = b"bullaSS3";
+/// What it began with in earlier versions.
+const EARLIER: [&[u8; 8]; 2] = [b"bullaSS1", b"bullaSS2"];
 /// The longest file that is read, in bytes.
 const MOST: u64 = 1024;
 const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8;
@@ -82,13 +84,18 @@ impl SealState {
                            `bulla restore --seal-key` make it anew from the seal key";
             Error::unavailable(message)
         };
+        if bytes.first_chunk().is_some_and(|magic| EARLIER.contains(&magic)) {
+            let message = "the seal state is of an earlier version: remove it, and have `bulla restore --seal-key` make it anew from the \
+                           seal key";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
         let (content, check) = bytes.split_at_checked(LENGTH).ok_or_else(damaged)?;
         if sha256(&[content]).0 != *check || &content[..8] != MAGIC {
             return Err(damaged());
         }
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
         let number = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().unwrap_or_default());
-        Ok(SealState {
+        let state = SealState {
             log: LogId(content[8..24].try_into().unwrap_or_default()),
             terms: AllowedConfig { current: Hash(field(24)), next: Hash(field(160)) },
             chain: SealChain::decode(content[56..128].try_into().map_err(|_| damaged())?),
@@ -96,6 +103,60 @@ impl SealState {
             subjects: number(192),
             followed: number(200),
             holds: number(208),
-        })
+        };
+        // What the vault has followed was signed, and so was what tells of holds.
+        let frames = state.chain.next_frame();
+        if state.followed > frames || state.holds > frames { Err(damaged()) } else { Ok(state) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_proof::tree;
+
+    fn encoded(followed: u64, holds: u64, magic: &[u8; 8]) -> Vec<u8> {
+        let (keys, chain) = (bulla_testkit::Memory::new(), SealChain::start([7; 32]));
+        let terms = AllowedConfig::of(Hash([3; 32]));
+        let state = SealState {
+            log: LogId([1; 16]),
+            terms,
+            chain,
+            root: tree::empty_root(),
+            subjects: 5,
+            followed,
+            holds,
+        };
+        state.save(&keys).unwrap();
+        let mut bytes = files::read(&keys, files::SEAL_STATE, MOST).unwrap();
+        bytes[..8].copy_from_slice(magic);
+        let end = bytes.len() - 32;
+        let (content, check) = bytes.split_at_mut(end);
+        check.copy_from_slice(&sha256(&[content]).0);
+        bytes
+    }
+
+    #[test]
+    fn what_counts_frames_counts_no_more_than_there_are() {
+        assert_eq!(SealState::parse(&encoded(0, 0, MAGIC)).unwrap().subjects, 5);
+        for (followed, holds) in [(1, 0), (0, 1), (u64::MAX, 0), (0, u64::MAX)] {
+            let error = SealState::parse(&encoded(followed, holds, MAGIC)).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        }
+    }
+
+    #[test]
+    fn one_of_an_earlier_version_is_refused_by_name() {
+        for magic in EARLIER {
+            let error = SealState::parse(&encoded(0, 0, magic)).map(drop).unwrap_err();
+            assert!(
+                error.kind() == ErrorKind::Refused && error.to_string().contains("earlier version"),
+                "{error}"
+            );
+        }
+        assert_eq!(
+            SealState::parse(&encoded(0, 0, b"bullaSSx")).map(drop).unwrap_err().kind(),
+            ErrorKind::Unavailable
+        );
     }
 }
