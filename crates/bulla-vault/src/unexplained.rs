@@ -14,6 +14,7 @@ use super::snapshot::Snapshot;
 use super::table::Table;
 use super::transaction_error::TransactionError;
 use super::{Shared, Vault};
+use bulla_proof::tree::TreeHead;
 use bulla_store::Result;
 
 impl Vault {
@@ -28,7 +29,8 @@ impl Vault {
     }
 
     /// Leaves out the numbers that nobody has and nothing says why: where the log has lost what told that they were erased, it can erase
-    /// others after this. `erased` says of a number whether the log tells that its key was destroyed. It may be done again.
+    /// others after this. `erased` says of a number whether the log tells that its key was destroyed. It may be done again. From then on
+    /// the vault has followed nothing: what it followed was another log than the one that is left.
     ///
     /// Nobody can tell these numbers from somebody's whose row was put back to what it was before they came, and the index's row with
     /// it. So this is for whoever knows that a part of the log is lost.
@@ -48,7 +50,9 @@ impl Shared {
             let erasing = change.erasing.clone();
             let snapshot = Snapshot { txn: change.txn, meta: change.meta, keys: &change.keys, erasing };
             let skipped = snapshot.skipped_with_unexplained(erased)?;
-            skipped.write(change.txn, &change.keys)
+            skipped.write(change.txn, &change.keys)?;
+            change.meta.follows = TreeHead::empty();
+            Ok(())
         })
     }
 }

@@ -215,6 +215,37 @@ fn a_restore_of_an_older_log_stops_anywhere_and_is_done_again() {
     assert!(asked_again > 1 && not_asked > 1, "{asked_again} {not_asked}");
 }
 
+/// Each attempt that is cut short may have added frames. The vault followed few more than there are, and other ones.
+#[test]
+fn a_restore_of_an_older_log_that_is_cut_short_again_and_again_is_done_again() {
+    for openings in 1..=3 {
+        let made = World::new();
+        made.append(0..3);
+        let (log, keys) = (copy(&made.directory), copy(&made.keys()));
+        (0..openings).for_each(|number| made.append(3 + number..4 + number));
+        let newer = copy(&made.keys());
+        replace(log.path(), &made.directory);
+        replace(keys.path(), &made.keys());
+        put_back(newer.path(), &made.keys(), &["vault", "roots"]);
+        for operations in (0..).step_by(if in_full() { 1 } else { 5 }) {
+            let world = made.copied();
+            let restore = || Restore::new(&world.directory, world.identity()).older_log();
+            let cut_short = || {
+                let (log, keys) = stops::stores(&world, &Stop::after(operations));
+                restore().environment(Environment::default()).run_in(log, keys).is_err()
+            };
+            let stops = (0..3).filter(|_| cut_short()).count();
+            restore().run().unwrap_or_else(|error| panic!("{openings}, {operations}: {error}"));
+            world.append(10..11);
+            assert!(world.verified().ok, "{openings}, {operations}");
+            if stops == 0 {
+                assert!(operations > 10);
+                break;
+            }
+        }
+    }
+}
+
 /// Has the sync fail, once, whose number among those of segments this is.
 #[derive(Debug)]
 struct Blink(AtomicI64);
