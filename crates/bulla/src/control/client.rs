@@ -295,7 +295,16 @@ fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
 
 /// The response; `None` where the queue before the socket is full.
 fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Response>> {
-    let failed = |error| Error::io(format!("asking the writer at {}", keys.join(SOCKET).display()), error);
+    let path = keys.join(SOCKET);
+    let failed = |error| Error::io(format!("asking the writer at {}", path.display()), error);
+    // What another process says is nobody's mistake here.
+    let unknown = |error: Error| match error.kind() {
+        ErrorKind::Invalid => Error::unavailable(format!(
+            "what answers at {} is no writer of this version of Bulla ({error}): look which process has that socket",
+            path.display()
+        )),
+        _ => error,
+    };
     let link = match socket::connect(keys) {
         Ok(Some(socket)) => Link::new(socket, None),
         Ok(None) => return Err(gone()),
@@ -307,7 +316,7 @@ fn respond(keys: &Path, message: &[u8], answered: Answered) -> Result<Option<Res
     let sent = link.send(message, soon);
     let deadline = if answered == Answered::Soon { soon } else { None };
     match link.receive(deadline) {
-        Ok(Some(response)) => decode(&response).map(Some),
+        Ok(Some(response)) => decode(&response).map(Some).map_err(unknown),
         Ok(None) => Err(gone()),
         Err(error) if is_end(&error) => Err(gone()),
         Err(error) => Err(failed(sent.err().unwrap_or(error))),

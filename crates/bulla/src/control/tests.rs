@@ -380,6 +380,28 @@ fn a_writer_of_an_earlier_version_is_named_with_both_versions() {
 }
 
 #[test]
+fn an_answer_that_is_none_is_no_mistake_of_whoever_asks() {
+    let (bare, odd) = (
+        format!("{{\"version\":{VERSION}}}"),
+        format!("{{\"version\":{VERSION},\"message\":{{\"yes\":1}}}}"),
+    );
+    for answer in ["", "{", "[]", &bare, &odd] {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let link = Link::new(listener.accept().unwrap().0.into(), None);
+                link.receive(soon()).unwrap().unwrap();
+                link.send(answer.as_bytes(), soon()).unwrap();
+            });
+            Client::connect(directory.path()).map(drop).unwrap_err()
+        });
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{answer}: {error}");
+        assert!(error.to_string().contains(SOCKET), "{answer}: {error}");
+    }
+}
+
+#[test]
 fn a_writer_that_comes_or_goes_meanwhile_is_found_or_not_missed() {
     let mut place = Place::new(PATIENCE);
     let path = PathBuf::from(place.path());
