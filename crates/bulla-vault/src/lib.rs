@@ -43,6 +43,7 @@ mod arrivals;
 mod cache;
 mod check;
 mod database;
+mod differences;
 mod directory;
 mod erase;
 #[cfg(any(test, fuzzing))]
