@@ -333,7 +333,11 @@ impl Replica {
         let followed = match journal {
             Some(journal) if self.continued(journal, before)? => Ok(()),
             // What else there is of it may be older as well.
-            Some(_) => self.require_replaceable(original).and_then(|()| self.make(original, None)),
+            Some(_) => self.require_replaceable(original).and_then(|()| {
+                // The files of roots were read when the vault was opened, or written since.
+                original.roots.load(original.mark.meta.log, original.mark.meta.generation)?;
+                self.make(original, None)
+            }),
             None => self.require_replaceable(original).and_then(|()| self.copy(original.database)),
         };
         followed.map_err(|error| error.into_error(&self.name))

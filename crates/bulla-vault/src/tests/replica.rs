@@ -854,6 +854,28 @@ fn a_damaged_vault_is_not_copied_over_a_replica_that_it_would_follow_with() {
     }
 }
 
+/// Root and keys in memory are good still: those of a replica that another has changed are not replaced by what became of the vault's.
+#[test]
+fn damaged_roots_of_the_vault_are_not_copied_over_those_of_a_replica() {
+    for name in ["roots/0.keys", "roots/0.root"] {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 10);
+        let mut bytes = fs::read(pair.world.file(name)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(pair.world.file(name), bytes).unwrap();
+        let other = Changes { count: 1, tag: [7; 8] };
+        let sealed = vault.shared.keys().vouch(Table::Records, 4, other.encode());
+        put(pair.replica.path(), Table::Records, 4, Some(&sealed));
+        let replica = || kept(pair.replica.path(), &FileSystem::new(pair.replica.path()));
+        let (before, file) = (replica(), pair.database());
+        fill(&vault, "t", 10);
+        let failure = vault.replicas()[0].failure.clone().expect("it is left out");
+        assert!(failure.contains("roots/0."), "{failure}");
+        assert!(before == replica() && file == pair.database(), "the replica was written");
+    }
+}
+
 /// Under the name of the copy that is being made there may be a link to a file of somebody else's, or one that others read.
 #[test]
 fn the_copy_of_a_vault_is_a_file_of_its_own() {
