@@ -163,12 +163,18 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
     }
     if !needed {
         lines.push(NOT_NEEDED.to_owned());
+        if has_keys {
+            lines.push(NOT_LOOKED_AT.to_owned());
+        }
     }
     lines.join("\n") + "\n"
 }
 
 /// What is said where there is nothing to take up.
 const NOT_NEEDED: &str = "nothing needs to be restored, and nothing is changed: seal.state is there, and no vault is older than the log";
+
+/// What that does not say of a log that has keys of data subjects.
+const NOT_LOOKED_AT: &str = "whether the vault is whole was not looked at: `bulla verify` tells";
 
 fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
     let time = time.map_or_else(String::new, |time| format!(", signed up to {}", output::time(time)));

@@ -232,7 +232,7 @@ impl IndexCipher {
     }
 
     /// What is said of a row that does not open.
-    fn broken(&self, place: u8) -> String {
+    pub(super) fn broken(&self, place: u8) -> String {
         format!("its row {place} of index bucket {} is missing or does not open", self.id)
     }
 }
@@ -329,6 +329,11 @@ pub(super) fn put_in(
         txn.put(Table::Index, cipher.row(place), &cipher.seal(place, &entries)?)?;
     }
     bucket.write(txn, keys)
+}
+
+/// The bucket that a row of the table belongs to, if its id is one of a bucket's, and where in it that row is.
+pub(super) fn place_of(row: u64) -> (Option<u32>, u8) {
+    (u32::try_from(row >> ROWS_LOG2).ok(), row.to_le_bytes()[0])
 }
 
 /// The ids of a bucket's rows.

@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::database::{Database, FILE};
+use super::differences;
 use super::directory;
-use super::record::{Changes, Meta};
+use super::original::{Mark, Original};
+use super::record::Changes;
 use super::roots::{self, Content, Roots};
-use super::table::TABLES;
 use super::transaction::Journal;
 use super::transaction_error::{TransactionError, damaged};
 use bulla_store::{Error, ErrorKind, Result};
@@ -136,41 +137,6 @@ fn without_links(directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The vault that is replicated, as it is when its replicas are opened, or take what it has committed.
-pub(super) struct Original<'o> {
-    pub(super) database: &'o Database,
-    pub(super) roots: &'o Roots,
-    pub(super) mark: Mark,
-}
-
-/// How far a vault has come. Two vaults of one log with the same mark have the same content.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
-    pub(super) meta: Meta,
-    pub(super) changes: Changes,
-}
-
-impl Mark {
-    /// The mark of a vault; `None` where it was not made to its end.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    pub(super) fn read(database: &Database) -> Result<Option<Self>, TransactionError> {
-        database.read(|txn| {
-            let Some(meta) = Meta::peek(txn)? else { return Ok(None) };
-            Ok(Some(Mark { meta: meta.content, changes: Changes::peek(txn)? }))
-        })
-    }
-
-    /// Whether it knows of something that the other one does not.
-    fn is_ahead_of(&self, other: &Mark) -> bool {
-        let Mark { meta, changes } = other;
-        self.meta.generation > meta.generation
-            || self.meta.next_number > meta.next_number
-            || self.changes.count > changes.count
-    }
-}
-
 /// A replica that was up to date when it was opened.
 pub(super) struct Replica {
     name: String,
@@ -196,10 +162,11 @@ const NONE: u64 = u64::MAX;
 const TEMPORARY: &str = "vault.db.tmp";
 
 impl Replica {
-    /// Looks at what is in `place`, and writes nothing. [`Replica::open`] goes on with it.
+    /// Looks at what is in `place`, and that the vault may be copied over it, and writes nothing. [`Replica::open`] goes on with it.
     ///
     /// # Errors
-    /// `Unavailable` where it is damaged, `Refused` where it is another log's, or ahead of the vault.
+    /// `Unavailable` where it is damaged, or the vault is, in what would be copied; `Refused` where it is another log's, or ahead of the
+    /// vault.
     pub(super) fn look<'p>(place: &'p ReplicaLocation, original: &Original<'_>) -> Result<LookedAt<'p>> {
         let replica = Self::of(place, original);
         let found = replica.find_own(original).map_err(|error| place.explain(error))?;
@@ -266,6 +233,7 @@ impl Replica {
     /// The database that is there, if it is up to date.
     fn find(&self, original: &Original<'_>) -> Result<Option<Database>, TransactionError> {
         if !directory::has(&self.directory.join(FILE))? {
+            differences::require_whole(original)?;
             return Ok(None);
         }
         let database = Database::open_with(&self.directory, original.database.patience().clone())?;
@@ -286,9 +254,10 @@ impl Replica {
             )
             .into());
         }
-        // What a medium or a hand has changed since has the same mark.
-        let is_up_to_date = mark == *ours && is_same(original.database, &database)?;
-        Ok(is_up_to_date.then_some(database))
+        // What a medium or a hand has changed since has the same mark; and what is behind is copied over.
+        let is_level = mark == *ours;
+        let is_same = differences::is_same(original, &database, is_level)?;
+        Ok((is_level && is_same).then_some(database))
     }
 
     /// Copies the vault's database.
@@ -305,12 +274,20 @@ impl Replica {
         Ok(())
     }
 
+    /// That the vault may be copied over what the replica has.
+    fn require_replaceable(&self, original: &Original<'_>) -> Result<(), TransactionError> {
+        match &*self.database() {
+            Some(replica) => differences::is_same(original, replica, false).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Writes what a transaction of the vault wrote after the changes that were `before`, or copies all of the vault after it, where
     /// there is no journal. Where these are not the last ones here, somebody else has changed the replica, or put it back: it
     /// is made anew.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Where it cannot be written; where the vault is damaged in what would be copied, and then the replica is as it was.
     pub(super) fn follow(
         &self,
         original: &Original<'_>,
@@ -320,8 +297,12 @@ impl Replica {
         let followed = match journal {
             Some(journal) if self.continued(journal, before)? => Ok(()),
             // What else there is of it may be older as well.
-            Some(_) => self.make(original, None),
-            None => self.copy(original.database),
+            Some(_) => self.require_replaceable(original).and_then(|()| {
+                // The files of roots were read when the vault was opened, or written since.
+                original.roots.load(original.mark.meta.log, original.mark.meta.generation)?;
+                self.make(original, None)
+            }),
+            None => self.require_replaceable(original).and_then(|()| self.copy(original.database)),
         };
         followed.map_err(|error| error.into_error(&self.name))
     }
@@ -393,26 +374,6 @@ impl Replica {
     fn database(&self) -> MutexGuard<'_, Option<Database>> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a replica has the rows of the vault, byte for byte. Nobody writes to either meanwhile.
-///
-/// # Errors
-/// Where the replica is damaged; where one of them cannot be read.
-fn is_same(vault: &Database, replica: &Database) -> Result<bool, TransactionError> {
-    for table in TABLES {
-        let mut next = Some(0);
-        while let Some(from) = next {
-            let ours = vault.read(|txn| txn.some(table, from));
-            // What is damaged then is the vault, and not the replica.
-            let ours = ours.map_err(|error| vault.explain(error))?;
-            if ours != replica.read(|txn| txn.some(table, from))? {
-                return Ok(false);
-            }
-            next = ours.last().and_then(|(id, _)| id.checked_add(1));
-        }
-    }
-    Ok(true)
 }
 
 fn missing(error: io::Error) -> Error {

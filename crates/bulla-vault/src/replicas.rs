@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::keys::Keys;
+use super::original::{Mark, Original};
 use super::record::Changes;
-use super::replica::{Mark, Original, Replica, ReplicaLocation, check_replicas};
+use super::replica::{Replica, ReplicaLocation, check_replicas};
 use super::roots::Content;
-use super::snapshot::unfinished;
 use super::transaction::Journal;
 use super::{Shared, Vault};
 use bulla_store::{Error, Result};
@@ -143,10 +143,10 @@ impl Shared {
 
     /// The vault as it is now.
     fn original(&self) -> Result<Original<'_>> {
-        let database = &self.database;
-        let mark = Mark::read(database).map_err(|error| database.explain(error))?;
-        let mark = mark.ok_or_else(|| unfinished(database.name()))?;
-        Ok(Original { database, roots: &self.roots, mark })
+        let mark = self.snapshot(|snapshot| {
+            Ok(Mark { meta: snapshot.meta, changes: Changes::read(snapshot.txn, snapshot.keys)? })
+        })?;
+        Ok(Original { database: &self.database, roots: &self.roots, keys: self.keys(), mark })
     }
 
     /// Lets go of them.

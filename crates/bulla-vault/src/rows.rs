@@ -249,7 +249,7 @@ pub(super) fn are_due(
 ///
 /// # Errors
 /// Where one has.
-pub(super) fn require_none_due(
+fn require_none_due(
     txn: &ReadTransaction<'_>,
     keys: &Keys,
     meta: &Meta,
@@ -260,6 +260,25 @@ pub(super) fn require_none_due(
         true => Err(damaged(format!("of its rows {first} to {} one is missing", end - 1))),
         false => Ok(()),
     }
+}
+
+/// Shows `each` all rows in their order, decrypted.
+///
+/// # Errors
+/// What `each` says; where a row is damaged or missing.
+pub(super) fn each(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+    mut each: impl FnMut(u64, &Row) -> Result<(), TransactionError>,
+) -> Result<(), TransactionError> {
+    let (mut opener, mut next) = (RowOpener::new(keys), 0);
+    txn.all(Table::Rows, |id, bytes| {
+        require_none_due(txn, keys, meta, next, id)?;
+        next = id + 1;
+        each(id, &opener.open(id, bytes)?.ok_or_else(|| TransactionError::Stale(broken(id)))?)
+    })?;
+    require_none_due(txn, keys, meta, next, row_of(meta.next_number + NUMBERS as u64 - 1))
 }
 
 /// Adds somebody, whose number is the next.

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
+use super::original::{Mark, Original};
 use super::record::{Changes, Erasing, Meta};
-use super::replica::{Mark, Original};
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
 use super::{Known, Shared};
@@ -69,7 +69,7 @@ impl Shared {
         let _turn = replicas.turn();
         self.database.require_in_place()?;
         self.roots.require_in_place(self.keys().generation)?;
-        let (done, mark, before, journal) = self.with_keys(|_| {
+        let (done, (mark, keys), before, journal) = self.with_keys(|_| {
             let known = self.known();
             self.database.write(|txn| {
                 if !replicas.is_empty() {
@@ -85,11 +85,11 @@ impl Shared {
                 let before = Changes::read(txn, &keys)?;
                 let changes = before.next(&*self.random)?;
                 changes.write(txn, &keys)?;
-                Ok((done, Mark { meta, changes }, before, txn.take_journal()))
+                Ok((done, (Mark { meta, changes }, keys), before, txn.take_journal()))
             })
         })?;
         self.note(Known { changes: mark.changes, next_number: mark.meta.next_number });
-        let original = Original { database: &self.database, roots: &self.roots, mark };
+        let original = Original { database: &self.database, roots: &self.roots, keys, mark };
         replicas.follow(&original, journal.as_ref(), before);
         Ok(done)
     }

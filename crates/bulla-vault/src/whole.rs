@@ -10,13 +10,12 @@
 use std::collections::HashMap;
 
 use super::Vault;
-use super::check::Damage;
+use super::damage::Damage;
 use super::gone::Gone;
 use super::index::{self, Bucket};
 use super::pseudonym::Pseudonym;
-use super::rows::{self, RowOpener};
+use super::rows;
 use super::snapshot::Snapshot;
-use super::table::Table;
 use super::transaction_error::{TransactionError, damaged};
 use bulla_crypto::group::require_told;
 use bulla_store::Result;
@@ -67,13 +66,9 @@ impl Snapshot<'_> {
     ) -> Result<u64, TransactionError> {
         let Snapshot { txn, meta, keys, .. } = self;
         let gone = Gone::read(self, erased)?;
-        let mut opener = RowOpener::new(keys);
-        let (mut people, mut next) = (0, 0);
-        txn.all(Table::Rows, |id, bytes| {
-            rows::require_none_due(txn, keys, meta, next, id)?;
-            next = id + 1;
-            let row = opener.open(id, bytes)?.ok_or_else(|| TransactionError::Stale(rows::broken(id)))?;
-            for number in rows::first_of(id)..rows::first_of(next) {
+        let mut people = 0;
+        rows::each(txn, keys, meta, |id, row| {
+            for number in rows::first_of(id)..rows::first_of(id + 1) {
                 let Some(pseudonym) = row.pseudonym(number) else {
                     if number < meta.next_number && !gone.has(number) {
                         return Err(damaged(Damage::Unexplained(number).to_string()));
@@ -90,8 +85,6 @@ impl Snapshot<'_> {
             }
             Ok(())
         })?;
-        let end = rows::row_of(meta.next_number + rows::NUMBERS as u64 - 1);
-        rows::require_none_due(txn, keys, meta, next, end)?;
         Ok(people)
     }
 }

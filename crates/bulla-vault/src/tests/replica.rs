@@ -723,6 +723,159 @@ fn a_replica_with_other_rows_than_the_vault_is_made_anew() {
     assert_eq!(vault.check(&|number| number == 7, &|_| ()).unwrap().damage, []);
 }
 
+/// Puts a row into a database, or takes it out, behind the vault's back.
+fn put(directory: &Path, table: Table, id: u64, row: Option<&[u8]>) {
+    let database =
+        Database::open(&directory.join("vault")).map_err(|error| error.into_error("test")).unwrap();
+    let altered = database.write(|txn| match row {
+        Some(row) => txn.put(table, id, row),
+        None => txn.delete_range(table, id..=id),
+    });
+    altered.map_err(|error| error.into_error("test")).unwrap();
+}
+
+/// What a medium or a hand can make of a row: other bytes, fewer, and none.
+fn damaged_rows(row: &[u8]) -> [Option<Vec<u8>>; 4] {
+    let mut flipped = row.to_vec();
+    *flipped.last_mut().unwrap() ^= 1;
+    [Some(flipped), Some(vec![0; row.len()]), Some(row[..row.len() - 1].to_vec()), None]
+}
+
+/// One that is level with the vault, one that is behind, and one that is not there yet: it may be the last good copy.
+#[test]
+fn no_damaged_row_of_the_vault_is_copied_over_a_replica() {
+    for stage in ["level", "behind", "new"] {
+        let pair = Pair::new();
+        fill(&pair.world.open(), "s", 400);
+        let alone = Settings::default();
+        if stage == "behind" {
+            fill(&Vault::open(pair.world.path(), LOG, Access::Write, &alone).unwrap(), "t", 400);
+        }
+        if stage == "new" {
+            fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
+            fs::remove_dir_all(pair.replica.path().join("roots")).unwrap();
+        }
+        let files = || {
+            let is_there = pair.replica.path().join("vault/vault.db").exists();
+            is_there
+                .then(|| (kept(pair.replica.path(), &FileSystem::new(pair.replica.path())), pair.database()))
+        };
+        let before = files();
+        for table in [Table::Rows, Table::Index] {
+            let vault = Database::open(&pair.world.file("vault")).map_err(|error| error.into_error("test"));
+            // Opening itself reads the last row. A row that both have is at its start, one that only the vault has at its end.
+            let rows = rows_of(&vault.unwrap(), table);
+            for (id, row) in [&rows[1], &rows[rows.len() - 2]] {
+                for damage in damaged_rows(row) {
+                    // What neither of them has, no copy takes away.
+                    if stage == "behind" && *id != rows[1].0 && damage.is_none() {
+                        continue;
+                    }
+                    put(pair.world.path(), table, *id, damage.as_deref());
+                    let (kind, message) = pair.refusal();
+                    assert_eq!(kind, ErrorKind::Unavailable, "{message}");
+                    assert!(
+                        message.contains("vault/vault.db is damaged (") && message.contains("row"),
+                        "{message}"
+                    );
+                    assert!(!message.contains("is made anew"), "{message}");
+                    assert!(files() == before, "{stage}, {table:?} {id}: the replica was written");
+                }
+                put(pair.world.path(), table, *id, Some(row));
+            }
+        }
+        assert_eq!(pair.replica.path().join("roots").exists(), stage != "new");
+        drop(pair.world.open());
+        pair.assert_same();
+    }
+}
+
+/// It is authentic, and the replica is as far as the vault: the medium has lost what was written to it last.
+#[test]
+fn an_older_row_of_the_vault_is_not_copied_over_a_replica() {
+    let pair = Pair::new();
+    let vault = pair.world.open();
+    fill(&vault, "s", 40);
+    let rows = |table| rows_of(&vault.shared.database, table);
+    let older = [Table::Rows, Table::Index].map(rows);
+    fill(&vault, "t", 40);
+    let newer = [Table::Rows, Table::Index].map(rows);
+    drop(vault);
+    let before = pair.database();
+    for (table, (older, newer)) in [Table::Rows, Table::Index].into_iter().zip(older.iter().zip(&newer)) {
+        let changed = older.iter().find(|row| !newer.contains(row)).unwrap();
+        put(pair.world.path(), table, changed.0, Some(&changed.1));
+        let (kind, message) = pair.refusal();
+        assert_eq!(kind, ErrorKind::Unavailable);
+        assert!(message.contains("is older than the rest"), "{message}");
+        assert_eq!(pair.database(), before);
+        let good = newer.iter().find(|row| row.0 == changed.0).unwrap();
+        put(pair.world.path(), table, good.0, Some(&good.1));
+    }
+    drop(pair.world.open());
+    assert_eq!(pair.database(), before);
+    pair.assert_same();
+}
+
+/// What is damaged in both is no reason to refuse the rest: nothing of it is lost with the copy.
+#[test]
+fn a_row_that_is_damaged_in_both_keeps_no_replica_from_following() {
+    let pair = Pair::new();
+    fill(&pair.world.open(), "s", 400);
+    for place in [pair.world.path(), pair.replica.path()] {
+        put(place, Table::Rows, 3, Some(b"damaged"));
+    }
+    fill(&Vault::open(pair.world.path(), LOG, Access::Write, &Settings::default()).unwrap(), "t", 400);
+    drop(pair.world.open());
+    pair.assert_same();
+}
+
+/// While a writer runs: by a journal that does not go on from what the replica has, and by a transaction that is too large for one.
+#[test]
+fn a_damaged_vault_is_not_copied_over_a_replica_that_it_would_follow_with() {
+    for count in [10, 20_000] {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 400);
+        put(pair.world.path(), Table::Rows, 3, Some(b"damaged"));
+        if count == 10 {
+            let other = Changes { count: 1, tag: [7; 8] };
+            let sealed = vault.shared.keys().vouch(Table::Records, 4, other.encode());
+            put(pair.replica.path(), Table::Records, 4, Some(&sealed));
+        }
+        let replica = || kept(pair.replica.path(), &FileSystem::new(pair.replica.path()));
+        let (before, file) = (replica(), pair.database());
+        fill(&vault, "t", count);
+        let failure = vault.replicas()[0].failure.clone().expect("it is left out");
+        assert!(failure.contains("vault.db is damaged (its row 3"), "{failure}");
+        assert!(before == replica() && file == pair.database(), "the replica was written");
+        let error = vault.begin_erasure(&["s300"]).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "nobody is erased");
+    }
+}
+
+/// Root and keys in memory are good still: those of a replica that another has changed are not replaced by what became of the vault's.
+#[test]
+fn damaged_roots_of_the_vault_are_not_copied_over_those_of_a_replica() {
+    for name in ["roots/0.keys", "roots/0.root"] {
+        let pair = Pair::new();
+        let vault = pair.world.open();
+        fill(&vault, "s", 10);
+        let mut bytes = fs::read(pair.world.file(name)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(pair.world.file(name), bytes).unwrap();
+        let other = Changes { count: 1, tag: [7; 8] };
+        let sealed = vault.shared.keys().vouch(Table::Records, 4, other.encode());
+        put(pair.replica.path(), Table::Records, 4, Some(&sealed));
+        let replica = || kept(pair.replica.path(), &FileSystem::new(pair.replica.path()));
+        let (before, file) = (replica(), pair.database());
+        fill(&vault, "t", 10);
+        let failure = vault.replicas()[0].failure.clone().expect("it is left out");
+        assert!(failure.contains("roots/0."), "{failure}");
+        assert!(before == replica() && file == pair.database(), "the replica was written");
+    }
+}
+
 /// Under the name of the copy that is being made there may be a link to a file of somebody else's, or one that others read.
 #[test]
 fn the_copy_of_a_vault_is_a_file_of_its_own() {

@@ -34,7 +34,7 @@ use bulla_store::{FileSystem, Store};
 use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
-use outlook::{Looked, look};
+use outlook::{Found, Looked, look};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl Restore {
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let stores = (log.clone(), keys.clone());
         let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
-        let Looked { outlook, mut numbers, erased, is_cut } = looked;
+        let Looked { outlook, mut numbers, mut erased, is_cut } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
@@ -174,9 +174,12 @@ impl Restore {
         if is_cut {
             leave_out(&replicas, (&*log, &*keys), &config, &self.environment, &erased)?;
         }
-        let engine =
-            Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
+        let vaults = Vaults::of_restore(unknown.is_some_and(|unknown| unknown.older_log));
+        let engine = Engine::open_as(stores, &directories, Options::default(), self.environment, vaults)?;
         let (hold_differences, resumed) = (engine.hold_differences.clone(), engine.resumed.clone());
+        if let Some(ResumedErasure::Finished { numbers }) = &resumed {
+            erased.extend(numbers);
+        }
         let take_up = || {
             engine.drain()?;
             let mut lost = 0;
@@ -230,13 +233,14 @@ impl Restore {
         let vault = if new_vault { vault.unwrap_or_default() } else { vault? };
         let (replicas, stores) = (&tuning.vault_replicas, (&**log, &**keys));
         check_kept_replicas(replicas, vault.as_ref(), stores, &config, &self.environment)?;
+        let older_log = self.older_log || before.is_some_and(|before| before.older_log);
+        let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         let unknown = match config.erasure {
-            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, self.older_log))?),
+            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut))?),
             false => None,
         };
-        let older_log = unknown.map_or(self.older_log, |unknown| unknown.older_log);
-        let found = reader.as_ref().zip(unknown);
-        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), older_log, found)?;
+        let reads = reader.as_ref().zip(unknown);
+        let looked = look(&**keys, &config, vault.as_ref(), (&state, made), found, reads)?;
         let replicas = tuning.vault_replicas;
         Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
     }
@@ -312,15 +316,15 @@ fn first_unknown(
     before: Option<Unknown>,
     state: &SealState,
     vault: Option<&Vault>,
-    (new_vault, older_log): (bool, bool),
+    (new_vault, is_cut): (bool, bool),
 ) -> Result<Unknown> {
-    let mut frame = if new_vault || older_log { 0 } else { state.chain.next_frame() };
+    let mut frame = if new_vault || is_cut { 0 } else { state.chain.next_frame() };
     if let Some(vault) = vault
         && vault.next_number()? < state.subjects
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log: is_cut };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
@@ -341,7 +345,8 @@ fn refuse_vault(keys: &dyn Store) -> Result<()> {
         if has_something {
             let name = keys.describe(name);
             let message = format!(
-                "{name} is there, and a new vault is made only where nothing of one is left: where it cannot be used, move it away"
+                "{name} is there, and a new vault is made only where nothing of one is left: go on with it, without a new one, where it \
+                 can be used, as one can that a restore has made before; move it away where it cannot"
             );
             return Err(Error::new(ErrorKind::Refused, message));
         }

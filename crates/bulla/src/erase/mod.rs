@@ -82,6 +82,13 @@ pub enum ResumedErasure {
         /// What was written down, or how that is damaged.
         written: std::result::Result<Vec<u64>, String>,
     },
+    /// It was written down, the keys of its data subjects are gone, and the log does not tell of it, and is not made to.
+    Untold {
+        /// The numbers of the data subjects, ascending.
+        numbers: Vec<u64>,
+        /// Why the log is not made to tell of it.
+        reason: String,
+    },
 }
 
 impl fmt::Display for ResumedErasure {
@@ -101,18 +108,24 @@ impl fmt::Display for ResumedErasure {
                 match written {
                     Ok(numbers) => write!(
                         f,
-                        "`erasure.pending` told of an erasure of data subjects {numbers:?}, of which neither the vault nor the log knows"
+                        "`erasure.pending` told of an erasure of data subjects {numbers:?}, of which neither the vault nor the log \
+                         knows; it was cut short before it began, or an older vault was put back since then. The file is removed, \
+                         and nobody is erased by it"
                     )?,
                     Err(damage) => write!(
                         f,
-                        "`erasure.pending` told of an erasure, of which the vault does not know, and cannot be read: {damage}"
+                        "`erasure.pending` told of an erasure, of which the vault does not know, and cannot be read: {damage}; the \
+                         erasure was cut short before it began, or is finished, or an older vault was put back since then. The file \
+                         is removed"
                     )?,
                 }
-                f.write_str(
-                    "; it was cut short before it began, or an older vault was put back since then. The file is removed, and nobody \
-                     is erased by it: give the order again, unless `bulla events DIR --kind erased` tells of it",
-                )
+                f.write_str(": give the order again, unless `bulla events DIR --kind erased` tells of it")
             }
+            Self::Untold { numbers, reason } => write!(
+                f,
+                "`erasure.pending` told of an erasure of data subjects {numbers:?}, whose keys are gone, and of which the log does not \
+                 tell; it is not told of now: {reason}. The file is removed: `bulla verify` tells of their entries as `key-lost`"
+            ),
         }
     }
 }

@@ -122,9 +122,7 @@ pub(crate) struct Found {
     tiles: TileBuilder,
     bundle: Vec<u8>,
     survey: Survey,
-    /// The frames that the key directory knows of.
-    pub(crate) known: u64,
-    /// Those of them that the vault had followed.
+    /// The frames that the vault had followed.
     pub(crate) followed: u64,
     pub(crate) report: Recovery,
 }
@@ -151,21 +149,13 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         entries: survey.above().map(|head| head.commitment.entries).sum(),
         torn_bytes: torn,
     };
-    Ok(Found {
-        checkpoint,
-        tiles,
-        bundle,
-        survey,
-        known: state.chain.next_frame(),
-        followed: state.followed,
-        report,
-    })
+    Ok(Found { checkpoint, tiles, bundle, survey, followed: state.followed, report })
 }
 
 impl Found {
-    /// Whether the checkpoint covers frames that the key directory knows nothing of: it was restored from a backup.
-    pub(crate) fn keys_are_older(&self) -> bool {
-        self.known < self.checkpoint.size
+    /// How many frames the checkpoint covers.
+    pub(crate) fn signed_frames(&self) -> u64 {
+        self.checkpoint.size
     }
 
     /// The end of the tree that the log would go on with, and the number of its next frame.

@@ -9,7 +9,7 @@ use crate::read::reader::Reader;
 use crate::scan::events::each_event;
 use crate::scan::manifest::{Frames, Manifest, Placed};
 use crate::scan::snapshot::Snapshot;
-use crate::write::engine::{self, Course, course, followed_more};
+use crate::write::engine::{self, Course, Leftover, Vaults, course, followed_more, leftover, require_newest};
 use crate::write::recover::{self, Beyond};
 use bulla_proof::commitment::FrameKind;
 use bulla_store::{Error, ErrorKind, Result, Store};
@@ -70,36 +70,65 @@ pub(super) struct Looked {
     pub(super) outlook: Outlook,
     /// The numbers of data subjects in the blocks that were not known, under the checkpoint.
     pub(super) numbers: Numbers,
-    /// Data subjects whom the log says it erased, also where no checkpoint covers that yet.
+    /// Data subjects whom the log says that it erased, also where no checkpoint covers that yet.
     pub(super) erased: BTreeSet<u64>,
     /// Whether the log ends before what the vault followed.
     pub(super) is_cut: bool,
 }
 
-/// Looks, and changes nothing.
+/// What there is of the log.
+pub(super) struct Found {
+    manifest: Manifest,
+    beyond: Beyond,
+    /// Whether the log ends before what the vault followed.
+    pub(super) is_cut: bool,
+}
+
+impl Found {
+    /// Looks for what there is. What opening would refuse is refused before anything is told.
+    ///
+    /// # Errors
+    /// `Tampered` where the log is not what was written, or the seal state, or the vault without `older_log`, knows of more than it
+    /// has; `Refused` where the vault is of another history; else where the log or the vault cannot be read.
+    pub(super) fn look(
+        (log, keys): (&Arc<dyn Store>, &dyn Store),
+        config: &LogConfig,
+        vault: Option<&Vault>,
+        state: &SealState,
+        older_log: bool,
+    ) -> Result<Self> {
+        let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
+        let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
+        let is_cut = match vault {
+            Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
+            None => false,
+        };
+        if let Some(vault) = vault.filter(|_| is_cut && !older_log) {
+            return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
+        }
+        Ok(Found { manifest, beyond, is_cut })
+    }
+}
+
+/// Looks what taking it up comes to, and changes nothing.
 ///
 /// # Errors
-/// `NoKey` where the identity does not open a block that has to be read, `Tampered` where the log is not what was written, or the
-/// seal state, or the vault without `older_log`, knows of more than it has; `Refused` where the vault is of another history, or with
-/// `older_log` would have more ranges of numbers to leave out than it can; else where the log or the vault cannot be read.
+/// `NoKey` where the identity does not open a block that has to be read; `Refused` where the vault would have more ranges of numbers to
+/// leave out than it can, or an erasure cannot be finished; else where the log or the vault cannot be read.
 pub(super) fn look(
-    (log, keys): (&Arc<dyn Store>, &dyn Store),
+    keys: &dyn Store,
     config: &LogConfig,
     vault: Option<&Vault>,
     (state, makes_seal_state): (&SealState, bool),
-    older_log: bool,
+    Found { manifest, beyond, is_cut }: Found,
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
-    let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
-    // What opening would refuse is refused before anything is told.
-    let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
-    let is_cut = match vault {
-        Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
-        None => false,
+    let vaults = Vaults::of_restore(reader.is_some_and(|(_, unknown)| unknown.older_log));
+    // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
+    let finishes = match vault {
+        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond), vaults)?,
+        None => None,
     };
-    if let Some(vault) = vault.filter(|_| is_cut && !older_log) {
-        return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
-    }
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
     each_event(&manifest, 0, |_, event| erased.extend(event.erases()))?;
     let (mut again, mut lost, mut numbers) = (Vec::new(), 0, Numbers::default());
@@ -115,30 +144,27 @@ pub(super) fn look(
         }
         left_out.push(next..u64::MAX);
         numbers.add_blocks(&reader.reading()?, unknown.frame)?;
-        lost = numbers.lost(&left_out, &erased);
+        let mut told = erased.clone();
+        told.extend(finishes.iter().flat_map(|cut| &cut.numbers));
+        lost = numbers.lost(&left_out, &told);
     }
     let known = state.chain.next_frame();
-    // As opening judges it.
-    let is_older = |vault: &Vault| -> Result<bool> {
-        let has_all = vault.next_number()? >= state.subjects;
-        Ok(known < manifest.size() || !has_all || beyond.entries > 0 && vault.follows()?.size < known)
-    };
+    let is_older =
+        |vault: &Vault| match require_newest(keys, (vault, true), state, (manifest.size(), beyond.entries)) {
+            Err(error) if error.kind() == ErrorKind::Refused => Ok(true),
+            newest => newest.map(|()| false),
+        };
     let needed = makes_seal_state
         || is_cut
         || Unknown::load(keys)?.is_some()
         || !again.is_empty()
         || lost > 0
         || config.erasure && vault.map_or(Ok(true), is_older)?;
-    // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
-    let finishes = match vault {
-        Some(vault) => finishes((keys, config), vault, (&manifest, &beyond))?.filter(|_| needed),
-        None => None,
-    };
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
         erased: again,
-        finishes,
+        finishes: finishes.filter(|_| needed),
         lost,
         unsigned_entries: beyond.entries,
         makes_seal_state,
@@ -152,9 +178,16 @@ fn finishes(
     files: (&dyn Store, &LogConfig),
     vault: &Vault,
     (manifest, beyond): (&Manifest, &Beyond),
+    vaults: Vaults,
 ) -> Result<Option<CutErasure>> {
-    let Some(begun) = vault.unconfirmed()? else { return Ok(None) };
     let written = Pending::load(files.0)?;
+    let Some(begun) = vault.unconfirmed()? else {
+        let leftover = leftover(files.1, vault, written, (manifest, &beyond.erased), vaults)?;
+        return Ok(match leftover {
+            Leftover::IsToTell(numbers, _) => Some(CutErasure { numbers, destroyed: true }),
+            Leftover::IsTold | Leftover::Is(_) => None,
+        });
+    };
     match course(files, vault, (&begun, written), (manifest, &beyond.erased))? {
         Course::IsWithdrawn(_) => Ok(None),
         Course::IsTold | Course::GoesOn(_) => {

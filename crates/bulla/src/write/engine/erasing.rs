@@ -14,6 +14,7 @@
 
 use super::Engine;
 use super::locks::Rank;
+use super::subject_keys::Vaults;
 use crate::erase::holds::Holds;
 use crate::erase::pending::{Pending, Written};
 use crate::erase::refusals::{erasure_key, nobody_known, refused, without_erasure};
@@ -58,7 +59,7 @@ impl Engine {
         let key = erasure_key(&config)?;
         let ordered = order.unsigned(config.id)?;
         if let Some(withdrawn @ ResumedErasure::Withdrawn { .. }) =
-            self.settle(vault, &[], &mut only)?.resumed
+            self.settle(vault, (&[], Vaults::Newest), &mut only)?.resumed
         {
             return Err(refused(&format!("{withdrawn}")));
         }
@@ -95,10 +96,15 @@ impl Engine {
     /// Goes on with an erasure that was cut short, to its end. Whom the log tells of already, in events that the checkpoint
     /// covers or whose numbers are `adopted`, is erased whatever else says so or does not: a number is given once, and what a
     /// vault that was restored follows has no order beside it. `known` is as for [`Engine::holds`].
-    fn settle(&self, vault: &Vault, adopted: &[u64], known: &mut Option<u64>) -> Result<Settled> {
+    fn settle(
+        &self,
+        vault: &Vault,
+        (adopted, vaults): (&[u64], Vaults),
+        known: &mut Option<u64>,
+    ) -> Result<Settled> {
         let file = Pending::load(&*self.keys)?;
         let Some(begun) = vault.unconfirmed()? else {
-            return self.forget(file, adopted);
+            return self.clear(vault, file, adopted, vaults);
         };
         let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
         let course = course((&*self.keys, &self.config()), vault, (&begun, file), (&log, adopted))?;
@@ -122,17 +128,25 @@ impl Engine {
         }
     }
 
-    /// Removes what is written down of an erasure of which the vault does not know: the log may tell of it already.
-    fn forget(&self, file: Option<std::result::Result<Written, String>>, adopted: &[u64]) -> Result<Settled> {
-        let written = file.map(|file| file.map(|written| written.pending.numbers));
-        let resumed = match written {
-            None => return Ok(Settled::default()),
-            Some(Ok(numbers))
-                if tells_of(&Manifest::load(Snapshot::of(self.log.clone())?)?, &numbers, adopted)? =>
-            {
-                None
+    /// Removes what is written down of an erasure of which the vault does not know, once that is told.
+    fn clear(
+        &self,
+        vault: &Vault,
+        file: Option<std::result::Result<Written, String>>,
+        adopted: &[u64],
+        vaults: Vaults,
+    ) -> Result<Settled> {
+        if file.is_none() {
+            return Ok(Settled::default());
+        }
+        let log = Manifest::load(Snapshot::of(self.log.clone())?)?;
+        let resumed = match leftover(&self.config(), vault, file, (&log, adopted), vaults)? {
+            Leftover::IsTold => None,
+            Leftover::Is(told) => Some(told),
+            Leftover::IsToTell(numbers, event) => {
+                self.record(event).map_err(|error| error.after(unfinished(&numbers)))?;
+                Some(ResumedErasure::Finished { numbers })
             }
-            Some(written) => Some(ResumedErasure::Forgotten { written }),
         };
         Pending::remove(&*self.keys)?;
         Ok(Settled { resumed, ..Settled::default() })
@@ -244,9 +258,9 @@ impl Engine {
     /// Erases, in the vault, everybody whom the log says it erased: the vault may be a backup from before that. The log says
     /// so in events that the checkpoint covers, and in those above it, of which recovery `adopted` these numbers.
     /// Returns what came of an erasure that was cut short.
-    pub(super) fn follow_erasures(&self, adopted: &[u64]) -> Result<Settled> {
+    pub(super) fn follow_erasures(&self, adopted: &[u64], vaults: Vaults) -> Result<Settled> {
         let Ok(vault) = self.vault() else { return Ok(Settled::default()) };
-        let settled = self.settle(vault, adopted, &mut self.erasing.lock())?;
+        let settled = self.settle(vault, (adopted, vaults), &mut self.erasing.lock())?;
         self.follow(vault, adopted).map_err(|error| after_resumed(settled.resumed.as_ref(), error))?;
         Ok(settled)
     }
@@ -524,6 +538,58 @@ pub(crate) fn course(
         ))),
         Err(why) => Ok(Course::IsWithdrawn(why)),
     }
+}
+
+/// What there is to do about an erasure that is written down, and of which the vault does not know any more, or not yet.
+pub(crate) enum Leftover {
+    /// Nothing: there is none, or the log tells of it.
+    IsTold,
+    /// It was carried out on these data subjects, and the part of the log that told of it is lost: it is told once more, with this event.
+    IsToTell(Vec<u64>, Event),
+    /// Whoever opens the log is told of it, and no more.
+    Is(ResumedErasure),
+}
+
+/// What there is to do about an erasure of which `file` is written down, where the vault has no record of one. Nothing is written.
+///
+/// Nothing vouches for the file then but the order in it, which does not say whose the numbers are. So it is told of again only where
+/// somebody has said that a part of the log is lost, and only of numbers whose keys are gone.
+///
+/// # Errors
+/// Where the vault or the log cannot be read.
+pub(crate) fn leftover(
+    config: &LogConfig,
+    vault: &Vault,
+    file: Option<std::result::Result<Written, String>>,
+    (log, adopted): (&Manifest, &[u64]),
+    vaults: Vaults,
+) -> Result<Leftover> {
+    let pending = match file {
+        None => return Ok(Leftover::IsTold),
+        Some(Ok(written)) => written.pending,
+        Some(Err(damage)) => return Ok(Leftover::Is(ResumedErasure::Forgotten { written: Err(damage) })),
+    };
+    let numbers = pending.numbers.clone();
+    if tells_of(log, &numbers, adopted)? {
+        return Ok(Leftover::IsTold);
+    }
+    let next = vault.next_number()?;
+    let were_given = numbers.iter().all(|number| *number < next);
+    if !were_given || vault.keys(numbers.iter().copied())?.iter().any(Option::is_some) {
+        return Ok(Leftover::Is(ResumedErasure::Forgotten { written: Ok(numbers) }));
+    }
+    let event = match vaults {
+        Vaults::NewerThanLog => told_of(config, &pending),
+        Vaults::Newest | Vaults::Restored => Err("nothing says that a part of the log is lost".to_owned()),
+    };
+    let event = match event {
+        Ok(event) => is_not_used(log, event)?,
+        wrong => wrong,
+    };
+    Ok(match event {
+        Ok(event) => Leftover::IsToTell(numbers, event),
+        Err(reason) => Leftover::Is(ResumedErasure::Untold { numbers, reason }),
+    })
 }
 
 /// The event of an erasure, or what is wrong with it.

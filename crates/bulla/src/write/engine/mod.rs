@@ -44,7 +44,7 @@ use bulla_vault::ReplicaState;
 use checkpointing::{CheckpointQueue, Checkpointing};
 use committing::{CommitQueue, Committing};
 pub(crate) use directories::Directories;
-pub(crate) use erasing::{Course, after_resumed, course};
+pub(crate) use erasing::{Course, Leftover, after_resumed, course, leftover};
 use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
@@ -53,7 +53,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{
-    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log,
+    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log, require_newest,
 };
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
@@ -202,7 +202,7 @@ impl Engine {
         let mut sealer = engine.sealer();
         while engine.seal_next(&mut sealer, false) {}
         engine.step_commit()?;
-        let settled = engine.follow_erasures(&recovered.erased)?;
+        let settled = engine.follow_erasures(&recovered.erased, vaults)?;
         engine.resumed = settled.resumed;
         match engine.finish_opening() {
             Ok(differences) => {

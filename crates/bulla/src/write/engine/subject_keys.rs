@@ -29,6 +29,15 @@ pub(crate) enum Vaults {
     Newest,
     /// One from a backup, too: the caller sees to what is missing in it.
     Restored,
+    /// One that has followed more than the log has, the newest part of which is lost, too: the caller has seen to what that told.
+    NewerThanLog,
+}
+
+impl Vaults {
+    /// Those that taking up a key directory goes on with; `older_log` says whether that is on the record with a log whose newest part is lost.
+    pub(crate) fn of_restore(older_log: bool) -> Self {
+        if older_log { Vaults::NewerThanLog } else { Vaults::Restored }
+    }
 }
 
 /// The numbers and keys of the data subjects of a log with erasure.
@@ -61,6 +70,25 @@ fn older(keys: &dyn Store) -> Error {
         keys.describe("")
     );
     Error::new(ErrorKind::Refused, message)
+}
+
+/// That a key directory, and what gives numbers to data subjects, are no older than a log whose checkpoint covers `signed` frames, and that has
+/// so many entries beyond it. `has_vault` says whether the numbers are given by the log's own vault.
+///
+/// # Errors
+/// `Refused` where one of them is; else where that cannot be told.
+pub(crate) fn require_newest(
+    keys: &dyn Store,
+    (subjects, has_vault): (&dyn Subjects, bool),
+    state: &SealState,
+    (signed, unsigned_entries): (u64, u64),
+) -> Result<()> {
+    // One that is older would give numbers a second time.
+    subjects.require_at_least(state.subjects)?;
+    if has_vault && state.chain.next_frame() < signed {
+        return Err(older(keys));
+    }
+    if unsigned_entries > 0 { subjects.require_signed(state.followed) } else { Ok(()) }
 }
 
 /// Whether a vault followed more frames than the log has, which goes on behind `frames`: an older copy was put in its place.
@@ -111,24 +139,18 @@ fn find(
     subject_keys: Option<&SubjectKeys>,
     vaults: Vaults,
 ) -> Result<Found> {
-    let newest = subject_keys.filter(|_| vaults == Vaults::Newest).map(|subject_keys| &subject_keys.subjects);
-    if let Some(subjects) = newest {
-        // A vault that is older would give numbers a second time.
-        subjects.require_at_least(SealState::load(keys)?.subjects)?;
-    }
     let found = recover::find(&**log, keys, config)?;
+    if let Some(subject_keys) = subject_keys.filter(|_| vaults == Vaults::Newest) {
+        let SubjectKeys { subjects, vault } = subject_keys;
+        let log = (found.signed_frames(), found.report.entries);
+        require_newest(keys, (&**subjects, vault.is_some()), &SealState::load(keys)?, log)?;
+    }
     if let Some(vault) = subject_keys.and_then(|subject_keys| subject_keys.vault.as_deref()) {
-        if found.keys_are_older() && vaults == Vaults::Newest {
-            return Err(older(keys));
-        }
         let (edge, next) = found.edge();
         let is_longer = followed_more((keys, vault), (log, &edge), next)?;
         if is_longer && vaults == Vaults::Newest {
             return Err(older_log((&**log, next), keys, vault)?);
         }
-    }
-    if let Some(subjects) = newest.filter(|_| found.report.entries > 0) {
-        subjects.require_signed(found.followed)?;
     }
     Ok(found)
 }

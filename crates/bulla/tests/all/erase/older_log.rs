@@ -3,10 +3,14 @@
 use super::restore_stops::{STEPS, begin};
 use super::restored::{erase, kept, put_back, replace};
 use super::states::write_pending;
+use super::stops::{self, Stop};
 use super::world::{World, copy, copy_into};
+use crate::helpers::in_full;
+use bulla::environment::Environment;
 use bulla::event::Event;
 use bulla::{FindingKind, Log, Options, Restore, ResumedErasure, Severity};
 use bulla_vault::Access;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A log whose newest part is lost for good, and with it what told that `user_7`, whose entry is left, and `user_30` were erased. Vault and
@@ -60,6 +64,111 @@ fn whose_erasure_was_told_in_a_part_that_is_lost_is_a_lost_key_and_others_can_be
     assert_eq!(restore().run().unwrap().lost, 1);
     assert!(!Restore::new(&world.directory, world.identity()).look().unwrap().needed);
     is_gone_on_with(&world, "restored");
+}
+
+/// Given again where all was done: the key is lost, and was so before.
+#[test]
+fn nothing_is_taken_up_twice_where_a_part_of_the_log_is_lost() {
+    let world = without_its_newest_part(World::new());
+    let restore = || Restore::new(&world.directory, world.identity()).older_log();
+    assert!(restore().run().unwrap().outlook.needed);
+    let (keys, size) = (kept(&world.keys()), bulla::info(&world.directory).unwrap().tree_size);
+    let again = restore().run().unwrap();
+    assert_eq!((again.outlook.needed, again.outlook.lost, again.lost), (false, 0, 0));
+    assert!(keys == kept(&world.keys()), "the key directory was written");
+    assert_eq!(bulla::info(&world.directory).unwrap().tree_size, size);
+    is_gone_on_with(&world, "again");
+}
+
+/// The last erasure of the lost part, of `user_7` and `user_30`, was done but for the file, which outlived it.
+fn with_what_was_written_down(names: &[&str], numbers: &[u64]) -> World {
+    let world = without_its_newest_part(World::new());
+    let carried_out = (0..names.len()).collect::<Vec<_>>();
+    let order = world.order(names).note().to_owned();
+    let pending = json!({ "numbers": numbers, "carried_out": carried_out, "order": order }).to_string();
+    std::fs::write(world.keys().join("erasure.pending"), pending).unwrap();
+    world
+}
+
+fn told(world: &World) -> Vec<Vec<u64>> {
+    let events = world.events().into_iter().filter_map(|(_, event)| match event {
+        Event::Erased { numbers, .. } => Some(numbers),
+        _ => None,
+    });
+    events.collect()
+}
+
+#[test]
+fn an_erasure_that_only_a_lost_part_told_of_is_told_once_more_where_its_order_is_left() {
+    let made = with_what_was_written_down(&["user_7", "user_30"], &[7, 30]);
+    let finished = Some(ResumedErasure::Finished { numbers: vec![7, 30] });
+    for operations in (0..).step_by(if in_full() { 1 } else { 5 }) {
+        let world = made.copied();
+        let what = operations.to_string();
+        let restore = || Restore::new(&world.directory, world.identity()).older_log();
+        let outlook = restore().look().unwrap();
+        assert_eq!((outlook.lost, outlook.finishes.map(|cut| cut.numbers)), (0, Some(vec![7, 30])));
+        let (log, keys) = stops::stores(&world, &Stop::after(operations));
+        let done = restore().environment(Environment::default()).run_in(log, keys);
+        let stopped = done.is_err();
+        match done {
+            Ok(done) => assert_eq!((done.lost, done.resumed), (0, finished.clone()), "{what}"),
+            Err(_) => assert_eq!(restore().run().unwrap_or_else(|error| panic!("{what}: {error}")).lost, 0),
+        }
+        assert!(!world.keys().join("erasure.pending").exists(), "{what}");
+        assert_eq!(told(&world), [[7, 30]], "{what}");
+        // Nobody's key is lost, and whoever is left is erased as ever.
+        assert!(world.verified().ok, "{what}: {:?}", world.verified());
+        erase(&world, "user_8");
+        assert!(world.verified().ok, "{what}");
+        if !stopped {
+            assert!(operations > 10);
+            break;
+        }
+    }
+}
+
+/// By an order that the log's key did not sign, or that it has carried out on others, nothing is told; and it is not said that nobody is erased.
+#[test]
+fn an_erasure_that_no_order_is_left_for_is_told_to_whoever_opens_the_log() {
+    // With fewer names than numbers it is no order for them.
+    let world = with_what_was_written_down(&["user_7"], &[7, 30]);
+    let restored = Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
+    let Some(ResumedErasure::Untold { numbers, reason }) = &restored.resumed else {
+        panic!("{:?}", restored.resumed)
+    };
+    assert_eq!((numbers, restored.lost), (&vec![7, 30], 1), "{reason}");
+    let message = restored.resumed.as_ref().unwrap().to_string();
+    assert!(message.contains("whose keys are gone") && !message.contains("nobody"), "{message}");
+    assert_eq!(told(&world), Vec::<Vec<u64>>::new());
+    is_gone_on_with(&world, "untold");
+}
+
+/// Whose keys are there still: nobody is erased by a file alone.
+#[test]
+fn what_is_written_down_of_somebody_who_has_a_key_erases_nobody() {
+    let world = with_what_was_written_down(&["user_7", "user_9"], &[7, 9]);
+    let restored = Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
+    assert_eq!(restored.resumed, Some(ResumedErasure::Forgotten { written: Ok(vec![7, 9]) }));
+    assert_eq!((restored.lost, told(&world)), (1, Vec::new()));
+    is_gone_on_with(&world, "forgotten");
+}
+
+/// Where nobody has said that a part of the log is lost, no file has the log tell of anything.
+#[test]
+fn what_is_written_down_of_keys_that_are_lost_is_told_by_no_opening() {
+    let world = without_its_newest_part(World::new());
+    Restore::new(&world.directory, world.identity()).older_log().run().unwrap();
+    write_pending(&world, &world.order(&["user_7"]), 7);
+    let log = Log::open(&world.directory, Options::default()).unwrap();
+    let resumed = log.resumed_erasure().cloned();
+    assert!(
+        matches!(&resumed, Some(ResumedErasure::Untold { numbers, .. }) if *numbers == [7]),
+        "{resumed:?}"
+    );
+    log.close().unwrap();
+    assert_eq!(told(&world), Vec::<Vec<u64>>::new());
+    is_gone_on_with(&world, "opened");
 }
 
 #[test]
