@@ -283,7 +283,7 @@ fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
     loop {
         match respond(keys, &message, answered)? {
             Some(Response::Answer(answer)) => return Ok(answer),
-            Some(Response::Error { kind, text }) => return Err(error(&kind, text)),
+            Some(Response::Error { kind, text, effect }) => return Err(error(&kind, text, effect)),
             Some(Response::Busy) if Instant::now() < until => sleep(PAUSE),
             None if Instant::now() < until => sleep(PAUSE),
             Some(Response::Busy) | None => {
