@@ -262,7 +262,7 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths, json: bool) -> Resu
     place.refuse_other_keys()?;
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
-    let alone = || configure.apply_in(log, keys, &terminal::environment());
+    let alone = || configure.apply_in(log.clone(), keys.clone(), &terminal::environment());
     let unanswered = Cell::new(false);
     let ask = |writer: &Client| {
         writer.configure(configure).inspect_err(|error| {

@@ -1,6 +1,6 @@
 //! Clients of all kinds, against a server that answers by itself.
 
-use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer};
+use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer, through_writer_with};
 use super::link::Link;
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Secret, Status, VERSION, decode, encode};
 use super::server::{CONNECTIONS, PATIENCE, Server, admit};
@@ -429,7 +429,41 @@ fn a_writer_that_comes_or_goes_meanwhile_is_found_or_not_missed() {
     };
     assert_eq!(through_writer(&path, process, locked).unwrap(), 42);
     server.take().unwrap().stop();
-    // Somebody has the lock, and does not listen.
+}
+
+/// As one that is opening the log, or closing it, and one whose socket could not be made.
+#[test]
+fn a_writer_that_has_the_lock_and_does_not_listen_is_waited_for_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let process = |client: &Client| Ok(client.status().process);
     let locked = || Err(Error::new(ErrorKind::Locked, "locked"));
-    assert_eq!(through_writer(&path, process, locked).unwrap_err().kind(), ErrorKind::Locked);
+    let (mut pauses, mut server) = (0, None);
+    // It listens by and by.
+    let listens = || {
+        pauses += 1;
+        if pauses == 3 {
+            server = Some(Server::serve(&FileSystem::new(path), PATIENCE, answer).unwrap());
+        }
+        pauses < 5
+    };
+    assert_eq!(through_writer_with(path, process, locked, listens).unwrap(), 42);
+    assert_eq!(pauses, 3);
+    // One that listens is asked at once, and so is told what it refuses.
+    let refused = |_: &Client| Err::<u32, _>(Error::new(ErrorKind::Refused, "no"));
+    let error = through_writer_with(path, refused, locked, || panic!("it is waited for")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    server.take().unwrap().stop();
+    // It lets go by and by.
+    let mut tried = 0;
+    let alone = || {
+        tried += 1;
+        if tried == 4 { Ok(7) } else { locked() }
+    };
+    assert_eq!(through_writer_with(path, process, alone, || true).unwrap(), 7);
+    assert_eq!(tried, 4);
+    // It does neither.
+    let mut left = 0..5;
+    let error = through_writer_with(path, process, locked, || left.next().is_some()).unwrap_err();
+    assert_eq!((error.kind(), left.len()), (ErrorKind::Locked, 0));
 }
