@@ -81,54 +81,41 @@ mod tests {
 
     const NAME: SegmentName = SegmentName { first: 0, generation: 0 };
 
-    /// What is said of so many bytes behind the first one, of which so many frames were adopted.
-    fn told(length: u64, event: Option<&dyn Fn(&str, &str) -> Event>) -> String {
-        let (store, content) = (Memory::new(), vec![7; 1 + length as usize]);
+    /// What is said of this many bytes behind the first one, where `event` is in the log: its segment and the digest are put in.
+    fn told(length: u8, event: Option<Event>) -> String {
+        let (store, content) = (Memory::new(), vec![7; 1 + usize::from(length)]);
         store.create_directory("segments").unwrap();
         bulla_store::replace(&store, &NAME.path(), &content).unwrap();
-        let digest = sha256(&[&content[1..]]).to_string();
-        let events = event.map(|event| event(&NAME.to_string(), &digest)).into_iter().collect::<Vec<_>>();
-        let unreferenced = Unreferenced { name: NAME, offset: 1, length };
-        unreferenced.finding(&store, &events).unwrap().detail
+        let events = event.map(|event| match event {
+            Event::Recovered { next_frame, offset, length, adopted, .. } => {
+                let sha256 = sha256(&[&content[1..]]).to_string();
+                Event::Recovered { segment: NAME.to_string(), next_frame, offset, length, sha256, adopted }
+            }
+            other => other,
+        });
+        let unreferenced = Unreferenced { name: NAME, offset: 1, length: length.into() };
+        unreferenced.finding(&store, events.as_slice()).unwrap().detail
     }
 
     #[test]
     fn one_of_them_is_in_the_singular() {
+        let segment = || NAME.to_string();
         let recovered = |length: u64, adopted: u64| {
-            move |segment: &str, sha256: &str| Event::Recovered {
-                segment: segment.to_owned(),
-                next_frame: 1,
-                offset: 1,
-                length,
-                sha256: sha256.to_owned(),
-                adopted,
-            }
+            let (segment, sha256) = (segment(), String::new());
+            Some(Event::Recovered { segment, next_frame: 1, offset: 1, length, sha256, adopted })
         };
-        let abandoned = |segment: &str, _: &str| Event::Abandoned {
-            segment: segment.to_owned(),
-            next_frame: 1,
-            offset: 1,
-            reason: "full".to_owned(),
+        let abandoned = || {
+            let (segment, reason) = (segment(), "full".to_owned());
+            Some(Event::Abandoned { segment, next_frame: 1, offset: 1, reason })
         };
+        let crash = "9 bytes count for nothing: left by a crash";
         for (length, event, expected) in [
-            (
-                9,
-                Some(&recovered(9, 1) as &dyn Fn(&str, &str) -> Event),
-                "9 bytes count for nothing: left by a crash; 1 frame among them was adopted into later segments",
-            ),
-            (
-                9,
-                Some(&recovered(9, 2)),
-                "9 bytes count for nothing: left by a crash; 2 frames among them were adopted into later segments",
-            ),
-            (1, Some(&recovered(2, 0)), "1 byte belongs to no frame, and is not what recovery recorded"),
-            (
-                2,
-                Some(&recovered(1, 0)),
-                "2 bytes belong to no frame, and are not those that recovery recorded",
-            ),
-            (1, Some(&abandoned), "1 byte counts for nothing: the segment was abandoned (full)"),
-            (2, Some(&abandoned), "2 bytes count for nothing: the segment was abandoned (full)"),
+            (9, recovered(9, 1), &*format!("{crash}; 1 frame among them was adopted into later segments")),
+            (9, recovered(9, 2), &format!("{crash}; 2 frames among them were adopted into later segments")),
+            (1, recovered(2, 0), "1 byte belongs to no frame, and is not what recovery recorded"),
+            (2, recovered(1, 0), "2 bytes belong to no frame, and are not those that recovery recorded"),
+            (1, abandoned(), "1 byte counts for nothing: the segment was abandoned (full)"),
+            (2, abandoned(), "2 bytes count for nothing: the segment was abandoned (full)"),
             (1, None, "1 byte belongs to no frame, and no event explains it"),
             (2, None, "2 bytes belong to no frame, and no event explains them"),
         ] {
