@@ -15,8 +15,8 @@ use bulla::environment::Environment;
 use bulla::keys::files;
 use bulla::store::FileSystem;
 use bulla::{
-    Configure, Configured, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace, SettingSource,
-    VerifierKey,
+    Configure, Configured, Effect, ErasureKeyChange, ErrorKind, Options, Setting, SettingPlace,
+    SettingSource, VerifierKey,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -244,7 +244,7 @@ impl Config {
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, "`bulla config DIR`", || ())?;
-        let applied = apply(configure, &self.place)?;
+        let applied = apply(configure, &self.place, self.json)?;
         let (outcome, done) = (Outcome::from(&applied), &applied.configured);
         let text = outcome.to_text();
         let told = if self.json { print_json(&outcome) } else { print(&text) };
@@ -257,12 +257,12 @@ impl Config {
 }
 
 /// Changes a log's configuration: has the writer do it, where one runs, or takes the lock. What a plugin asks meanwhile is
-/// asked at the terminal, unless it is the writer's.
-pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Applied, Failure> {
+/// asked at the terminal, unless it is the writer's. Where it fails, what came of it is told with that, to `json` in an object of its own.
+pub(crate) fn apply(configure: &Configure, place: &LogPaths, json: bool) -> Result<Applied, Failure> {
     place.refuse_other_keys()?;
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
-    let alone = || configure.apply_in(log, keys, &terminal::environment());
+    let alone = || configure.apply_in(log.clone(), keys.clone(), &terminal::environment());
     let unanswered = Cell::new(false);
     let ask = |writer: &Client| {
         writer.configure(configure).inspect_err(|error| {
@@ -271,9 +271,16 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Applied, 
             }
         })
     };
-    let done = through_writer(place.keys(), ask, alone).map_err(|error| match unanswered.get() {
-        true => error.after(UNANSWERED),
-        false => error,
+    let done = through_writer(place.keys(), ask, alone).map_err(|error| {
+        let error = match unanswered.get() {
+            true => {
+                // What was tried after that may have done it for certain.
+                let effect = error.effect().unwrap_or(Effect::Unknown);
+                error.after(UNANSWERED).with_effect(effect)
+            }
+            false => error,
+        };
+        failed(error, json)
     })?;
     tell_recovery(done.recovery);
     tell_differences(&done.hold_differences);
@@ -284,6 +291,19 @@ pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Applied, 
         recorded: is_clear.then_some(done.log.is_some()),
         configured: done,
     })
+}
+
+/// The failure; with `json`, where the change is done or may be, in an object that says so, too.
+fn failed(error: bulla::Error, json: bool) -> Failure {
+    let effect = error.effect();
+    let failure = Failure::from(error);
+    if let Some(effect) = effect.filter(|_| json) {
+        // Only a change of `[log]` fails after it is done, and the log tells of it by then.
+        let is_done = (effect == Effect::Done).then_some(true);
+        // It has failed already, and standard error says why.
+        let _ = print_json(&json!({ "error": failure.message, "changed": is_done, "recorded": is_done }));
+    }
+    failure
 }
 
 /// What came of changes to a configuration, as far as this command knows.

@@ -73,7 +73,7 @@ impl Failure {
         Failure::new(Exit::Usage, message)
     }
 
-    /// Of what failed only after the command had done what it was asked, which `what` says.
+    /// Of what failed only after the command had done what it was asked, which `what` says: as [`bulla::Error::but_done`].
     pub(crate) fn but_done(self, what: impl Display) -> Self {
         let message = format!("it is done: {what}; what failed after that: {}", self.message);
         Failure { message, ..self }

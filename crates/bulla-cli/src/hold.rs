@@ -158,7 +158,7 @@ impl Hold {
     fn change<T>(
         &self,
         ask: impl Fn(&Client) -> bulla::Result<T>,
-        alone: impl FnOnce(&Log) -> bulla::Result<T>,
+        alone: impl Fn(&Log) -> bulla::Result<T>,
     ) -> Result<(T, bulla::Result<()>), Failure> {
         interrupt::finish_first(self.json, "`bulla hold DIR list`", || ())?;
         let alone = || {

@@ -152,7 +152,7 @@ impl Keys {
 
     fn change(&self, configure: &Configure, told: &str) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, LIST, || ())?;
-        let done = config::apply(configure, &self.place)?;
+        let done = config::apply(configure, &self.place, self.json)?;
         let told = match done.changed {
             Some(true) => told,
             Some(false) => "nothing to change: it is so already\n",

@@ -26,11 +26,21 @@ pub enum ErrorKind {
     Refused,
 }
 
+/// What became of what was asked for, of an operation that failed all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It is done: something failed after that.
+    Done,
+    /// It may be done, or not.
+    Unknown,
+}
+
 /// What went wrong, naming the thing. [`Error::kind`] tells what to do.
 pub struct Error {
     kind: ErrorKind,
     message: String,
     source: Option<io::Error>,
+    effect: Option<Effect>,
 }
 
 /// A result with Bulla's [`Error`].
@@ -39,7 +49,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), source: None }
+        Error { kind, message: message.into(), source: None, effect: None }
     }
 
     /// `Invalid`: what was given is wrong.
@@ -59,7 +69,7 @@ impl Error {
 
     /// An I/O error on `what`, as a person would name it: `Unavailable`.
     pub fn io(what: impl fmt::Display, source: io::Error) -> Self {
-        Error { kind: ErrorKind::Unavailable, message: what.to_string(), source: Some(source) }
+        Error { kind: ErrorKind::Unavailable, message: what.to_string(), source: Some(source), effect: None }
     }
 
     /// The same error, after what it means for whoever asked for something larger.
@@ -67,6 +77,29 @@ impl Error {
     pub fn after(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
+    }
+
+    /// The same error, of what failed only after the operation had done what it was asked, which `what` says.
+    #[must_use]
+    pub fn but_done(self, what: impl fmt::Display) -> Self {
+        self.after(format!("it is done: {what}; what failed after that")).with_effect(Effect::Done)
+    }
+
+    /// The same error, of an operation that may have done what it was asked, or not: `what` says what that is, and who tells.
+    #[must_use]
+    pub fn but_maybe_done(self, what: impl fmt::Display) -> Self {
+        self.after(format!("it may be done: {what}; what failed")).with_effect(Effect::Unknown)
+    }
+
+    /// The same error, which says in its words already what became of what was asked for.
+    #[must_use]
+    pub fn with_effect(self, effect: Effect) -> Self {
+        Error { effect: Some(effect), ..self }
+    }
+
+    /// What became of what was asked for; `None` where nothing came of it, or the operation tells that in words alone.
+    pub fn effect(&self) -> Option<Effect> {
+        self.effect
     }
 
     /// What the caller can do about it.
@@ -108,6 +141,21 @@ impl std::error::Error for Error {
 mod tests {
     use super::*;
     use std::error::Error as _;
+
+    #[test]
+    fn what_was_done_is_told_before_what_failed_and_kept() {
+        let error = || Error::io("reading x", io::Error::other("the disk is gone"));
+        assert_eq!(error().effect(), None);
+        let done = error().but_done("x is made").after("opening y");
+        assert_eq!(done.effect(), Some(Effect::Done));
+        let told = "opening y: it is done: x is made; what failed after that: reading x: the disk is gone";
+        assert_eq!(done.to_string(), told);
+        assert_eq!(done.io_error().map(ToString::to_string).as_deref(), Some("the disk is gone"));
+        let unknown = error().but_maybe_done("`look` tells whether x is made");
+        assert_eq!((unknown.kind(), unknown.effect()), (ErrorKind::Unavailable, Some(Effect::Unknown)));
+        let told = "it may be done: `look` tells whether x is made; what failed: reading x: the disk is gone";
+        assert_eq!(unknown.to_string(), told);
+    }
 
     #[test]
     fn a_chain_of_sources_tells_everything_once() {

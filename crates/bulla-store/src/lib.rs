@@ -15,7 +15,7 @@ pub mod process;
 mod root;
 
 pub use atomic::{read_secret, read_small, replace, write_new};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Effect, Error, ErrorKind, Result};
 pub use filesystem::FileSystem;
 pub use owner::require_own;
 

@@ -36,7 +36,7 @@ pub use bulla_proof::order;
 pub use bulla_proof::proof;
 pub use bulla_proof::{Entry, EntryError};
 pub use bulla_store as store;
-pub use bulla_store::{Error, ErrorKind, Result};
+pub use bulla_store::{Effect, Error, ErrorKind, Result};
 pub use bulla_text as text;
 pub use erase::{
     Erasure, ErasureKeyChange, ErasureOrder, Hold, HoldDifference, HoldOrder, HoldUnderWay, KnownAgain,

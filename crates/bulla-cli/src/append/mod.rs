@@ -417,7 +417,9 @@ impl Run<'_> {
         };
         if not_addresses > 0 {
             note!(
-                "{not_addresses} values of `client` were no addresses, and dropped: its rule is truncate-ip"
+                "{} of `client` {}, and dropped: its rule is truncate-ip",
+                counted(not_addresses, "value"),
+                agreeing(not_addresses, "was no address", "were no addresses"),
             );
         }
         for (path, failure) in replicas.iter().filter_map(|it| Some((&it.path, it.failure.as_ref()?))) {

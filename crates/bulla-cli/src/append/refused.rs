@@ -89,6 +89,7 @@ impl Refused {
             false => self.more.add(reason, lost),
         }
         if tells && self.count > SHOWN {
+            // More than are shown, so that it is never one.
             note!("{} lines were refused so far, up to {input}:{}", self.count, place.line);
         }
         if let (Some(raw), Some(rejects)) = (raw, &mut self.rejects) {

@@ -242,8 +242,9 @@ fn going_to_text(going: &EntriesGoing) -> String {
         // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
-            "{} of these concern others, too, who lose them with it: data subjects {}{more}",
+            "{} of these {} others, too, who lose them with it: data subjects {}{more}",
             going.shared,
+            agreeing(going.shared, "concerns", "concern"),
             named.join(", "),
         );
     }

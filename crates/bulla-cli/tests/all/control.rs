@@ -89,13 +89,16 @@ fn what_a_writer_did_before_it_went_without_an_answer_is_not_said_to_be_no_chang
     let ran = std::thread::scope(|scope| {
         let listening = scope.spawn(|| answers_nothing_more(&place, || ()));
         eventually("it listens", || place.keys("control.sock").exists());
-        let ran = place.run("keys", &["remove-recipient", &recipient]);
+        let ran = place.run("keys", &["remove-recipient", &recipient, "--json"]);
         listening.join().unwrap();
         ran.exits(exit::REFUSED)
     });
     for told in ["may have changed it: ", "is no recipient of this log"] {
         assert!(ran.err.contains(told), "{ran:?}");
     }
+    let json = ran.json();
+    assert!(json["error"].as_str().unwrap().contains("may have changed it: "), "{json}");
+    assert_eq!((&json["changed"], &json["recorded"]), (&Value::Null, &Value::Null), "{json}");
 }
 
 #[test]

@@ -42,6 +42,8 @@ use std::time::Duration;
 
 /// Changes to a log's configuration, to be applied together.
 ///
+/// Where they fail, [`Error::effect`] says whether the configuration is the new one all the same.
+///
 /// ```
 /// # let place = tempfile::tempdir().unwrap();
 /// # let directory = place.path().join("audit");
@@ -270,8 +272,10 @@ impl Configure {
                 (configured.recovery, configured.hold_differences, configured.resumed) = opened;
             }
             None => {
+                let was_live = is_live(&*log)?;
                 plan.change_settings(&*log, &*keys)?;
-                plan.configured.live = is_live(&*log)?;
+                // It is done: what is told beside that is no reason to fail any more.
+                plan.configured.live = is_live(&*log).unwrap_or(was_live);
             }
         }
         Ok(plan.configured)

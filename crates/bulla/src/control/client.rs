@@ -21,8 +21,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The wait before the writer is asked again, where it has too many connections.
+/// The wait before the writer is asked again, where it has too many connections, or does not listen.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How often that is waited for a writer that has the lock and does not listen.
+const PAUSES: u32 = 100;
 /// Bytes of groups, or of names, that are asked for at once.
 const BATCH: usize = LIMIT / 4;
 /// The most digits that a number has, and a comma.
@@ -283,7 +285,7 @@ fn ask(keys: &Path, request: &Request, answered: Answered) -> Result<Answer> {
     loop {
         match respond(keys, &message, answered)? {
             Some(Response::Answer(answer)) => return Ok(answer),
-            Some(Response::Error { kind, text }) => return Err(error(&kind, text)),
+            Some(Response::Error { kind, text, effect }) => return Err(error(&kind, text, effect)),
             Some(Response::Busy) if Instant::now() < until => sleep(PAUSE),
             None if Instant::now() < until => sleep(PAUSE),
             Some(Response::Busy) | None => {
@@ -336,18 +338,29 @@ fn strange() -> Error {
 }
 
 /// Has the writer do something, where one has the log open, or else does it `alone`, which takes the lock. A writer may
-/// come or go in between: each of the two is tried again then. Where a writer let go of the log before it answered, it may have done
-/// what is then done alone.
+/// come or go in between: each of the two is tried again then, for some 2 s, since one that is opening the log, or closing it, has the
+/// lock and does not listen. Where a writer let go of the log before it answered, it may have done what is then done alone.
 ///
 /// # Errors
 /// As what was tried last; `Locked` also says why the writer that has the log could not be asked.
 pub fn through_writer<T>(
     keys: impl AsRef<Path>,
     ask: impl Fn(&Client) -> Result<T>,
-    alone: impl FnOnce() -> Result<T>,
+    alone: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let mut pauses = 0..PAUSES;
+    through_writer_with(keys.as_ref(), ask, alone, || pauses.next().map(|_| sleep(PAUSE)).is_some())
+}
+
+/// The same, which has `pause` wait before it tries again, and say whether it may.
+pub(super) fn through_writer_with<T>(
+    keys: &Path,
+    ask: impl Fn(&Client) -> Result<T>,
+    mut alone: impl FnMut() -> Result<T>,
+    mut pause: impl FnMut() -> bool,
 ) -> Result<T> {
     let unasked = Cell::new(None);
-    let ask_writer = || match Client::connect(&keys) {
+    let ask_writer = || match Client::connect(keys) {
         Ok(Some(writer)) => match ask(&writer) {
             Err(error) if error.kind() == ErrorKind::Closed => Ok(None),
             done => done.map(Some),
@@ -363,14 +376,21 @@ pub fn through_writer<T>(
     if let Some(done) = ask_writer()? {
         return Ok(done);
     }
-    match alone() {
-        Err(locked) if locked.kind() == ErrorKind::Locked => {
-            unasked.set(None);
-            ask_writer()?.ok_or_else(|| match unasked.take() {
-                Some(why) => Error::new(ErrorKind::Locked, format!("{locked}; it cannot be asked: {why}")),
-                None => locked,
-            })
+    loop {
+        let locked = match alone() {
+            Err(error) if error.kind() == ErrorKind::Locked => error,
+            done => return done,
+        };
+        unasked.set(None);
+        if let Some(done) = ask_writer()? {
+            return Ok(done);
         }
-        done => done,
+        match unasked.take() {
+            Some(why) => {
+                return Err(Error::new(ErrorKind::Locked, format!("{locked}; it cannot be asked: {why}")));
+            }
+            None if pause() => {}
+            None => return Err(locked),
+        }
     }
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bulla_crypto::group::{GroupSecret, Missing, Whose};
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Effect, Error, ErrorKind, Result};
 use bulla_vault::ReplicaState;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,7 +16,8 @@ use std::fmt;
 use std::io::{self, Write};
 use zeroize::Zeroizing;
 
-/// The version of this protocol. In version 1 an answer to [`Request::ErasedUpTo`] was a number of frames, without their root.
+/// The version of this protocol. In version 1 an answer to [`Request::ErasedUpTo`] was a number of frames, without their root, and an
+/// error did not say what came of what was asked.
 pub(super) const VERSION: u32 = 2;
 /// The longest message, in bytes.
 pub(super) const LIMIT: usize = 1 << 20;
@@ -60,6 +61,32 @@ pub(super) enum Request {
     Release(ReleaseOrder),
 }
 
+/// [`Effect`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Outcome {
+    Done,
+    Unknown,
+}
+
+impl From<Effect> for Outcome {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::Done => Outcome::Done,
+            Effect::Unknown => Outcome::Unknown,
+        }
+    }
+}
+
+impl From<Outcome> for Effect {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Effect::Done,
+            Outcome::Unknown => Effect::Unknown,
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Response {
@@ -67,6 +94,8 @@ pub(super) enum Response {
     Error {
         kind: String,
         text: String,
+        /// [`Error::effect`].
+        effect: Option<Outcome>,
     },
     /// There are as many connections as may be: try again.
     Busy,
@@ -265,14 +294,18 @@ impl From<Error> for Response {
     fn from(error: Error) -> Self {
         let known = KINDS.iter().find(|(kind, _)| *kind == error.kind());
         let kind = known.map_or("unavailable", |(_, name)| name).to_owned();
-        Response::Error { kind, text: error.to_string() }
+        Response::Error { kind, text: error.to_string(), effect: error.effect().map(Outcome::from) }
     }
 }
 
 /// An error that came as a message.
-pub(super) fn error(kind: &str, text: String) -> Error {
+pub(super) fn error(kind: &str, text: String, effect: Option<Outcome>) -> Error {
     let known = KINDS.iter().find(|(_, name)| *name == kind);
-    Error::new(known.map_or(ErrorKind::Unavailable, |(kind, _)| *kind), text)
+    let error = Error::new(known.map_or(ErrorKind::Unavailable, |(kind, _)| *kind), text);
+    match effect {
+        Some(effect) => error.with_effect(effect.into()),
+        None => error,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,8 +5,8 @@
 //! kernel says who asks (`SO_PEERCRED`).
 //!
 //! **Messages.** A length in four bytes, little-endian, at most 1 MiB, and so many bytes of JSON. A request
-//! `{"version":1,"message":"status"}` has one response, `{"version":1,"message":{"answer":…}}`, `…{"error":{"kind":…,
-//! "text":…}}` or `…"busy"`; then the next request may follow. `message` has all of them.
+//! `{"version":VERSION,"message":"status"}` has one response, `{"version":VERSION,"message":{"answer":…}}`, `…{"error":{"kind":…,
+//! "text":…,"effect":…}}` or `…"busy"`; then the next request may follow. `message` has all of them, and the version's number.
 //!
 //! Invariants:
 //! - appending and committing wait for nobody here: requests are answered by threads of their own, and what they ask of

@@ -1,13 +1,13 @@
 //! Clients of all kinds, against a server that answers by itself.
 
-use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer};
+use super::client::{Client, batches, bytes_of, bytes_of_name, through_writer, through_writer_with};
 use super::link::Link;
 use super::message::{Answer, LIMIT, MAX_GROUPS, Request, Response, Secret, Status, VERSION, decode, encode};
 use super::server::{CONNECTIONS, PATIENCE, Server, admit};
 use super::{SOCKET, socket};
 use bulla_crypto::group::GroupSecret;
 use bulla_proof::commitment::LogId;
-use bulla_store::{Error, ErrorKind, FileSystem, Result};
+use bulla_store::{Effect, Error, ErrorKind, FileSystem, Result};
 use bulla_vault::ReplicaState;
 use rustix::process::Uid;
 use std::cell::Cell;
@@ -105,6 +105,29 @@ fn secrets_of(groups: Vec<Vec<u64>>) -> Request {
     Request::Secrets { log: LogId([7; 16]), epoch_random: [1; 32], frame: 3, groups }
 }
 
+/// A message of some version.
+fn versioned(version: u32, message: &str) -> String {
+    format!(r#"{{"version":{version},"message":{message}}}"#)
+}
+
+#[test]
+fn what_came_of_what_was_asked_is_told_with_the_error() {
+    for effect in [None, Some(Effect::Done), Some(Effect::Unknown)] {
+        let directory = tempfile::tempdir().unwrap();
+        let fails = move |request: Request| match request {
+            Request::Status => Ok(Answer::Status(status())),
+            _ => {
+                let error = || Error::unavailable("the disk is gone");
+                Err(effect.map_or_else(error, |effect| error().with_effect(effect)))
+            }
+        };
+        let server = Server::serve(&FileSystem::new(directory.path()), NEVER, fails).unwrap();
+        let error = Client::connect(directory.path()).unwrap().unwrap().rotate().unwrap_err();
+        server.stop();
+        assert_eq!((error.effect(), &*error.to_string()), (effect, "the disk is gone"));
+    }
+}
+
 #[test]
 fn requests_follow_each_other_on_one_connection() {
     let place = Place::new(NEVER);
@@ -126,12 +149,16 @@ fn what_is_no_message_is_told_so_and_ends_its_connection_only() {
         (&b"{}"[..], "invalid"),
         (b"", "invalid"),
         (b"\xff\xfe", "invalid"),
-        (b"{\"version\":2,\"message\":\"format-the-disk\"}", "invalid"),
-        (b"{\"version\":2,\"message\":\"status\",\"message\":\"status\"}", "invalid"),
-        (b"{\"version\":2,\"message\":{\"number\":{\"subject\":\"x\",\"more\":1}}}", "invalid"),
-        (b"{\"version\":2,\"message\":{\"secrets\":{\"log\":\"7\",\"epoch_random\":[],\"frame\":0,\"groups\":[]}}}", "invalid"),
-        (b"{\"version\":1,\"message\":\"status\"}", "unavailable"),
-        (b"{\"version\":3,\"message\":\"status\"}", "unavailable"),
+        (versioned(VERSION, r#""format-the-disk""#).as_bytes(), "invalid"),
+        (versioned(VERSION, r#""status","message":"status""#).as_bytes(), "invalid"),
+        (versioned(VERSION, r#"{"number":{"subject":"x","more":1}}"#).as_bytes(), "invalid"),
+        (
+            versioned(VERSION, r#"{"secrets":{"log":"7","epoch_random":[],"frame":0,"groups":[]}}"#)
+                .as_bytes(),
+            "invalid",
+        ),
+        (versioned(VERSION - 1, r#""status""#).as_bytes(), "unavailable"),
+        (versioned(VERSION + 1, r#""status""#).as_bytes(), "unavailable"),
         (deep.as_bytes(), "invalid"),
     ] {
         let link = place.connect();
@@ -363,7 +390,7 @@ fn a_writer_of_an_earlier_version_is_named_with_both_versions() {
                 let link = Link::new(socket.into(), None);
                 link.receive(soon()).unwrap().unwrap();
                 let response = r#"{"error":{"kind":"unavailable","text":"another version"}}"#;
-                let response = format!(r#"{{"version":{older},"message":{response}}}"#);
+                let response = versioned(older, response);
                 link.send(response.as_bytes(), soon()).unwrap();
             }
         });
@@ -424,7 +451,41 @@ fn a_writer_that_comes_or_goes_meanwhile_is_found_or_not_missed() {
     };
     assert_eq!(through_writer(&path, process, locked).unwrap(), 42);
     server.take().unwrap().stop();
-    // Somebody has the lock, and does not listen.
+}
+
+/// As one that is opening the log, or closing it, and one whose socket could not be made.
+#[test]
+fn a_writer_that_has_the_lock_and_does_not_listen_is_waited_for_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let process = |client: &Client| Ok(client.status().process);
     let locked = || Err(Error::new(ErrorKind::Locked, "locked"));
-    assert_eq!(through_writer(&path, process, locked).unwrap_err().kind(), ErrorKind::Locked);
+    let (mut pauses, mut server) = (0, None);
+    // It listens by and by.
+    let listens = || {
+        pauses += 1;
+        if pauses == 3 {
+            server = Some(Server::serve(&FileSystem::new(path), PATIENCE, answer).unwrap());
+        }
+        pauses < 5
+    };
+    assert_eq!(through_writer_with(path, process, locked, listens).unwrap(), 42);
+    assert_eq!(pauses, 3);
+    // One that listens is asked at once, and so is told what it refuses.
+    let refused = |_: &Client| Err::<u32, _>(Error::new(ErrorKind::Refused, "no"));
+    let error = through_writer_with(path, refused, locked, || panic!("it is waited for")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    server.take().unwrap().stop();
+    // It lets go by and by.
+    let mut tried = 0;
+    let alone = || {
+        tried += 1;
+        if tried == 4 { Ok(7) } else { locked() }
+    };
+    assert_eq!(through_writer_with(path, process, alone, || true).unwrap(), 7);
+    assert_eq!(tried, 4);
+    // It does neither.
+    let mut left = 0..5;
+    let error = through_writer_with(path, process, locked, || left.next().is_some()).unwrap_err();
+    assert_eq!((error.kind(), left.len()), (ErrorKind::Locked, 0));
 }

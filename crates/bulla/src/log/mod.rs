@@ -188,7 +188,7 @@ impl Log {
     ///
     /// # Errors
     /// `Refused` where rules for fields would change, else as [`Configure::apply`]. Where the medium leaves it unclear
-    /// which configuration there is, the log takes nothing more.
+    /// which configuration there is, the log takes nothing more. [`Error::effect`](crate::Error::effect) says whether it is the new one.
     pub fn configure(&self, configure: &Configure) -> Result<Configured> {
         check_owner(self.owner)?;
         configure.apply_to(&self.engine)

@@ -38,7 +38,7 @@ pub fn record_export(
     let (directory, keys) = (directory.as_ref(), keys.as_ref());
     let alone = || {
         let store = |path| Arc::new(FileSystem::new(path));
-        let log = Log::open_stores(store(directory), store(keys), Options::default(), environment)?;
+        let log = Log::open_stores(store(directory), store(keys), Options::default(), environment.clone())?;
         log.record_export(record)?;
         log.close()
     };

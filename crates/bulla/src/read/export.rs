@@ -19,6 +19,7 @@ use crate::scan::unsigned;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
 use bulla_text::jsonl;
+use bulla_text::spelling::counted;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -180,8 +181,11 @@ impl Export {
         let read = reading.read(&self.query, self.delivery, render, write)?;
         if (read.entries, read.blocks) != (report.entries, report.blocks) {
             return Err(Error::tampered(format!(
-                "{} entries in {} blocks were verified, and {} in {} were read",
-                report.entries, report.blocks, read.entries, read.blocks
+                "{} in {} verified, and {} in {} read: they have to be the same",
+                counted(report.entries, "entry"),
+                counted(report.blocks, "block"),
+                counted(read.entries, "entry"),
+                counted(read.blocks, "block"),
             )));
         }
         let mut exported = Exported::of(read, report.findings);

@@ -30,6 +30,7 @@ use crate::scan::located::Located;
 use crate::scan::manifest::Frames;
 use crate::scan::query::Query;
 use crate::scan::redaction::Redaction;
+use crate::scan::unsigned::not_those;
 use bulla_crypto::environment::{Clock, Environment};
 use bulla_crypto::epoch::EpochKeys;
 use bulla_proof::Entry;
@@ -350,7 +351,7 @@ impl Follow<'_> {
         let before = leaves.get(..known).map(tile::tile_hash);
         if before != Some(self.tree.root()) {
             let message =
-                format!("the log was rewritten: its first {known} frames are not those signed before");
+                format!("the log was rewritten: its first {} signed before", not_those(self.tree.size()));
             return Err(Error::tampered(message));
         }
         let pending = self.pending[..shown].iter().zip(&leaves[known..]);

@@ -10,7 +10,7 @@ use crate::read::select::Matches;
 use crate::scan::events;
 use crate::scan::finding::Finding;
 use crate::scan::query::Query;
-use crate::scan::unsigned;
+use crate::scan::unsigned::{self, not_those};
 use bulla_proof::consistency::prove_consistency;
 use bulla_proof::multiproof;
 use bulla_proof::note::SignedNote;
@@ -138,7 +138,7 @@ impl Reader {
         let (before, _) = leaves.split_at(usize::try_from(earlier.size).unwrap_or(leaves.len()));
         if tile::tile_hash(before) != earlier.root {
             let message =
-                format!("the log was rewritten: its first {} frames are not those signed then", before.len());
+                format!("the log was rewritten: its first {} signed then", not_those(before.len() as u64));
             return Err(Error::tampered(message));
         }
         let nodes = prove_consistency(&leaves, earlier.size).map_err(|error| impossible(&error))?;

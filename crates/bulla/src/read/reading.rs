@@ -30,6 +30,7 @@ use bulla_proof::checkpoint::Checkpoint;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::agreeing;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +102,7 @@ impl ReadReport {
         }
         let (lost, meet) = match (self.undecided, self.withheld.key_lost) {
             (0, 0) => return Error::new(ErrorKind::Refused, nothing),
-            (0, lost) => (lost, "meet that"),
+            (0, lost) => (lost, agreeing(lost, "meets that", "meet that")),
             (lost, _) => (lost, "may"),
         };
         Error::tampered(format!(

@@ -7,6 +7,7 @@ use crate::scan::cursor::Cursor;
 use crate::scan::finding::{Finding, FindingKind};
 use bulla_store::Result;
 use bulla_store::Store;
+use bulla_text::spelling::{agreeing, counted};
 
 /// Bytes that belong to no frame.
 #[derive(Clone, Copy)]
@@ -31,10 +32,12 @@ impl Unreferenced {
     /// What there is to tell of them.
     pub(crate) fn finding(&self, store: &dyn Store, events: &[Event]) -> Result<Finding> {
         let length = self.length;
+        let (bytes, count) = (counted(length, "byte"), agreeing(length, "counts", "count"));
+        let belong = agreeing(length, "belongs", "belong");
         let (kind, detail) = match self.event(events) {
             Some(Event::Abandoned { reason, .. }) => (
                 FindingKind::Abandoned,
-                format!("{length} bytes count for nothing: the segment was abandoned ({reason})"),
+                format!("{bytes} {count} for nothing: the segment was abandoned ({reason})"),
             ),
             Some(Event::Recovered { length: known, sha256, adopted, .. }) => {
                 let cursor = Cursor::open(store, self.name)?;
@@ -44,23 +47,79 @@ impl Unreferenced {
                     true => (
                         FindingKind::Abandoned,
                         format!(
-                            "{length} bytes count for nothing: left by a crash; {adopted} frames among them were \
-                             adopted into later segments"
+                            "{bytes} {count} for nothing: left by a crash; {} among them {} adopted into later segments",
+                            counted(*adopted, "frame"),
+                            agreeing(*adopted, "was", "were"),
                         ),
                     ),
                     false => (
                         FindingKind::SurplusBytes,
                         format!(
-                            "{length} bytes belong to no frame, and are not those that recovery recorded"
+                            "{bytes} {belong} to no frame, and {} recovery recorded",
+                            agreeing(length, "is not what", "are not those that")
                         ),
                     ),
                 }
             }
             _ => (
                 FindingKind::SurplusBytes,
-                format!("{length} bytes belong to no frame, and no event explains them"),
+                format!(
+                    "{bytes} {belong} to no frame, and no event explains {}",
+                    agreeing(length, "it", "them")
+                ),
             ),
         };
         Ok(Finding::new(kind, detail).at(self.name, self.offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulla_proof::hash::sha256;
+    use bulla_testkit::Memory;
+
+    const NAME: SegmentName = SegmentName { first: 0, generation: 0 };
+
+    /// What is said of this many bytes behind the first one, where `event` is in the log: its segment and the digest are put in.
+    fn told(length: u8, event: Option<Event>) -> String {
+        let (store, content) = (Memory::new(), vec![7; 1 + usize::from(length)]);
+        store.create_directory("segments").unwrap();
+        bulla_store::replace(&store, &NAME.path(), &content).unwrap();
+        let events = event.map(|event| match event {
+            Event::Recovered { next_frame, offset, length, adopted, .. } => {
+                let sha256 = sha256(&[&content[1..]]).to_string();
+                Event::Recovered { segment: NAME.to_string(), next_frame, offset, length, sha256, adopted }
+            }
+            other => other,
+        });
+        let unreferenced = Unreferenced { name: NAME, offset: 1, length: length.into() };
+        unreferenced.finding(&store, events.as_slice()).unwrap().detail
+    }
+
+    #[test]
+    fn one_of_them_is_in_the_singular() {
+        let segment = || NAME.to_string();
+        let recovered = |length: u64, adopted: u64| {
+            let (segment, sha256) = (segment(), String::new());
+            Some(Event::Recovered { segment, next_frame: 1, offset: 1, length, sha256, adopted })
+        };
+        let abandoned = || {
+            let (segment, reason) = (segment(), "full".to_owned());
+            Some(Event::Abandoned { segment, next_frame: 1, offset: 1, reason })
+        };
+        let crash = "9 bytes count for nothing: left by a crash";
+        for (length, event, expected) in [
+            (9, recovered(9, 1), &*format!("{crash}; 1 frame among them was adopted into later segments")),
+            (9, recovered(9, 2), &format!("{crash}; 2 frames among them were adopted into later segments")),
+            (1, recovered(2, 0), "1 byte belongs to no frame, and is not what recovery recorded"),
+            (2, recovered(1, 0), "2 bytes belong to no frame, and are not those that recovery recorded"),
+            (1, abandoned(), "1 byte counts for nothing: the segment was abandoned (full)"),
+            (2, abandoned(), "2 bytes count for nothing: the segment was abandoned (full)"),
+            (1, None, "1 byte belongs to no frame, and no event explains it"),
+            (2, None, "2 bytes belong to no frame, and no event explains them"),
+        ] {
+            assert_eq!(told(length, event), expected);
+        }
     }
 }

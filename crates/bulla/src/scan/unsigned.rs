@@ -4,6 +4,7 @@ use crate::format::segment;
 use crate::scan::finding::{Finding, FindingKind};
 use crate::scan::manifest::Manifest;
 use bulla_store::{Error, Result};
+use bulla_text::spelling::{agreeing, counted};
 use std::io;
 
 /// What follows the frames of a manifest: nothing, or a notice of the kind `unsigned-tail`, and how many bytes that are.
@@ -65,15 +66,38 @@ pub(crate) fn not_looked_at(size: u64) -> String {
     }
 }
 
+/// What is said of so many frames, the first ones, that are others than were signed.
+pub(crate) fn not_those(frames: u64) -> String {
+    format!("{} {}", counted(frames, "frame"), agreeing(frames, "is not the one", "are not those"))
+}
+
 /// What is said of so many bytes that follow a tree of so many frames.
 pub(crate) fn detail(size: u64, bytes: u64) -> String {
     let verified = match size.checked_sub(1) {
         Some(last) => format!("verified up to frame {last}"),
         None => "no frame is signed yet".to_owned(),
     };
+    let them = agreeing(bytes, "it", "them");
     format!(
-        "{verified}; {bytes} bytes after it are not signed yet: whoever holds the storage may have written or shortened \
-         them. Nothing gives out entries in them but `bulla tail`, as pending; opening the log signs what its writer left \
-         there"
+        "{verified}; {} after it {} not signed yet: whoever holds the storage may have written or shortened \
+         {them}. Nothing gives out entries in {them} but `bulla tail`, as pending; opening the log signs what its writer left \
+         there",
+        counted(bytes, "byte"),
+        agreeing(bytes, "is", "are"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_them_is_in_the_singular() {
+        let [one, two] = [1, 2].map(|bytes| detail(3, bytes));
+        assert!(one.contains("frame 2; 1 byte after it is not signed yet"), "{one}");
+        assert!(one.contains("shortened it. Nothing gives out entries in it but"), "{one}");
+        assert!(two.contains("frame 2; 2 bytes after it are not signed yet"), "{two}");
+        assert!(two.contains("shortened them. Nothing gives out entries in them but"), "{two}");
+        assert_eq!([1, 2].map(not_those), ["1 frame is not the one", "2 frames are not those"]);
+    }
 }

@@ -1,5 +1,7 @@
 //! Changes of the configuration: who may, what the log says of it, and what else is refused.
 
+mod effect;
+
 use bulla::config::{self, LogConfig};
 use bulla::environment::{Clock, Environment, Interrupt, SystemClock};
 use bulla::event::Event;

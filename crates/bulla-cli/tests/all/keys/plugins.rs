@@ -86,6 +86,32 @@ impl World {
     }
 }
 
+/// It wraps for the check that it can, and for the epoch in which the change is recorded, and then not for the one after it.
+#[test]
+fn a_plugin_that_fails_after_the_change_does_not_make_it_undone() {
+    let (_, other) = bulla::keys::identities::generate();
+    for (subcommand, words) in [
+        ("keys", &["add-recipient", &other, "--json"][..]),
+        ("config", &["set", "log.heartbeat", "1 h", "--json"]),
+    ] {
+        let world = World::with_entries();
+        std::fs::remove_file(world.place.path("runs")).unwrap();
+        let ran = world.bulla("later", &world.place.arguments(subcommand, words), b"");
+        let ran = ran.exits(exit::ENVIRONMENT);
+        let told = "it is done: the configuration is changed, and that is recorded in the log; what failed after that: ";
+        assert!(ran.err.contains(told) && ran.err.contains("no such key"), "{ran:?}");
+        let json = ran.json();
+        assert!(json["error"].as_str().unwrap().contains(told), "{json}");
+        assert_eq!((&json["changed"], &json["recorded"]), (&true.into(), &true.into()), "{json}");
+        assert_eq!(world.runs(), 3);
+        // So it is.
+        let again = world.bulla("ok", &world.place.arguments(subcommand, words), b"");
+        assert_eq!(again.exits(exit::DONE).json()["changed"], false);
+        let events = world.place.run("events", &["--kind", "configured", "--json"]).exits(exit::DONE);
+        assert_eq!(crate::support::parse_lines(&events.out).len(), 1);
+    }
+}
+
 #[test]
 fn a_log_whose_only_recipient_is_a_plugins() {
     let world = World::with_entries();

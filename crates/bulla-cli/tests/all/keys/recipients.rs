@@ -149,10 +149,20 @@ fn a_writer_that_does_not_listen_is_told_of() {
     let (_, stranger) = new_identity(&place, "stranger.age");
     let log = Log::open(place.audit(), Options::default()).unwrap();
     std::fs::remove_file(place.keys("control.sock")).unwrap();
-    for arguments in [&["rotate"][..], &["add-recipient", &stranger]] {
-        let ran = keys(&place, arguments).exits(exit::ENVIRONMENT);
-        assert!(ran.err.contains("another writer has") && ran.err.contains("stop it first"), "{ran:?}");
-    }
+    // At the same time, since each waits a while for it.
+    let commands = [&["rotate"][..], &["add-recipient", &stranger]];
+    std::thread::scope(|scope| {
+        for arguments in commands {
+            let place = &place;
+            scope.spawn(move || {
+                let ran = keys(place, arguments).exits(exit::ENVIRONMENT);
+                assert!(
+                    ran.err.contains("another writer has") && ran.err.contains("stop it first"),
+                    "{ran:?}"
+                );
+            });
+        }
+    });
     keys(&place, &["list"]).exits(exit::DONE);
     log.close().unwrap();
     keys(&place, &["rotate"]).exits(exit::DONE);

@@ -4,9 +4,9 @@ use super::plan::Plan;
 use crate::erase::{HoldDifference, ResumedErasure};
 use crate::format::config;
 use crate::format::options::{Options, SettingPlace};
-use crate::keys::files;
 use crate::keys::pseudonym::PseudonymKey;
-use crate::write::engine::change::Unreplaced;
+use crate::keys::{files, settings as host_settings};
+use crate::write::engine::change::{Unreplaced, after_change};
 use crate::write::engine::{Directories, Engine, after_resumed};
 use crate::write::recover::Recovery;
 use bulla_crypto::environment::{Environment, KeyWrap};
@@ -34,7 +34,11 @@ impl Plan {
     fn change_host_settings(&self, keys: &dyn Store) -> Result<()> {
         let Some(text) = &self.host else { return Ok(()) };
         let written = bulla_store::replace(keys, files::SETTINGS, text.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error))
+        written.map_err(|error| {
+            let error = Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error);
+            let is_untouched = host_settings::read(keys).is_ok_and(|found| found == self.old_host);
+            unreplaced(error, is_untouched).into_error()
+        })
     }
 
     fn change_log_settings(&self, log: &dyn Store) -> Result<()> {
@@ -76,12 +80,14 @@ impl Plan {
             let message = format!("{name} was edited by hand meanwhile: try again");
             return Err(Unreplaced::Untouched(Error::unavailable(message)));
         }
-        bulla_store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
-            let error = Error::io(format!("writing {name}"), error);
-            // The rename may have happened, and a power cut may still undo it.
-            if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
-        })
+        bulla_store::replace(log, config::FILE, self.new.as_bytes())
+            .map_err(|error| unreplaced(Error::io(format!("writing {name}"), error), untouched(log)))
     }
+}
+
+/// An error of replacing a file: the rename may have happened, and a power cut may still undo it.
+fn unreplaced(error: Error, is_untouched: bool) -> Unreplaced {
+    if is_untouched { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
 }
 
 /// Opens the log for a change of `[log]`.
@@ -111,7 +117,7 @@ pub(super) fn change_log(
     drop(engine);
     let changed = allowed.and_then(|()| {
         plan.replace(&*log).map_err(Unreplaced::into_error)?;
-        open(environment.clone())?.drain_and_finish()
+        open(environment.clone()).and_then(|engine| engine.drain_and_finish()).map_err(after_change)
     });
     changed.map_err(|error| after_resumed(found.2.as_ref(), error))?;
     Ok(found)

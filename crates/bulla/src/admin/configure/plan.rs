@@ -20,6 +20,7 @@ pub(super) struct Plan {
     pub(super) place: SettingPlace,
     pub(super) old: Vec<u8>,
     pub(super) new: String,
+    pub(super) old_host: String,
     /// The text of the key directory's settings, where that changes.
     pub(super) host: Option<String>,
     pub(super) before: LogConfig,
@@ -62,7 +63,7 @@ impl Configure {
             resumed: None,
         };
         let order = self.erasure_key.as_ref().map(|change| change.note().to_owned());
-        Ok(Plan { place, old, new, host, before, after, order, tuning, configured })
+        Ok(Plan { place, old, new, old_host, host, before, after, order, tuning, configured })
     }
 
     /// Refuses files that have a setting out of its bounds already, of which nothing is changed here: it is not what was asked

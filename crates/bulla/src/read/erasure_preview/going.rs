@@ -6,6 +6,7 @@ use crate::scan::erasures::Erased;
 use crate::scan::keyless::Keyless;
 use crate::scan::unsigned::unsigned;
 use bulla_store::Result;
+use bulla_text::spelling::{agreeing, counted};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -63,8 +64,10 @@ impl fmt::Display for NotSure {
             ),
             Self::Unsigned(bytes) => write!(
                 f,
-                "{bytes} bytes after the last checkpoint are not signed: opening the log may take up entries in them, which go with \
-                 these"
+                "{} after the last checkpoint {} not signed: opening the log may take up entries in {}, which go with these",
+                counted(*bytes, "byte"),
+                agreeing(*bytes, "is", "are"),
+                agreeing(*bytes, "it", "them"),
             ),
             Self::KeysLost => f.write_str(
                 "keys are lost that the log does not say were erased: entries that nobody can read for that may be theirs",

@@ -4,6 +4,7 @@ use super::{Known, Scan, Tail};
 use crate::format::config::allowed::AllowedConfig;
 use crate::format::event::{Event, MAX_EVENT};
 use crate::scan::finding::{Finding, FindingKind};
+use crate::scan::unsigned::not_those;
 use bulla_crypto::seal_chain::SealChain;
 use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
@@ -65,7 +66,8 @@ impl Scan<'_> {
             Some(found) if found == root => return,
             Some(_) => {
                 let detail = format!(
-                    "the first {frames} frames are not those that the seal state in the key directory was written for"
+                    "the first {} that the seal state in the key directory was written for",
+                    not_those(frames)
                 );
                 Finding::new(FindingKind::RootMismatch, detail)
             }

@@ -20,11 +20,23 @@ pub(crate) enum Unreplaced {
 }
 
 impl Unreplaced {
+    /// The error, which says where the file may be the new one.
     pub(crate) fn into_error(self) -> Error {
         match self {
-            Unreplaced::Untouched(error) | Unreplaced::Unclear(error) => error,
+            Unreplaced::Untouched(error) => error,
+            Unreplaced::Unclear(error) => maybe_changed(error),
         }
     }
+}
+
+/// What is said of an error behind which the configuration may be the new one.
+fn maybe_changed(error: Error) -> Error {
+    error.but_maybe_done("`bulla config DIR` tells whether the configuration is changed")
+}
+
+/// What is said of an error after the file has the new `[log]`: the log goes by it, whatever happens.
+pub(crate) fn after_change(error: Error) -> Error {
+    error.but_done("the configuration is changed, and that is recorded in the log")
 }
 
 impl Engine {
@@ -66,7 +78,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::drain`], and as `replace`: where the file is untouched the log goes on with the old `[log]`, and where
-    /// that is unclear it takes nothing more.
+    /// that is unclear it takes nothing more. The error's [`effect`](Error::effect) says whether the log has the new one.
     pub(crate) fn change(
         &self,
         after: LogConfig,
@@ -81,13 +93,15 @@ impl Engine {
         }
         let _only = self.changing.lock();
         self.require_in_place()?;
-        self.guarded(|| {
+        let done = self.guarded(|| {
             let replaced = match self.allow_change(&after, order) {
                 Ok(()) => replace(),
                 Err(error) => Err(Unreplaced::Untouched(error)),
             };
             self.go_on(after, replaced)
-        })?
+        });
+        // Nobody knows how far it came where it panicked.
+        done.unwrap_or_else(|panicked| Err(maybe_changed(panicked)))
     }
 
     /// Has a published checkpoint and the seal state say that the next epoch may be begun with this `[log]`. No epoch begins
@@ -118,14 +132,17 @@ impl Engine {
             Ok(()) => {
                 let epoch =
                     self.staging.with_sequencer(|sequencer| sequencer.change(Arc::new(after), random));
-                self.wait_for_checkpoint(&epoch.inspect_err(|error| self.fail(error))?).map(|_| ())
+                let epoch = epoch.inspect_err(|error| self.fail(error));
+                let begun = epoch.and_then(|epoch| self.wait_for_checkpoint(&epoch));
+                begun.map(|_| ()).map_err(after_change)
             }
             Err(Unreplaced::Untouched(error)) => {
                 let given_up = self.staging.with_sequencer(|sequencer| sequencer.give_up_change(random));
                 given_up.inspect_err(|error| self.fail(error))?;
                 Err(error)
             }
-            Err(Unreplaced::Unclear(error)) => {
+            Err(unclear @ Unreplaced::Unclear(_)) => {
+                let error = unclear.into_error();
                 self.fail(&error);
                 Err(error)
             }
