@@ -10,11 +10,11 @@
 
 use std::collections::HashSet;
 
-use super::check::Damage;
+use super::damage::Damage;
 use super::database::Database;
 use super::index::{self, Bucket, IndexCipher};
+use super::original::Original;
 use super::record::Skipped;
-use super::replica::Original;
 use super::rows::{self, RowOpener};
 use super::table::{TABLES, Table};
 use super::transaction_error::{TransactionError, damaged};

@@ -42,6 +42,7 @@
 mod arrivals;
 mod cache;
 mod check;
+mod damage;
 mod database;
 mod differences;
 mod directory;
@@ -53,6 +54,7 @@ mod groups;
 mod index;
 mod keys;
 mod open;
+mod original;
 mod patience;
 mod pseudonym;
 mod reader;
@@ -74,7 +76,8 @@ mod unexplained;
 mod whole;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
-pub use check::{Checked, Damage};
+pub use check::Checked;
+pub use damage::Damage;
 pub use erase::{Committed, Erased, Erasure, Unconfirmed};
 pub use open::Settings;
 pub use reader::VaultReader;

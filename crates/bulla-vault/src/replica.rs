@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::database::{Database, FILE};
 use super::differences;
 use super::directory;
-use super::keys::Keys;
-use super::record::{Changes, Meta};
+use super::original::{Mark, Original};
+use super::record::Changes;
 use super::roots::{self, Content, Roots};
 use super::transaction::Journal;
 use super::transaction_error::{TransactionError, damaged};
@@ -134,42 +134,6 @@ fn without_links(directory: &Path) -> Result<PathBuf> {
     match (directory::has(directory)?, directory.parent(), directory.file_name()) {
         (false, Some(around), Some(name)) => Ok(directory::canonical(around)?.join(name)),
         _ => directory::canonical(directory),
-    }
-}
-
-/// The vault that is replicated, as it is when its replicas are opened, or take what it has committed.
-pub(super) struct Original<'o> {
-    pub(super) database: &'o Database,
-    pub(super) roots: &'o Roots,
-    pub(super) keys: Arc<Keys>,
-    pub(super) mark: Mark,
-}
-
-/// How far a vault has come. Two vaults of one log with the same mark have the same content.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
-    pub(super) meta: Meta,
-    pub(super) changes: Changes,
-}
-
-impl Mark {
-    /// The mark of a vault; `None` where it was not made to its end.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    pub(super) fn read(database: &Database) -> Result<Option<Self>, TransactionError> {
-        database.read(|txn| {
-            let Some(meta) = Meta::peek(txn)? else { return Ok(None) };
-            Ok(Some(Mark { meta: meta.content, changes: Changes::peek(txn)? }))
-        })
-    }
-
-    /// Whether it knows of something that the other one does not.
-    fn is_ahead_of(&self, other: &Mark) -> bool {
-        let Mark { meta, changes } = other;
-        self.meta.generation > meta.generation
-            || self.meta.next_number > meta.next_number
-            || self.changes.count > changes.count
     }
 }
 

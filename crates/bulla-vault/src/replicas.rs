@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::keys::Keys;
+use super::original::{Mark, Original};
 use super::record::Changes;
-use super::replica::{Mark, Original, Replica, ReplicaLocation, check_replicas};
+use super::replica::{Replica, ReplicaLocation, check_replicas};
 use super::roots::Content;
 use super::transaction::Journal;
 use super::{Shared, Vault};

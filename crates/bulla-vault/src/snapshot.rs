@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::index::Bucket;
 use super::keys::{Keys, row_bucket};
+use super::original::{Mark, Original};
 use super::record::{Changes, Erasing, Meta};
-use super::replica::{Mark, Original};
 use super::transaction::{ReadTransaction, WriteTransaction};
 use super::transaction_error::TransactionError;
 use super::{Known, Shared};

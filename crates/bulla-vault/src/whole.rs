@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use super::Vault;
-use super::check::Damage;
+use super::damage::Damage;
 use super::gone::Gone;
 use super::index::{self, Bucket};
 use super::pseudonym::Pseudonym;

@@ -1,6 +1,5 @@
 //! Numbers of which nothing says any more why nobody has them: where they are left out, and where they stay damage.
 
-use super::check::Damage;
 use super::*;
 use record::{MAX_SKIPPED, Skipped};
 use table::Table;

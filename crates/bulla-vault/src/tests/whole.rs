@@ -1,6 +1,5 @@
 //! Looking somebody up where nobody may be hidden: rows that are authentic, and older than the rest.
 
-use super::check::Damage;
 use super::*;
 use std::collections::HashSet;
 use table::Table;
