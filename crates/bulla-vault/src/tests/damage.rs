@@ -4,7 +4,6 @@ use super::pseudonym::Pseudonym;
 use super::*;
 use bulla_crypto::subject::Secret;
 use bulla_proof::hash::Hash;
-use check::Damage;
 use index::{Bucket, Entry};
 use record::{Changes, Erasing, Meta, Skipped};
 use rows::{Person, ROW, Row, RowCipher};
