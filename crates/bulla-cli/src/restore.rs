@@ -122,8 +122,18 @@ impl Restore {
 
 /// What is found before anything is changed, as lines; of a log that `has_keys` of data subjects also what becomes of those.
 fn describe(outlook: &Outlook, has_keys: bool) -> String {
-    let Outlook { known, log, erased, finishes, lost, unsigned_entries, makes_seal_state, needed, .. } =
-        outlook;
+    let Outlook {
+        known,
+        log,
+        lost_frames,
+        erased,
+        finishes,
+        lost,
+        unsigned_entries,
+        makes_seal_state,
+        needed,
+        ..
+    } = outlook;
     let mut lines = vec![
         match makes_seal_state {
             true => {
@@ -135,6 +145,13 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
         },
         format!("the log has {}; all of that is kept", extent(log)),
     ];
+    if *lost_frames > 0 {
+        lines.push(format!(
+            "the vault has followed {} more, which are given up: whoever was held or released there is what `holds` says, and \
+             whom only they told of as erased stays so",
+            counted(*lost_frames, "frame")
+        ));
+    }
     if !erased.is_empty() {
         let numbers = erased.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         lines.push(format!(
@@ -186,6 +203,8 @@ fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
 struct Told {
     known: ToldExtent,
     log: ToldExtent,
+    /// Frames that the vault has followed, and the log has not.
+    lost_frames: u64,
     /// Data subjects who were erased, and whose keys were back.
     erased: Vec<u64>,
     /// Data subjects whose erasure was cut short, and is finished.
@@ -218,6 +237,7 @@ impl Told {
         Told {
             known: extent(outlook.known),
             log: extent(outlook.log),
+            lost_frames: outlook.lost_frames,
             erased: outlook.erased.clone(),
             finishes: outlook.finishes.as_ref().map_or_else(Vec::new, |cut| cut.numbers.clone()),
             lost: lost.unwrap_or(outlook.lost),

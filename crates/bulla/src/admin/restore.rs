@@ -236,7 +236,7 @@ impl Restore {
         let older_log = self.older_log || before.is_some_and(|before| before.older_log);
         let found = Found::look((log, &**keys), &config, vault.as_ref(), &state, older_log)?;
         let unknown = match config.erasure {
-            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut))?),
+            true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, found.is_cut()))?),
             false => None,
         };
         let reads = reader.as_ref().zip(unknown);

@@ -25,6 +25,9 @@ pub struct Outlook {
     pub known: Extent,
     /// What the log has under its checkpoint. All of it is kept.
     pub log: Extent,
+    /// How many frames the vault has followed that the log has not: its newest part, which is lost with all that it told. None where an
+    /// attempt before this one has had the vault forget about them.
+    pub lost_frames: u64,
     /// The data subjects whom the log says it erased, and whose keys the vault has again: they are erased again.
     pub erased: Vec<u64>,
     /// The erasure that was cut short, and is finished.
@@ -80,8 +83,8 @@ pub(super) struct Looked {
 pub(super) struct Found {
     manifest: Manifest,
     beyond: Beyond,
-    /// Whether the log ends before what the vault followed.
-    pub(super) is_cut: bool,
+    /// How many frames the vault has followed that the log has not.
+    lost_frames: u64,
 }
 
 impl Found {
@@ -103,10 +106,17 @@ impl Found {
             Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
             None => false,
         };
-        if let Some(vault) = vault.filter(|_| is_cut && !older_log) {
-            return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
-        }
-        Ok(Found { manifest, beyond, is_cut })
+        let lost_frames = match vault.filter(|_| is_cut) {
+            Some(vault) if !older_log => return Err(engine::older_log((&**log, beyond.next), keys, vault)?),
+            Some(vault) => vault.follows()?.size - beyond.next,
+            None => 0,
+        };
+        Ok(Found { manifest, beyond, lost_frames })
+    }
+
+    /// Whether the log ends before what the vault followed.
+    pub(super) fn is_cut(&self) -> bool {
+        self.lost_frames > 0
     }
 }
 
@@ -120,9 +130,11 @@ pub(super) fn look(
     config: &LogConfig,
     vault: Option<&Vault>,
     (state, makes_seal_state): (&SealState, bool),
-    Found { manifest, beyond, is_cut }: Found,
+    found: Found,
     reader: Option<(&Reader, Unknown)>,
 ) -> Result<Looked> {
+    let is_cut = found.is_cut();
+    let Found { manifest, beyond, lost_frames } = found;
     let vaults = Vaults::of_restore(reader.is_some_and(|(_, unknown)| unknown.older_log));
     // What cannot be finished keeps the log from opening, whether or not there is anything else to take up.
     let finishes = match vault {
@@ -163,6 +175,7 @@ pub(super) fn look(
     let outlook = Outlook {
         known: Extent { frames: known, ..extent(&manifest, known.min(manifest.size()))? },
         log: extent(&manifest, manifest.size())?,
+        lost_frames,
         erased: again,
         finishes: finishes.filter(|_| needed),
         lost,

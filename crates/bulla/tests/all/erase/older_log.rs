@@ -59,8 +59,11 @@ fn whose_erasure_was_told_in_a_part_that_is_lost_is_a_lost_key_and_others_can_be
     let restore = || Restore::new(&world.directory, world.identity()).older_log();
     let before = kept(&world.keys());
     // Of `user_30` no entry is left.
-    assert_eq!(restore().look().unwrap().lost, 1);
-    assert!(before == kept(&world.keys()), "something was written");
+    let outlook = restore().look().unwrap();
+    assert_eq!(outlook.lost, 1);
+    let followed = world.vault(Access::Read).follows().unwrap().size;
+    assert_eq!(outlook.lost_frames, followed - bulla::info(&world.directory).unwrap().tree_size);
+    assert!(outlook.lost_frames > 0 && before == kept(&world.keys()), "something was written");
     assert_eq!(restore().run().unwrap().lost, 1);
     assert!(!Restore::new(&world.directory, world.identity()).look().unwrap().needed);
     is_gone_on_with(&world, "restored");
