@@ -23,7 +23,7 @@ use super::transaction_error::{TransactionError, damaged};
 /// either meanwhile.
 ///
 /// # Errors
-/// `Failed`, naming the vault, where what it has otherwise is damaged or missing; where the replica is damaged; where one of them cannot
+/// `OfVault` where what it has otherwise is damaged or missing; where the replica is damaged; where one of them cannot
 /// be read.
 pub(super) fn is_same(
     original: &Original<'_>,
@@ -63,7 +63,7 @@ pub(super) fn is_same(
 /// That the vault may be copied to where there is no replica yet: every row opens, or is vouched for, and none is missing.
 ///
 /// # Errors
-/// `Failed`, naming the vault, where it is damaged, or cannot be read.
+/// `OfVault` where it is damaged, or cannot be read.
 pub(super) fn require_whole(original: &Original<'_>) -> Result<(), TransactionError> {
     let Original { database, keys, mark, .. } = original;
     let whole = database.read(|txn| {
@@ -81,7 +81,7 @@ pub(super) fn require_whole(original: &Original<'_>) -> Result<(), TransactionEr
 
 /// An error about the vault is told as such: it is not the replica that is damaged.
 fn of(vault: &Database, error: TransactionError) -> TransactionError {
-    vault.explain(error).into()
+    TransactionError::OfVault(vault.explain(error))
 }
 
 fn unvouched(table: Table, id: u64) -> TransactionError {

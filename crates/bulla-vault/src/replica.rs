@@ -65,6 +65,13 @@ impl ReplicaLocation {
                 "{}, a replica of the vault, is damaged ({what}): remove `vault` in it, and it is made anew",
                 self.store.describe("")
             )),
+            TransactionError::OfVault(error) => Error::new(
+                error.kind(),
+                format!(
+                    "{error}; it was not copied over its replica in {}, which may have that whole, and is as it was",
+                    self.store.describe("")
+                ),
+            ),
             error => self.named(&error.into_error(FILE)),
         }
     }

@@ -15,6 +15,8 @@ pub(super) enum TransactionError {
     /// The system failed: in what, and what to do about it.
     Medium(String),
     Failed(Error),
+    /// The vault of a replica that is worked on is damaged, or cannot be read: the replica is not.
+    OfVault(Error),
 }
 
 impl From<Error> for TransactionError {
@@ -136,7 +138,7 @@ impl TransactionError {
                 "{name} is damaged ({what}): restore `vault` and `roots`, both from a replica or both from one backup"
             )),
             TransactionError::Medium(what) => Error::unavailable(format!("{name}: {what}")),
-            TransactionError::Failed(error) => error,
+            TransactionError::Failed(error) | TransactionError::OfVault(error) => error,
         }
     }
 }
