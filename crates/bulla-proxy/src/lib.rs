@@ -8,10 +8,13 @@
 
 pub mod command;
 pub mod config;
+pub mod counters;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod monitor;
+pub mod recorder;
 pub mod resp;
+pub mod session;
 pub mod subject;
 #[cfg(test)]
 mod world;

@@ -121,6 +121,13 @@ impl Replies {
         }
     }
 
+    /// Keeps no more than `limits` of the replies that have not begun.
+    pub fn limit(&mut self, limits: Limits) {
+        if matches!(self.state, State::Between) {
+            self.limits = limits;
+        }
+    }
+
     /// Goes on with the reply at hand. Attributes (`|`) belong to the reply that they come before, and nothing of them is kept.
     ///
     /// # Errors
@@ -138,6 +145,11 @@ impl Replies {
         }
         self.reply.wire += at as u64;
         Ok(Progress { consumed: at, complete })
+    }
+
+    /// Whether a reply has begun that is not complete.
+    pub fn is_in_reply(&self) -> bool {
+        !matches!(self.state, State::Between)
     }
 
     /// The reply at hand, as far as it has come; the whole of it after it was complete, until the next one begins.
