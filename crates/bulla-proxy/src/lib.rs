@@ -12,9 +12,14 @@ pub mod counters;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod monitor;
+pub mod proxy;
 pub mod recorder;
+mod relay;
 pub mod resp;
 pub mod session;
+mod stream;
 pub mod subject;
+mod upstream;
+mod worker;
 #[cfg(test)]
 mod world;

@@ -187,7 +187,10 @@ impl Admission {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         let (commands, kept) = self.queued;
         if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
-            return Some("the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it".to_owned());
+            return Some(
+                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it"
+                    .to_owned(),
+            );
         }
         if effect.administrative && context.policy.administrative == Treatment::Refuse {
             return Some(format!(
@@ -216,7 +219,9 @@ impl Admission {
             });
         }
         (!takes && pending.is_recorded()).then(|| {
-            format!("the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)")
+            format!(
+                "the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)"
+            )
         })
     }
 }

@@ -191,12 +191,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection is to be ended at once.
-    pub fn from_client(
-        &mut self,
-        bytes: &[u8],
-        now: u64,
-        recorder: &mut impl Record,
-    ) -> Result<(), Ended> {
+    pub fn from_client(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let mut at = 0;
         while at < bytes.len() && !self.closing {
             let rest = &bytes[at..];
@@ -227,12 +222,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection is to be ended at once; what is settled may still leave.
-    pub fn from_server(
-        &mut self,
-        bytes: &[u8],
-        now: u64,
-        recorder: &mut impl Record,
-    ) -> Result<(), Ended> {
+    pub fn from_server(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -297,8 +287,16 @@ impl Session {
         let effect = self.context.table.effect(&arguments);
         let special = Special::of(&self.context.table, &effect, &arguments);
         let answer = Pending::answer_of(&effect);
-        let mut pending =
-            Pending { arguments, effect, special, purpose: None, come: now, answer, silent: false, begun: false };
+        let mut pending = Pending {
+            arguments,
+            effect,
+            special,
+            purpose: None,
+            come: now,
+            answer,
+            silent: false,
+            begun: false,
+        };
         let begun = std::mem::take(&mut self.begun);
         match self.admission.decide(&self.context, &mut pending, recorder.takes()) {
             Verdict::Pass => {
@@ -465,12 +463,7 @@ impl Session {
     }
 
     /// Records a command that was answered, or all of a transaction that was carried out.
-    fn record(
-        &mut self,
-        pending: &Pending,
-        now: u64,
-        recorder: &mut impl Record,
-    ) -> Result<(), Ended> {
+    fn record(&mut self, pending: &Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
         if pending.special == Special::Exec && node.kind == Kind::Array {
@@ -510,12 +503,14 @@ impl Session {
     /// Lets the beginning of a reply leave that is not complete, where it may.
     fn stream_reply(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let open = self.to_client.end() - self.to_client.settled();
-        let Some(kind) = self.replies.reply().kind().filter(|_| open > 0 && self.replies.is_in_reply()) else {
+        let Some(kind) = self.replies.reply().kind().filter(|_| open > 0 && self.replies.is_in_reply())
+        else {
             return Ok(());
         };
         let may_be_message = kind == Kind::Array && self.standing.is_subscribed();
         let first = self.pipeline.first();
-        let hidden = first.as_ref().is_some_and(|first| first.silent || matches!(first.answer, Answer::Instead(_)));
+        let hidden =
+            first.as_ref().is_some_and(|first| first.silent || matches!(first.answer, Answer::Instead(_)));
         match (hidden, kind) {
             (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
             (_, Kind::Push) | (false, _) => {
@@ -538,7 +533,9 @@ impl Session {
     fn begin(&mut self, mut pending: Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let report = self.report(Stage::Begun, pending.come, now);
         let recorded = match pending.special {
-            Special::Exec => self.standing.queued.iter().try_for_each(|queued| report.command(queued, None, recorder)),
+            Special::Exec => {
+                self.standing.queued.iter().try_for_each(|queued| report.command(queued, None, recorder))
+            }
             _ => report.command(&pending, None, recorder),
         };
         pending.begun = true;

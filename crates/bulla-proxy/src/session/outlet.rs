@@ -74,6 +74,11 @@ impl Outlet {
         &self.bytes[self.left..offset(self.free, self.base).max(self.left)]
     }
 
+    /// Whether all has left that is settled.
+    pub fn is_drained(&self) -> bool {
+        self.waits.is_empty() && self.free <= self.base + self.left as u64
+    }
+
     /// For what the next bytes wait, where they are settled and wait.
     pub fn waits_for(&self) -> Option<Ticket> {
         self.waits.front().map(|(_, ticket)| *ticket)

@@ -70,7 +70,8 @@ impl Report<'_> {
             command: self.name(pending),
             database: self.standing.database,
             size: None,
-            duration: (self.stage == Stage::Over && node.is_some()).then(|| self.to.saturating_sub(self.from)),
+            duration: (self.stage == Stage::Over && node.is_some())
+                .then(|| self.to.saturating_sub(self.from)),
             client: self.client,
             actor: &self.standing.actor,
             purpose: pending.purpose.as_deref(),

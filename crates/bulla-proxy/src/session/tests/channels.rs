@@ -47,7 +47,11 @@ fn a_replica_is_relayed_and_said_to_be_unaudited() {
     world.asks("PSYNC ? -1\r\n").says("-NOPERM no\r\n").asks("GET a\r\n").says("$-1\r\n");
     let failed = world.noted();
     assert_eq!(failed.last().unwrap(), "read a get Done", "what the server refused changes nothing");
-    world.asks("PSYNC ? -1\r\n").says("\n").says("+FULLRESYNC x 0\r\n$3\r\nRDB*1\r\n").asks("REPLCONF ACK 0\r\n");
+    world
+        .asks("PSYNC ? -1\r\n")
+        .says("\n")
+        .says("+FULLRESYNC x 0\r\n$3\r\nRDB*1\r\n")
+        .asks("REPLCONF ACK 0\r\n");
     assert!(world.noted().contains(&"unaudited  Unknown".to_owned()));
     assert!(text(&world.client).ends_with("$3 RDB*1"));
     assert!(world.sent().ends_with("REPLCONF ACK 0"));

@@ -176,7 +176,9 @@ fn what_was_never_answered_is_recorded_as_unknown_when_the_connection_ends() {
 #[test]
 fn databases_users_and_names_are_those_of_the_replies_before() {
     let mut world = World::new();
-    world.asks("AUTH ada secret\r\nGET a\r\nAUTH eve guess\r\nSELECT 3\r\nSELECT 99\r\nGET b\r\nCOPY b c DB 5\r\n");
+    world.asks(
+        "AUTH ada secret\r\nGET a\r\nAUTH eve guess\r\nSELECT 3\r\nSELECT 99\r\nGET b\r\nCOPY b c DB 5\r\n",
+    );
     world.says("+OK\r\n$-1\r\n-WRONGPASS no\r\n+OK\r\n-ERR out of range\r\n$-1\r\n:1\r\n");
     world.asks("HELLO 3 AUTH bob secret SETNAME web\r\nGET d\r\nRESET\r\nGET e\r\n");
     world.says("%1\r\n+proto\r\n:3\r\n_\r\n+RESET\r\n$-1\r\n");
@@ -204,7 +206,8 @@ fn purposes_last_for_the_next_command_or_transaction_or_until_somebody_else_come
     assert_eq!(world.noted(), ["read a get Done purpose=audit", "read b get Done"]);
     world.asks("bulla.purpose session billing\r\nGET a\r\nBULLA.PURPOSE once\r\nGET b\r\nGET c\r\n");
     world.asks("AUTH eve x\r\nGET d\r\n").says("$-1\r\n$-1\r\n$-1\r\n-WRONGPASS\r\n$-1\r\n");
-    let noted = ["a get Done purpose=billing", "b get Done purpose=once", "c get Done purpose=billing", "d get Done"];
+    let noted =
+        ["a get Done purpose=billing", "b get Done purpose=once", "c get Done purpose=billing", "d get Done"];
     assert_eq!(world.noted(), noted.map(|it| format!("read {it}")));
     world.got();
     let long = "x".repeat(1025);
@@ -218,6 +221,12 @@ fn replies_that_name_keys_list_them() {
     let mut world = World::with(|context| context.limits.listed_keys = 2);
     world.asks("KEYS *\r\nSCAN 0\r\nRANDOMKEY\r\n");
     world.says("*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nd\r\n$1\r\ne\r\n");
-    let listed = ["read a keys Done", "read b keys Done", "unlisted(1) keys Done", "read d scan Done", "read e randomkey Done"];
+    let listed = [
+        "read a keys Done",
+        "read b keys Done",
+        "unlisted(1) keys Done",
+        "read d scan Done",
+        "read e randomkey Done",
+    ];
     assert_eq!(world.noted(), listed);
 }

@@ -23,8 +23,11 @@ fn what_exec_carried_out_is_recorded_with_its_own_result() {
 #[test]
 fn what_was_discarded_or_aborted_is_not_recorded() {
     let mut world = World::new();
-    world.asks("MULTI\r\nSET a x\r\nDISCARD\r\nWATCH b\r\nMULTI\r\nSET b x\r\nEXEC\r\nMULTI\r\nSET c x\r\nEXEC\r\n");
-    world.says("+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n+OK\r\n+QUEUED\r\n-EXECABORT no\r\n");
+    world.asks(
+        "MULTI\r\nSET a x\r\nDISCARD\r\nWATCH b\r\nMULTI\r\nSET b x\r\nEXEC\r\nMULTI\r\nSET c x\r\nEXEC\r\n",
+    );
+    world
+        .says("+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n+OK\r\n+QUEUED\r\n-EXECABORT no\r\n");
     world.asks("MULTI\r\nSET d x\r\nRESET\r\nGET e\r\n").says("+OK\r\n+QUEUED\r\n+RESET\r\n$-1\r\n");
     let noted = world.noted();
     assert_eq!(noted, ["read b watch Done", "read e get Done"]);

@@ -1,0 +1,130 @@
+//! Entries: one a key and role, of whom, and why.
+
+use super::world::{MODES, World, plain};
+
+const RULES: &str = "[[rules]]\nkey = \"user:{subject}:*\"\n[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"";
+
+#[test]
+fn every_key_that_is_used_has_its_entries_with_whose_data_it_is() {
+    for mode in MODES {
+        let world = World::new(&format!("mode = \"{mode}\""), RULES, &[]);
+        let mut client = world.connect();
+        let replies = client.ask_all(&[
+            "SET user:42:name ada",
+            "GET user:42:name",
+            "GETDEL user:42:name",
+            "MSET user:1:a x user:2:a y other z",
+            "DEL user:1:a none",
+            "HSET key7 USR eve NAME x",
+            "HGET key7 NAME",
+            "RENAME key7 key8",
+            "HGETALL key8",
+            "LPUSH other x",
+            "SELECT 3",
+            "SET user:3:a x",
+            "KEYS *",
+            "PING",
+        ]);
+        assert_eq!(replies[..6], ["OK", "ada", "ada", "OK", "1", "2"]);
+        let told = world.entries();
+        let shown = plain(&told).into_iter().filter(|_| true).collect::<Vec<_>>();
+        let over = told.iter().zip(shown).filter(|(entry, _)| !entry.contains("intended"));
+        let expected = [
+            "write user:42:name 0 subject=42",
+            "read user:42:name 0 subject=42",
+            "read user:42:name 0 subject=42",
+            "delete user:42:name 0 subject=42",
+            "write user:1:a 0 subject=1",
+            "write user:2:a 0 subject=2",
+            "write other 0",
+            "delete user:1:a 3 subject=1",
+            "delete none 3",
+            "write key7 0 subject=eve",
+            "read key7 0 subject=eve",
+            "read key7 0 subject=eve",
+            "delete key7 0 subject=eve",
+            "write key8 0",
+            "read key8 0 subject=eve",
+            "write other 1",
+            "write user:3:a 0 subject=3",
+            "read user:3:a 0 subject=3",
+        ];
+        assert_eq!(over.map(|(_, shown)| shown).collect::<Vec<_>>(), expected, "{mode}");
+        let intended = told.iter().filter(|entry| entry.contains("\"stage\":\"intended\"")).count();
+        assert_eq!(intended > 0, mode == "before-send", "{mode}");
+        let wrong = told.iter().find(|entry| entry.starts_with("write other 1")).unwrap();
+        assert!(
+            wrong.ends_with(r#"payload={"command":"lpush","database":0,"error":"WRONGTYPE"}"#),
+            "{wrong}"
+        );
+        assert!(told.last().unwrap().contains(r#""command":"keys","database":3"#));
+    }
+}
+
+#[test]
+fn who_acts_and_why_is_told_as_the_server_and_the_client_say() {
+    let world = World::new("claims = [\"ada\"]", RULES, &[]);
+    let mut admin = world.connect();
+    assert_eq!(admin.ask("ACL SETUSER ada on >secret ~* +@all"), "OK");
+    let mut client = world.connect();
+    let replies = client.ask_all(&[
+        "GET a",
+        "AUTH ada wrong",
+        "GET b",
+        "AUTH ada secret",
+        "BULLA.PURPOSE support",
+        "GET c",
+        "GET d",
+        "BULLA.PURPOSE SESSION billing",
+        "CLIENT SETNAME web",
+        "GET e",
+        "RESET",
+        "BULLA.PURPOSE guess",
+        "GET f",
+    ]);
+    assert!(replies[1].starts_with("WRONGPASS") && replies[4] == "OK", "{replies:?}");
+    let told = world.entries();
+    let reads = told.iter().filter(|entry| entry.starts_with("read")).map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(
+        reads,
+        [
+            r#"read a 0 payload={"command":"get","database":0}"#,
+            r#"read b 0 payload={"command":"get","database":0}"#,
+            r#"read c 0 actor=ada purpose=support payload={"command":"get","database":0}"#,
+            r#"read d 0 actor=ada payload={"command":"get","database":0}"#,
+            r#"read e 0 actor=ada purpose=billing payload={"command":"get","database":0,"name":"web"}"#,
+            r#"read f 0 payload={"command":"get","database":0,"claimed_purpose":"guess"}"#,
+        ]
+    );
+    assert!(!told.concat().contains("secret"), "nothing of what authenticates is kept");
+}
+
+#[test]
+fn transactions_are_recorded_as_they_were_carried_out() {
+    for mode in ["async", "before-reply"] {
+        let world = World::new(&format!("mode = \"{mode}\""), RULES, &[]);
+        let mut client = world.connect();
+        let replies = client.ask_all(&[
+            "SET text x",
+            "MULTI",
+            "SET a x",
+            "LPUSH text y",
+            "SELECT 2",
+            "GET b",
+            "EXEC",
+            "MULTI",
+            "SET c x",
+            "DISCARD",
+            "GET d",
+        ]);
+        assert!(replies[6].starts_with("Array(4) OK WRONGTYPE"), "{replies:?}");
+        // Another client changes what is watched.
+        assert_eq!(client.ask_all(&["WATCH a", "MULTI", "SET a y"]), ["OK", "OK", "QUEUED"]);
+        assert_eq!(world.connect().ask_all(&["SELECT 2", "SET a z"]), ["OK", "OK"]);
+        assert_eq!(client.ask("EXEC"), "null");
+        let told = world.entries();
+        let expected =
+            ["write text 0", "write a 0", "write text 1", "read b 0", "read d 0", "read a 0", "write a 0"];
+        assert_eq!(plain(&told), expected, "{mode}");
+    }
+}
