@@ -6,6 +6,7 @@
 //! which are a part of the configuration ([`config`]).
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod clients;
 pub mod command;
 pub mod config;
 pub mod counters;

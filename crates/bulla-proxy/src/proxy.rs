@@ -1,6 +1,7 @@
 //! [`Proxy`]: listens, and has workers relay.
 #![expect(clippy::disallowed_methods, reason = "the threads of a proxy, each of which is joined")]
 
+use crate::clients::{self, Accepted, Client, Counted};
 use crate::command::NoTable;
 use crate::config::{Config, UpstreamPlace};
 use crate::counters::Counters;
@@ -8,7 +9,7 @@ use crate::recorder::{Recorder, Recording};
 use crate::session;
 use crate::subject::{Learned, Rules};
 use crate::upstream::{self, Described};
-use crate::worker::{Accepted, Client, Counted, Shared, Worker};
+use crate::worker::{Shared, Worker};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::io::Write;
@@ -100,12 +101,12 @@ impl Proxy {
                 digest_key,
             };
             let runtime = self::runtime()?;
-            let (sender, clients) = mpsc::unbounded_channel();
+            let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
             let (shared, stopped) = (shared.clone(), stopped.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
                 let worker = Worker::new(shared, context, recorder, changed);
-                LocalSet::new().block_on(&runtime, worker.run(clients, stopped));
+                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, stopped));
             })?;
         }
         let clients = config.limits.clients as u64;

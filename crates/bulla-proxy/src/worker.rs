@@ -1,4 +1,4 @@
-//! [`Worker`]: what the connections of one thread have in common, and the thread.
+//! [`Worker`]: what the connections of one thread have in common.
 //!
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable: replies of many
 //! connections wait for one sync.
@@ -6,22 +6,14 @@
 use crate::config::{Unrecordable, Upstream};
 use crate::counters::Counters;
 use crate::recorder::{Durable, Recorder};
-use crate::relay::Relay;
-use crate::session::{self, Session, Ticket};
-use crate::stream::Stream;
-use crate::upstream;
+use crate::session::{self, Ticket};
 use bulla::environment::Clock;
 use std::cell::{RefCell, RefMut};
-use std::future::{pending, poll_fn};
-use std::net::TcpStream;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::sync::Notify;
 
 /// So many bytes are read at once.
 const READ: usize = 64 << 10;
@@ -37,33 +29,10 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// A client that was accepted.
-pub(crate) struct Client {
-    pub(crate) stream: Accepted,
-    /// Its address.
-    pub(crate) address: String,
-    pub(crate) counted: Counted,
-}
-
-/// A stream that no runtime knows yet.
-pub(crate) enum Accepted {
-    Tcp(TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
-/// Counts a client for as long as it is there.
-pub(crate) struct Counted(pub(crate) Arc<Counters>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.clients.subtract(1);
-    }
-}
-
 /// See the module.
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
-    context: Rc<session::Context>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) context: Rc<session::Context>,
     recorder: RefCell<Recorder>,
     durable: Arc<Durable>,
     /// Room for what is read, until the session has taken it.
@@ -75,28 +44,6 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Serves clients until no more can come and none is left, or those that are have had their time.
-    pub(crate) async fn run(
-        self,
-        mut clients: mpsc::UnboundedReceiver<Client>,
-        stopped: watch::Receiver<bool>,
-    ) {
-        let worker = Rc::new(self);
-        let mut tasks = JoinSet::new();
-        let mut durability = pin!(worker.clone().tell_durable());
-        let mut more = true;
-        while more || !tasks.is_empty() {
-            tokio::select! {
-                client = clients.recv(), if more => match client {
-                    Some(client) => drop(tasks.spawn_local(serve(worker.clone(), client, stopped.clone()))),
-                    None => more = false,
-                },
-                _ = tasks.join_next(), if !tasks.is_empty() => {}
-                () = &mut durability => {}
-            }
-        }
-    }
-
     /// Of this context, which records with `recorder`. The recorder has `changed` notified.
     pub(crate) fn new(
         shared: Arc<Shared>,
@@ -152,7 +99,7 @@ impl Worker {
     }
 
     /// Wakes those who wait, and sends what they wait for on its way. Never ends.
-    async fn tell_durable(self: Rc<Self>) {
+    pub(crate) async fn tell_durable(self: Rc<Self>) {
         loop {
             self.changed.notified().await;
             // Those who are ready to record more come first: one sync serves them, too.
@@ -170,61 +117,4 @@ impl Worker {
             }
         }
     }
-}
-
-/// Serves one client from its first byte to its last.
-async fn serve(worker: Rc<Worker>, client: Client, stopped: watch::Receiver<bool>) {
-    let Client { stream, address, counted } = client;
-    let stream = match stream {
-        Accepted::Tcp(stream) => tokio::net::TcpStream::from_std(stream).and_then(Stream::tcp),
-        Accepted::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Stream::Unix),
-    };
-    // Whoever is gone already wants nothing.
-    if let Ok(stream) = stream {
-        relay(worker, stream, &address, stopped).await;
-    }
-    drop(counted);
-}
-
-/// Relays between a client, over whatever it came, and the server.
-async fn relay<C>(worker: Rc<Worker>, mut client: C, address: &str, mut stopped: watch::Receiver<bool>)
-where
-    C: AsyncRead + AsyncWrite + Unpin,
-{
-    let shared = worker.shared.clone();
-    let server = match upstream::connect(&shared.upstream.place, shared.connect_timeout).await {
-        Ok(server) => server,
-        Err(_) => {
-            shared.counters.unreachable.add(1);
-            let told = b"-BULLA the server behind the proxy cannot be reached\r\n";
-            let _ = poll_fn(|cx| Pin::new(&mut client).poll_write(cx, told)).await;
-            return;
-        }
-    };
-    let session = Session::new(worker.context.clone(), address);
-    let mut relay = Relay::new(client, server, session, worker.clone());
-    let mut draining = false;
-    let ended = loop {
-        let limit = if draining { Some(shared.drain_timeout) } else { shared.idle_timeout };
-        let time = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => pending().await,
-            }
-        };
-        tokio::select! {
-            ended = poll_fn(|cx| relay.poll(cx)) => break ended,
-            _ = stopped.wait_for(|stopped| *stopped), if !draining => {
-                draining = true;
-                relay.drain();
-            }
-            () = time => if draining || relay.is_idle() {
-                break Ok(());
-            }
-        }
-    };
-    if matches!(ended, Err(session::Ended::ServerNotFollowed(_))) {
-        shared.counters.not_followed.add(1);
-    }
-    relay.end();
 }

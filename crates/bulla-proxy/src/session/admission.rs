@@ -7,16 +7,13 @@
 //! That the client is in a transaction is expected here as soon as it sends `MULTI`; once everything is answered,
 //! [`Standing`](super::standing::Standing) knows better ([`Admission::settle`]).
 
-use super::Context;
+use super::context::{Context, MAX_PURPOSE};
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
 use crate::command::{Answers, Class, Unknowable};
 use crate::config::Treatment;
 use crate::resp::Arguments;
 use std::rc::Rc;
-
-/// The longest purpose, in bytes.
-pub(super) const MAX_PURPOSE: usize = 1024;
 
 /// See the module.
 #[derive(Default)]

@@ -7,6 +7,7 @@ mod refusals;
 mod transactions;
 
 use super::*;
+use crate::command::CommandTable;
 use crate::config::{self, Config, Treatment};
 
 /// Notes operations as text.
