@@ -6,7 +6,7 @@
 //!   so that one sync serves all connections;
 //! - nothing is allocated for an entry in the steady state, but for keys that are written in another form than they have.
 //!
-//! Where the memory of the log is full, the worker waits for it, as long as the log's option `append_timeout` says: no connection of
+//! Where the log takes nothing, an entry `gap` says how many operations are missing as soon as it takes that. Where its memory is full, the worker waits for it, as long as the log's option `append_timeout` says: no connection of
 //! its could go on without.
 
 mod forget;
@@ -17,7 +17,7 @@ use crate::config::Unrecordable;
 use crate::counters::Counters;
 use crate::session::{CarriedOut, Operation, Record, Target, Ticket, Unrecorded};
 use crate::subject::{Key, Learned, Rules, Whose};
-use bulla::{Entry, ErrorKind, Log, Producer};
+use bulla::{Entry, Error, ErrorKind, Log, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -76,6 +76,8 @@ struct Appender {
     recorded: Ticket,
     /// Whether the log takes entries, as far as is known.
     takes: bool,
+    /// How many operations it did not take since it last did.
+    missing: u64,
 }
 
 impl Recorder {
@@ -97,7 +99,7 @@ impl Recorder {
         Ok(Recorder {
             recording,
             durable: Arc::new(durable),
-            log: Appender { producer: log.producer()?, recorded: 0, takes: true },
+            log: Appender { producer: log.producer()?, recorded: 0, takes: true, missing: 0 },
             flushed: 0,
             payload: String::new(),
         })
@@ -141,25 +143,44 @@ impl Recorder {
 impl Appender {
     fn append(&mut self, entry: &Entry<'_>, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
-        let appended = match self.producer.try_append(entry) {
-            Err(error) if error.kind() == ErrorKind::Timeout => {
-                counters.waits.add(1);
-                self.producer.append(entry)
-            }
-            appended => appended,
+        let appended = match self.takes || self.resume() {
+            true => match self.producer.try_append(entry) {
+                Err(error) if error.kind() == ErrorKind::Timeout => {
+                    counters.waits.add(1);
+                    self.producer.append(entry)
+                }
+                appended => appended,
+            },
+            false => Err(Error::unavailable("the log takes no entries")),
         };
-        self.takes = appended.is_ok();
-        match (appended, recording.unrecordable) {
-            (Ok(()), _) => {
+        match appended {
+            Ok(()) => {
                 self.recorded += 1;
                 counters.recorded.add(1);
                 Ok(())
             }
-            (Err(_), unrecordable) => {
+            Err(error) => {
+                // What is wrong with one entry is not wrong with the next.
+                self.takes &= error.kind() == ErrorKind::Invalid;
+                self.missing += 1;
                 counters.unrecorded.add(1);
-                if unrecordable == Unrecordable::Pass { Ok(()) } else { Err(Unrecorded) }
+                match recording.unrecordable {
+                    Unrecordable::Pass => Ok(()),
+                    Unrecordable::Refuse => Err(Unrecorded),
+                }
             }
         }
+    }
+
+    /// Has the log tell how many operations it did not take, if it takes that by now.
+    fn resume(&mut self) -> bool {
+        let payload = format!("{{\"unrecorded\":{}}}", self.missing);
+        let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
+        self.takes = self.producer.try_append(&gap).is_ok();
+        if self.takes {
+            (self.recorded, self.missing) = (self.recorded + 1, 0);
+        }
+        self.takes
     }
 }
 
@@ -204,8 +225,11 @@ impl Record for Recorder {
         log.append(&entry, recording)
     }
 
-    fn takes(&self) -> bool {
-        self.recording.unrecordable == Unrecordable::Pass || self.log.takes && !self.durable.has_failed()
+    fn takes(&mut self) -> bool {
+        match self.recording.unrecordable {
+            Unrecordable::Pass => true,
+            Unrecordable::Refuse => !self.durable.has_failed() && (self.log.takes || self.log.resume()),
+        }
     }
 
     fn ticket(&self) -> Ticket {

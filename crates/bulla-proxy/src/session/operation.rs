@@ -109,7 +109,7 @@ pub trait Record {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded>;
 
     /// Whether commands may pass: the log takes entries, as far as is known, or the configuration lets them pass without.
-    fn takes(&self) -> bool;
+    fn takes(&mut self) -> bool;
 
     /// What has to be durable for all that was recorded to be.
     fn ticket(&self) -> Ticket;

@@ -7,7 +7,9 @@ fn a_large_value_and_two_thousand_commands_at_once_come_back_unchanged() {
     for mode in MODES {
         let world = World::new(&format!("mode = \"{mode}\""), "", &[]);
         let mut client = world.connect();
-        let value = (0..3_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>();
+        let value = (0..3_u32 << 20)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0])
+            .collect::<Vec<_>>();
         client.command(&[b"SET", b"large", &value]);
         assert_eq!(client.told(), "OK");
         client.command(&[b"GET", b"large"]);

@@ -1,5 +1,6 @@
 //! Sessions without I/O: what is recorded, and what leaves to each side.
 
+mod allocations;
 mod channels;
 mod modes;
 mod pieces;
@@ -45,7 +46,7 @@ impl Record for Notes {
         Ok(())
     }
 
-    fn takes(&self) -> bool {
+    fn takes(&mut self) -> bool {
         !self.refuses
     }
 

@@ -1,0 +1,128 @@
+//! `bulla proxy`.
+
+use crate::append::{open, teller};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::log_paths::LogPaths;
+use crate::output::{print, print_json};
+use crate::terminal::telling_environment;
+use bulla::Closing;
+use bulla_proxy::config::{self, Config};
+use bulla_proxy::counters::Counters;
+use bulla_proxy::proxy::{Proxy as Relaying, Stop};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest configuration that is looked at, in bytes.
+const MAX_CONFIGURATION: u64 = 2 << 20;
+
+/// Stand before a Redis or Valkey server, and record what clients do to personal data.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "\
+bulla proxy <FILE> [--json]
+       bulla proxy --example",
+    after_help = "\
+Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does by
+itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy may
+reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
+`limits.drain_timeout` for what they began; then the log is closed.
+
+Example:
+  bulla proxy --example > proxy.toml
+  bulla proxy proxy.toml"
+)]
+pub(crate) struct Proxy {
+    /// The configuration, in TOML
+    #[arg(value_name = "FILE", required_unless_present = "example")]
+    file: Option<PathBuf>,
+
+    /// Print a configuration that has every key and says what each does
+    #[arg(long, conflicts_with_all = ["file", "json"])]
+    example: bool,
+
+    /// At the end, print what was counted as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a signal is to end.
+enum Phase {
+    Starting,
+    Serving(Stop, Closing),
+    Draining(Closing),
+}
+
+impl Proxy {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let Some(file) = &self.file else {
+            print(config::EXAMPLE)?;
+            return Ok(Exit::Done);
+        };
+        let phase = Arc::new(Mutex::new(Phase::Starting));
+        let of_signals = phase.clone();
+        let _interrupt = Interrupt::on_each(move |ends| {
+            let mut phase = of_signals.lock().unwrap_or_else(PoisonError::into_inner);
+            *phase = match &*phase {
+                Phase::Starting => std::process::exit(Exit::Interrupted as i32),
+                Phase::Serving(stop, closing) => {
+                    note!("no more clients are accepted; another signal ends those that are there");
+                    stop.stop();
+                    closing.announce();
+                    Phase::Draining(closing.clone())
+                }
+                Phase::Draining(closing) => {
+                    closing.give_up();
+                    ends.store(true, Ordering::Relaxed);
+                    return;
+                }
+            };
+        })?;
+        let config = read(file)?;
+        let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
+        place.check_named_keys()?;
+        let environment = telling_environment(teller()?);
+        let log = open(&place, environment.clone())?;
+        if let Some(failure) = log.control_failure() {
+            note!("whatever needs the log has to wait until this ends: {failure}");
+        }
+        let proxy = Relaying::start(&config, &log, &environment)?;
+        if let Some(why) = proxy.pinned() {
+            note!("the commands are taken to be those of Redis 7.0: {why}");
+        }
+        let tcp = proxy.address().map(|address| address.to_string());
+        let unix = config.listen.unix.as_ref().map(|path| path.display().to_string());
+        let places = [tcp, unix].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        let counters = proxy.counters().clone();
+        *phase.lock().unwrap_or_else(PoisonError::into_inner) =
+            Phase::Serving(proxy.stopper(), log.closing());
+        note!("listening at {places}");
+        proxy.join();
+        log.close()?;
+        match self.json {
+            true => print_json(&told(&counters))?,
+            false => note!("{} entries of {} clients", counters.recorded.get(), counters.accepted.get()),
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn read(file: &Path) -> Result<Config, Failure> {
+    let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
+    let opened = std::fs::File::open(file).map_err(failed)?;
+    let mut bytes = Vec::new();
+    opened.take(MAX_CONFIGURATION).read_to_end(&mut bytes).map_err(failed)?;
+    Config::parse(&bytes).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+}
+
+fn told(counters: &Counters) -> Value {
+    json!({
+        "clients": counters.accepted.get(),
+        "recorded": counters.recorded.get(),
+        "unmapped": counters.unmapped.get(),
+        "unrecorded": counters.unrecorded.get(),
+    })
+}
