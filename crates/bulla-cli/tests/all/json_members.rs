@@ -287,6 +287,8 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);
     look_at_pseudonyms(&mut seen);
     seen.bulla(words("generate", &["--describe"]), b"").exits(exit::DONE);
+    #[cfg(feature = "proxy")]
+    seen.look(&words("proxy", &[]), &crate::proxy::serve(&Place::new()).out);
 
     let all = DOCUMENT
         .0

@@ -4,7 +4,9 @@
 //! - a transaction in which something was refused never runs: `DISCARD` goes to the server in the place of its `EXEC`;
 //! - a purpose never outlives the user who claimed it: `AUTH`, `HELLO` and `RESET` end it, whatever the server answers.
 //!
-//! That the client is in a transaction is expected here as soon as it sends `MULTI`; once everything is answered,
+//! - while the server tells what others do (`MONITOR`), no command passes whose reply could be taken for what it tells.
+//!
+//! That the client is in a transaction, or monitors, is expected here as soon as it sends the command; once everything is answered,
 //! [`Standing`](super::standing::Standing) knows better ([`Admission::settle`]).
 
 use super::context::{Context, MAX_PURPOSE};
@@ -19,6 +21,7 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(super) struct Admission {
     multi: bool,
+    monitors: bool,
     /// Something was refused since `MULTI`.
     aborted: bool,
     /// How many commands came since then, and how many bytes are kept of them.
@@ -56,8 +59,13 @@ pub(super) enum Verdict {
 pub(super) const ABORTED: &[u8] = b"-EXECABORT Transaction discarded because of previous errors.\r\n";
 
 impl Admission {
-    /// Everything is answered, and this is so: whether the server queues commands.
-    pub(super) fn settle(&mut self, multi: bool) {
+    /// Everything is answered, and this is so: whether the server queues commands, and whether it tells what others do.
+    pub(super) fn settle(&mut self, multi: bool, monitors: bool) {
+        self.monitors = monitors;
+        self.set_multi(multi);
+    }
+
+    fn set_multi(&mut self, multi: bool) {
         if self.multi != multi {
             (self.multi, self.aborted, self.queued, self.transaction) = (multi, false, (0, 0), None);
         }
@@ -79,10 +87,12 @@ impl Admission {
         }
         match pending.special {
             Special::Exec if self.multi && self.aborted => {
-                self.settle(false);
+                self.set_multi(false);
                 return Verdict::Discard;
             }
-            Special::Exec | Special::Discard | Special::Reset => self.settle(false),
+            Special::Reset => self.settle(false, false),
+            Special::Exec | Special::Discard => self.set_multi(false),
+            Special::Monitor => self.monitors = true,
             Special::Multi if !self.multi => (self.multi, self.aborted, self.queued) = (true, false, (0, 0)),
             _ if self.multi => {
                 self.queued.0 += 1;
@@ -171,6 +181,9 @@ impl Admission {
         let in_transaction = self.multi && matches!(pending.special, Special::Purpose | Special::NoSuch);
         if in_transaction {
             return Some("commands of the proxy are not for transactions: send them before MULTI".to_owned());
+        }
+        if self.monitors && effect.class != Class::Connection {
+            return Some(format!("{name} is not relayed while MONITOR goes on: RESET ends that"));
         }
         let unqueued =
             matches!(pending.special, Special::Reply(_) | Special::Subscribe(_) | Special::Unsubscribe(_));

@@ -195,7 +195,7 @@ impl Session {
     /// A command is complete.
     fn command(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         if self.pipeline.len() == 0 {
-            self.admission.settle(self.standing.is_multi());
+            self.admission.settle(self.standing.is_multi(), self.standing.monitors());
         }
         let arguments = self.requests.take(self.pipeline.room());
         let effect = self.context.table.effect(&arguments);

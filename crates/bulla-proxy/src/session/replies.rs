@@ -7,13 +7,14 @@ use super::report::Report;
 use super::special::Special;
 use super::standing::Arrived;
 use super::{Ended, Session, WINDOW};
-use crate::command::{Class, Effect};
 use crate::config::{Mode, Unfollowable};
-use crate::resp::{Kind, Limits};
+use crate::resp::{DEEPEST, Kind, Limits};
 use bulla_proof::entry::MAX_STRING;
 
 /// What of a reply is kept where nothing in it is a key.
 pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
+/// How many bytes of the result of each command of a transaction.
+const RESULT: usize = 64;
 
 impl Session {
     /// Takes what came from the server.
@@ -29,8 +30,8 @@ impl Session {
                 self.to_client.settle(self.to_client.end(), self.ticket);
                 return Ok(());
             }
-            let limits = self.reply_limits();
-            self.replies.limit(limits);
+            let (limits, depth) = self.reply_limits();
+            self.replies.limit(limits, depth);
             match self.replies.next(rest) {
                 Ok(progress) => {
                     at += progress.consumed;
@@ -222,14 +223,19 @@ impl Session {
         Ok(recorded?)
     }
 
-    /// What is kept of the next reply.
-    fn reply_limits(&mut self) -> Limits {
+    /// What is kept of the next reply, and how deep.
+    fn reply_limits(&mut self) -> (Limits, usize) {
         let limits = &self.context.limits;
-        let all = Limits { bytes: limits.kept, items: limits.kept_items, text: MAX_STRING };
-        let names_keys = |effect: &Effect| effect.reply_names_keys() || effect.class == Class::Transaction;
         match self.pipeline.first() {
-            Some(first) if names_keys(&first.effect) => all,
-            _ => LITTLE,
+            // Of each command's result its type, and whether it is an error: whatever else there is, the database depends on it.
+            Some(first) if first.special == Special::Exec => {
+                let results = self.standing.queued.len() + 1;
+                (Limits { bytes: results * RESULT, items: results, text: RESULT }, 1)
+            }
+            Some(first) if first.effect.reply_names_keys() => {
+                (Limits { bytes: limits.kept, items: limits.kept_items, text: MAX_STRING }, DEEPEST)
+            }
+            _ => (LITTLE, DEEPEST),
         }
     }
 }

@@ -86,6 +86,11 @@ impl Standing {
         self.multi
     }
 
+    /// Whether the server tells what others do.
+    pub(super) fn monitors(&self) -> bool {
+        self.monitors
+    }
+
     /// How many answers a command about channels gets that begins to be answered.
     pub(super) fn answers(&self, pending: &Pending) -> u64 {
         match (pending.special, pending.arguments.count().saturating_sub(1)) {

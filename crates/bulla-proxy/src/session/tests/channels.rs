@@ -36,9 +36,19 @@ fn in_resp3_pushes_come_at_any_time() {
 fn what_monitor_tells_answers_nothing() {
     let mut world = World::new();
     world.asks("MONITOR\r\n").says("+OK\r\n+1700000000.123456 [0 192.0.2.9:1] \"get\" \"z\"\r\n");
-    world.asks("GET a\r\n").says("+1700000000.123457 [0 192.0.2.9:1] \"get\" \"a\"\r\n$1\r\n1\r\n");
-    assert_eq!(world.noted(), ["server monitor Done", "read a get Done"]);
+    // A script could answer with such a line.
+    world.asks("GET a\r\nPING\r\n").says("+1700000000.123457 [0 192.0.2.9:1] \"get\" \"a\"\r\n+PONG\r\n");
+    let got = world.got();
+    assert!(
+        got.contains("-BULLA get is not relayed while MONITOR goes on") && got.ends_with("+PONG"),
+        "{got}"
+    );
     assert!(world.session.listens());
+    world.asks("RESET\r\nGET a\r\n").says("+RESET\r\n$1\r\n1\r\n");
+    assert_eq!(world.noted(), ["server monitor Done", "read a get Done"]);
+    // Where it is refused, nothing changes.
+    world.asks("MONITOR\r\n").says("-NOPERM no\r\n").asks("GET b\r\n").says("$-1\r\n");
+    assert_eq!(world.noted().last().unwrap(), "read b get Done");
 }
 
 #[test]

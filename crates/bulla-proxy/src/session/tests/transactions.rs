@@ -67,3 +67,15 @@ fn a_transaction_is_bounded() {
     assert!(world.got().contains("-BULLA the transaction is too long"));
     assert_eq!(world.noted(), [""; 0]);
 }
+
+/// What one command tells is no reason not to know what the others did.
+#[test]
+fn a_long_result_hides_none_behind_it() {
+    let mut world = World::with(|context| context.limits.kept_items = 64);
+    world.asks("MULTI\r\nLRANGE l 0 -1\r\nSELECT 5\r\nLPUSH a x\r\nEXEC\r\nGET b\r\n");
+    world.says("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n*100\r\n");
+    world.says_so_often(100, b"$1\r\nx\r\n");
+    world.says("+OK\r\n-WRONGTYPE no\r\n$-1\r\n");
+    let noted = ["read l lrange Done", "write a lpush Failed error=WRONGTYPE db=5", "read b get Done db=5"];
+    assert_eq!(world.noted(), noted);
+}
