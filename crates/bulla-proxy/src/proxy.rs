@@ -9,7 +9,7 @@ use crate::recorder::{Recorder, Recording};
 use crate::session;
 use crate::subject::{Learned, Rules};
 use crate::upstream::{self, Described};
-use crate::worker::{Shared, Worker};
+use crate::worker::{Gathering, Shared, Worker};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::io::Write;
@@ -86,9 +86,10 @@ impl Proxy {
         };
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
+        let gathering = Arc::new(Gathering::new(changed.clone()));
         let mut senders = Vec::new();
-        for number in 0..workers {
-            let changed = Arc::new(Notify::new());
+        for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
             let recorder = Recorder::new(log, recording.clone(), move || nudge.notify_one())?;
             let context = session::Context {
@@ -103,9 +104,9 @@ impl Proxy {
             let runtime = self::runtime()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, stopped) = (shared.clone(), stopped.clone());
+            let (shared, stopped, gathering) = (shared.clone(), stopped.clone(), gathering.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, context, recorder, changed);
+                let worker = Worker::new(shared, context, recorder, gathering, changed);
                 LocalSet::new().block_on(&runtime, clients::run(worker, accepted, stopped));
             })?;
         }

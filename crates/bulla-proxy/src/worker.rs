@@ -1,7 +1,7 @@
 //! [`Worker`]: what the connections of one thread have in common.
 //!
-//! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable: replies of many
-//! connections wait for one sync.
+//! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
+//! on its way: see [`Gathering`].
 
 use crate::config::{Unrecordable, Upstream};
 use crate::counters::Counters;
@@ -11,9 +11,11 @@ use bulla::environment::Clock;
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// So many bytes are read at once.
 const READ: usize = 64 << 10;
@@ -29,6 +31,48 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// Who waits for entries to be durable, of all workers together.
+///
+/// Connections that a sync released are soon back with their next commands. Whoever came while it went on would, sent on its way at once,
+/// be alone in the next one, and those that were released in the one after it: each would wait for two. So the next group waits until as
+/// many are there as were before, for a part of the time at most that a sync takes.
+#[derive(Default)]
+pub(crate) struct Gathering {
+    waiting: AtomicUsize,
+    /// How many are expected to wait before it is worth a sync.
+    expected: AtomicUsize,
+    /// Has every worker send what it has.
+    complete: Vec<Arc<Notify>>,
+}
+
+/// Gathering is not worth it where a sync is faster than this, which is what timers can tell.
+const FAST: u64 = 1_000_000;
+
+impl Gathering {
+    /// Of workers that are told in this way that they have something to do.
+    pub(crate) fn new(workers: Vec<Arc<Notify>>) -> Self {
+        Gathering { complete: workers, ..Gathering::default() }
+    }
+
+    fn wait(&self) {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        if waiting == self.expected.load(Ordering::Relaxed) {
+            self.complete.iter().for_each(|worker| worker.notify_one());
+        }
+    }
+
+    fn release(&self, count: usize) {
+        let before = self.waiting.fetch_sub(count, Ordering::Relaxed);
+        // Clients that have left are waited for a few times more, and less each time.
+        let expected = self.expected.load(Ordering::Relaxed);
+        self.expected.store(before.max(expected - expected / 4), Ordering::Relaxed);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= self.expected.load(Ordering::Relaxed)
+    }
+}
+
 /// See the module.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
@@ -39,6 +83,7 @@ pub(crate) struct Worker {
     room: RefCell<Box<[u8]>>,
     /// Who waits until so many entries are durable.
     waiting: RefCell<Vec<(Ticket, Waker)>>,
+    gathering: Arc<Gathering>,
     /// Has something to say: more is durable, or somebody waits for it.
     changed: Arc<Notify>,
 }
@@ -49,6 +94,7 @@ impl Worker {
         shared: Arc<Shared>,
         context: session::Context,
         recorder: Recorder,
+        gathering: Arc<Gathering>,
         changed: Arc<Notify>,
     ) -> Self {
         Worker {
@@ -58,6 +104,7 @@ impl Worker {
             recorder: RefCell::new(recorder),
             room: RefCell::new(vec![0; READ].into_boxed_slice()),
             waiting: RefCell::default(),
+            gathering,
             changed,
         }
     }
@@ -95,26 +142,55 @@ impl Worker {
     /// Wakes somebody once so many entries are durable, and sees to it that they become so.
     pub(crate) fn wake_at(&self, ticket: Ticket, waker: &Waker) {
         self.waiting.borrow_mut().push((ticket, waker.clone()));
+        self.gathering.wait();
         self.changed.notify_one();
     }
 
     /// Wakes those who wait, and sends what they wait for on its way. Never ends.
     pub(crate) async fn tell_durable(self: Rc<Self>) {
+        // When the last group went on its way, how long it took, and until when the next one gathers.
+        let (mut sent, mut took, mut until) = (None, 0, None::<Instant>);
         loop {
-            self.changed.notified().await;
+            let late = match until {
+                None => {
+                    self.changed.notified().await;
+                    false
+                }
+                Some(until) => tokio::time::timeout_at(until, self.changed.notified()).await.is_err(),
+            };
             // Those who are ready to record more come first: one sync serves them, too.
             tokio::task::yield_now().await;
-            let durable = if self.has_failed() { Ticket::MAX } else { self.durable() };
-            self.waiting.borrow_mut().retain(|(ticket, waker)| {
-                let waits = *ticket > durable;
-                if !waits {
-                    waker.wake_by_ref();
-                }
-                waits
-            });
-            if !self.waiting.borrow().is_empty() {
-                self.recorder().flush();
+            if !self.durable.is_on_its_way()
+                && let Some(sent) = sent.take()
+            {
+                took = self.now().saturating_sub(sent);
             }
+            self.wake();
+            if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
+                until = None;
+            } else if late || took < FAST || self.gathering.is_complete() {
+                (sent, until) = (Some(self.now()), None);
+                self.recorder().flush();
+            } else if until.is_none() {
+                until = Some(Instant::now() + Duration::from_nanos(took / 2));
+            }
+        }
+    }
+
+    /// Wakes those whose wait is over.
+    fn wake(&self) {
+        let durable = if self.has_failed() { Ticket::MAX } else { self.durable() };
+        let mut waiting = self.waiting.borrow_mut();
+        let before = waiting.len();
+        waiting.retain(|(ticket, waker)| {
+            let waits = *ticket > durable;
+            if !waits {
+                waker.wake_by_ref();
+            }
+            waits
+        });
+        if waiting.len() < before {
+            self.gathering.release(before - waiting.len());
         }
     }
 }

@@ -53,6 +53,11 @@ impl Durable {
         self.ticket.load(Ordering::Acquire)
     }
 
+    /// Whether a group of entries is on its way.
+    pub fn is_on_its_way(&self) -> bool {
+        self.on_its_way.load(Ordering::Acquire)
+    }
+
     /// Whether entries will never be durable that were recorded.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
