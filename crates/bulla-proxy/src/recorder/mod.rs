@@ -11,6 +11,8 @@
 
 mod forget;
 mod payload;
+#[cfg(test)]
+mod tests;
 
 use crate::command::{Access, Unknowable};
 use crate::config::Unrecordable;

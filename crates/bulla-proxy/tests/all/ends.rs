@@ -1,6 +1,6 @@
 //! How connections end: of the client, of the server, of the proxy.
 
-use super::world::{World, plain};
+use super::world::{MODES, World, plain};
 
 #[test]
 fn whoever_says_that_nothing_more_will_come_gets_all_replies() {
@@ -53,4 +53,46 @@ fn more_clients_than_are_allowed_are_turned_away() {
     assert_eq!((other.told(), other.told()), ("ERR max number of clients reached".into(), "the end".into()));
     assert_eq!(world.proxy().counters().turned_away.get(), 1);
     assert_eq!(client.ask("PING"), "PONG");
+}
+
+#[test]
+fn while_the_log_takes_nothing_commands_are_refused_or_pass_as_configured() {
+    for mode in MODES {
+        let mut world = World::new(&format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        world.close_log();
+        // What was carried out and could not be recorded, nobody is told.
+        assert_eq!(client.ask("GET a"), "the end", "{mode}");
+        // Each worker learns it for itself.
+        let told = [world.connect(), world.connect()].map(|mut client| client.ask("GET a"));
+        let refused =
+            told.iter().filter(|told| told.starts_with("BULLA the audit log takes no entries")).count();
+        assert!(refused >= 1 && !told.contains(&"1".to_owned()), "{mode}: {told:?}");
+        let mut client = world.connect();
+        assert_eq!(client.ask("PING"), "PONG", "{mode}");
+        assert!(world.proxy().counters().unrecorded.get() >= 1, "{mode}");
+
+        let mut world = World::new(&format!("mode = \"{mode}\"\nunrecordable = \"pass\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        world.close_log();
+        assert_eq!(client.ask_all(&["GET a", "GET a"]), ["1", "1"], "{mode}");
+        assert!(world.proxy().counters().unrecorded.get() >= 2, "{mode}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_ends_the_connections_and_no_new_one_is_made() {
+    let mut world = World::new("mode = \"before-reply\"", "", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("SET a 1"), "OK");
+    client.send("BLPOP queue 0\r\n");
+    let mut other = world.connect();
+    while !other.ask("CLIENT LIST").contains("cmd=blpop") {}
+    world.kill_server();
+    assert_eq!((client.told(), other.told()), ("the end".into(), "the end".into()));
+    assert_eq!(world.connect().told(), "BULLA the server behind the proxy cannot be reached");
+    let told = world.entries();
+    assert!(plain(&told).contains(&"update queue 3") || plain(&told).contains(&"write queue 3"), "{told:?}");
 }

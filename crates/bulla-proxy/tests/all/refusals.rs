@@ -1,6 +1,8 @@
 //! What the proxy refuses, in its place among the replies of a running server.
 
-use super::world::{World, plain};
+use super::world::{Client, World, plain};
+use bulla_testkit::RedisServer;
+use std::net::TcpStream;
 
 #[test]
 fn refusals_stand_in_their_place_and_abort_transactions() {
@@ -38,10 +40,37 @@ fn replies_that_are_not_wanted_do_not_come() {
 fn a_server_of_a_cluster_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new("", "", &[]);
-    let cluster =
-        bulla_testkit::RedisServer::start(folder.path(), &["--cluster-enabled", "yes", "--port", "0"]);
+    let cluster = RedisServer::start(folder.path(), &["--cluster-enabled", "yes", "--port", "0"]);
     let path = cluster.socket().display().to_string();
-    let refused = world.start_before(cluster.socket()).err().unwrap();
+    let refused = world.start_before(cluster.socket(), "").err().unwrap();
     assert_eq!(refused.kind(), bulla::ErrorKind::Refused);
     assert!(refused.to_string().contains(&path) && refused.to_string().contains("cluster mode"), "{refused}");
+}
+
+#[test]
+fn the_proxys_own_user_needs_the_table_of_commands_and_nothing_else() {
+    let world = World::new("", "", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let user = "bulla on >ours -@all +command";
+    let words = user.split(' ').collect::<Vec<_>>();
+    let arguments = [&["--requirepass", "theirs", "--user"][..], &words].concat();
+    let server = RedisServer::start(folder.path(), &arguments);
+    let file = folder.path().join("password");
+    let start = |password: &str, more: &str| {
+        std::fs::write(&file, password).unwrap();
+        world.start_before(server.socket(), &format!("password_file = {file:?}\n{more}"))
+    };
+    let refused = world.start_before(server.socket(), "").err().unwrap().to_string();
+    assert!(refused.contains("wants a password"), "{refused}");
+    let refused = start("guess\n", "user = \"bulla\"").err().unwrap().to_string();
+    assert!(refused.contains("does not let bulla in") && refused.contains("WRONGPASS"), "{refused}");
+    let refused = start("\n", "").err().unwrap().to_string();
+    assert!(refused.contains("has no password in it"), "{refused}");
+    let proxy = start("ours\n", "user = \"bulla\"").unwrap();
+    assert_eq!(proxy.pinned(), None);
+    // The client says itself who it is, to the server.
+    let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+    let replies = client.ask_all(&["GET a", "AUTH theirs", "GET a"]);
+    assert_eq!(replies[1..], ["OK", "null"]);
+    assert!(replies[0].starts_with("NOAUTH"), "{replies:?}");
 }

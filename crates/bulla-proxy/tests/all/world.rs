@@ -22,7 +22,7 @@ pub(crate) const MODES: [&str; 3] = ["async", "before-reply", "before-send"];
 pub(crate) struct World {
     proxy: Option<Proxy>,
     log: Option<Log>,
-    server: RedisServer,
+    server: Option<RedisServer>,
     folder: tempfile::TempDir,
 }
 
@@ -31,7 +31,7 @@ impl World {
     pub(crate) fn new(top: &str, tables: &str, arguments: &[&str]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = RedisServer::start(folder.path(), arguments);
-        let mut world = World { proxy: None, log: None, server, folder };
+        let mut world = World { proxy: None, log: None, server: Some(server), folder };
         Init::default().create(world.directory()).unwrap();
         world.log = Some(Log::open(world.directory(), Options::default()).unwrap());
         world.proxy = Some(world.start(top, tables).unwrap());
@@ -39,12 +39,12 @@ impl World {
     }
 
     fn start(&self, top: &str, tables: &str) -> bulla::Result<Proxy> {
-        self.start_at(self.server.socket(), top, tables)
+        self.start_at(self.server.as_ref().unwrap().socket(), top, tables)
     }
 
-    /// A proxy before another server.
-    pub(crate) fn start_before(&self, socket: &Path) -> bulla::Result<Proxy> {
-        self.start_at(socket, "", "")
+    /// A proxy before another server, with these lines of `[upstream]`.
+    pub(crate) fn start_before(&self, socket: &Path, upstream: &str) -> bulla::Result<Proxy> {
+        self.start_at(socket, "", upstream)
     }
 
     fn start_at(&self, socket: &Path, top: &str, tables: &str) -> bulla::Result<Proxy> {
@@ -55,6 +55,15 @@ impl World {
         );
         let config = Config::parse(text.as_bytes()).unwrap();
         Proxy::start(&config, self.log.as_ref().unwrap(), &Environment::default())
+    }
+
+    /// The log takes nothing any more.
+    pub(crate) fn close_log(&mut self) {
+        self.log.take().unwrap().close().unwrap();
+    }
+
+    pub(crate) fn kill_server(&mut self) {
+        self.server = None;
     }
 
     fn directory(&self) -> PathBuf {
