@@ -112,7 +112,7 @@ where
             }
         }
     };
-    if matches!(ended, Err(Ended::ServerNotFollowed(_))) {
+    if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_))) {
         shared.counters.not_followed.add(1);
     }
     relay.end();

@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::LocalSet;
 
-/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Proxy::stop`]) or dropped.
+/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped.
 pub struct Proxy {
     address: Option<SocketAddr>,
     counters: Arc<Counters>,

@@ -138,6 +138,11 @@ where
         !std::mem::take(&mut self.active) && self.session.is_idle() && !self.session.listens()
     }
 
+    /// Whether the client sent what is no command.
+    pub(crate) fn is_violated(&self) -> bool {
+        self.session.is_violated()
+    }
+
     /// The connection ended: what was not answered is recorded as such.
     pub(crate) fn end(mut self) {
         let now = self.worker.now();

@@ -227,7 +227,10 @@ impl Record for Recorder {
             Target::Unknowable(..) => entry.operation = "access",
             Target::Unlisted(_) => entry.operation = "list",
             Target::Server => {}
-            Target::Unaudited => entry.operation = "relay",
+            Target::Unaudited => {
+                entry.operation = "relay";
+                recording.counters.unaudited.add(1);
+            }
         }
         log.append(&entry, recording)
     }

@@ -12,7 +12,7 @@
 use super::context::{Context, MAX_PURPOSE};
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
-use crate::command::{Answers, Class, Unknowable};
+use crate::command::{Answers, Class, Databases, Unknowable};
 use crate::config::Treatment;
 use crate::resp::Arguments;
 use std::rc::Rc;
@@ -22,6 +22,8 @@ use std::rc::Rc;
 pub(super) struct Admission {
     multi: bool,
     monitors: bool,
+    /// The database of the connection, once what was sent is answered, where something sent changes it.
+    database: Option<u32>,
     /// Something was refused since `MULTI`.
     aborted: bool,
     /// How many commands came since then, and how many bytes are kept of them.
@@ -61,8 +63,13 @@ pub(super) const ABORTED: &[u8] = b"-EXECABORT Transaction discarded because of 
 impl Admission {
     /// Everything is answered, and this is so: whether the server queues commands, and whether it tells what others do.
     pub(super) fn settle(&mut self, multi: bool, monitors: bool) {
-        self.monitors = monitors;
+        (self.monitors, self.database) = (monitors, None);
         self.set_multi(multi);
+    }
+
+    /// The database of the connection once what was sent is answered, where something sent changes it.
+    pub(super) fn database(&self) -> Option<u32> {
+        self.database
     }
 
     fn set_multi(&mut self, multi: bool) {
@@ -99,6 +106,9 @@ impl Admission {
                 self.queued.1 += pending.arguments.room();
             }
             _ => {}
+        }
+        if let Databases::Select(database) = pending.effect.databases {
+            self.database = Some(database);
         }
         Verdict::Pass
     }

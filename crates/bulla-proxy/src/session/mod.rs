@@ -79,6 +79,8 @@ pub struct Session {
     begun: bool,
     /// No commands are read any more: the connection ends once everything is answered.
     closing: bool,
+    /// What the client sent was no command.
+    violated: bool,
     /// Bytes are relayed as they are.
     unaudited: bool,
 }
@@ -99,6 +101,7 @@ impl Session {
             ticket: 0,
             begun: false,
             closing: false,
+            violated: false,
             unaudited: false,
         }
     }
@@ -135,6 +138,11 @@ impl Session {
         self.unaudited || self.standing.listens()
     }
 
+    /// Whether the client sent what is no command, and is refused for that.
+    pub fn is_violated(&self) -> bool {
+        self.violated
+    }
+
     /// Takes what came from the client. `now` is a steady clock's, in nanoseconds.
     ///
     /// # Errors
@@ -160,7 +168,10 @@ impl Session {
                     }
                 }
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
-                Err(violation) => self.refuse_rest(&format!("-ERR Protocol error: {violation}\r\n")),
+                Err(violation) => {
+                    self.violated = true;
+                    self.refuse_rest(&format!("-ERR Protocol error: {violation}\r\n"));
+                }
             }
         }
         Ok(())
@@ -305,6 +316,12 @@ impl Session {
     }
 
     fn report(&self, stage: Stage, from: u64, to: u64) -> Report<'_> {
-        Report { context: &self.context, standing: &self.standing, client: &self.client, stage, from, to }
+        let (context, standing, client) = (&*self.context, &self.standing, &*self.client);
+        // What was sent may be ahead of what was answered.
+        let database = match stage {
+            Stage::Intended => self.admission.database().unwrap_or(standing.database),
+            Stage::Begun | Stage::Over => standing.database,
+        };
+        Report { context, standing, database, client, stage, from, to }
     }
 }

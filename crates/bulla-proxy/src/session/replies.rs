@@ -149,6 +149,7 @@ impl Session {
                 let report = Report {
                     context: &self.context,
                     standing: &self.standing,
+                    database: self.standing.database,
                     client: &self.client,
                     stage: Stage::Over,
                     from: pending.come,

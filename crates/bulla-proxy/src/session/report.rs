@@ -12,6 +12,8 @@ use crate::subject::Answer;
 pub(super) struct Report<'a> {
     pub(super) context: &'a Context,
     pub(super) standing: &'a Standing,
+    /// The database of the connection.
+    pub(super) database: u32,
     /// The address of the client.
     pub(super) client: &'a str,
     pub(super) stage: Stage,
@@ -37,7 +39,7 @@ impl Report<'_> {
             command: self.name(pending),
             arguments: &pending.arguments,
             effect: &pending.effect,
-            database: self.standing.database,
+            database: self.database,
             answer: Answer::of(node.kind, reply.text(node)),
         });
         if let Some(carried_out) = &carried_out {
@@ -68,7 +70,7 @@ impl Report<'_> {
             status,
             error,
             command: self.name(pending),
-            database: self.standing.database,
+            database: self.database,
             size: None,
             duration: (self.stage == Stage::Over && node.is_some())
                 .then(|| self.to.saturating_sub(self.from)),
@@ -103,7 +105,7 @@ impl Report<'_> {
                 target: Target::Key { key, length: argument.length, digest: argument.digest, access },
                 status,
                 size,
-                database: used.database.unwrap_or(self.standing.database),
+                database: used.database.unwrap_or(self.database),
                 ..operation
             })?;
         }
@@ -168,7 +170,7 @@ impl Report<'_> {
             status: Status::Unknown,
             error: None,
             command: "",
-            database: self.standing.database,
+            database: self.database,
             size: None,
             duration: None,
             client: self.client,

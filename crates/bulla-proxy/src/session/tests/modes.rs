@@ -56,7 +56,10 @@ fn before_send_a_command_waits_until_it_is_durable_that_it_goes() {
     world.durable = 1;
     world.drain();
     assert_eq!(world.sent(), "SET a x PING");
-    world.says("+PONG\r\n+OK\r\n");
-    assert_eq!(world.got(), "+PONG +OK");
+    world.says("+PONG\r\n+OK\r\n+PONG\r\n");
+    assert_eq!(world.got(), "+PONG +OK +PONG");
     assert_eq!(world.noted()[1..], ["write a set Done"]);
+    // What was sent before counts, answered or not.
+    world.asks("SELECT 2\r\nGET a\r\n");
+    assert_eq!(world.noted(), ["read a get Unknown db=2 stage=Intended"]);
 }
