@@ -7,4 +7,5 @@ mod ends;
 mod entries;
 mod large;
 mod refusals;
+mod unchanged;
 mod world;
