@@ -4,7 +4,7 @@ use super::world::{World, plain};
 
 #[test]
 fn messages_come_between_replies_in_both_versions() {
-    let world = World::new("mode = \"before-reply\"", "", &[]);
+    let world = World::of_workers(1, "mode = \"before-reply\"", "", &[]);
     let mut other = world.connect();
     let mut client = world.connect();
     assert_eq!(client.ask("SUBSCRIBE a"), "Array(3) subscribe a 1");

@@ -102,7 +102,7 @@ fn who_acts_and_why_is_told_as_the_server_and_the_client_say() {
 #[test]
 fn transactions_are_recorded_as_they_were_carried_out() {
     for mode in ["async", "before-reply"] {
-        let world = World::new(&format!("mode = \"{mode}\""), RULES, &[]);
+        let world = World::of_workers(1, &format!("mode = \"{mode}\""), RULES, &[]);
         let mut client = world.connect();
         let replies = client.ask_all(&[
             "SET text x",

@@ -24,14 +24,20 @@ pub(crate) struct World {
     log: Option<Log>,
     server: Option<RedisServer>,
     folder: tempfile::TempDir,
+    workers: usize,
 }
 
 impl World {
     /// With these lines of configuration, and these arguments of the server.
     pub(crate) fn new(top: &str, tables: &str, arguments: &[&str]) -> World {
+        World::of_workers(2, top, tables, arguments)
+    }
+
+    /// With so many workers: the entries of one are in the order of the replies, whichever client they are to.
+    pub(crate) fn of_workers(workers: usize, top: &str, tables: &str, arguments: &[&str]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = RedisServer::start(folder.path(), arguments);
-        let mut world = World { proxy: None, log: None, server: Some(server), folder };
+        let mut world = World { proxy: None, log: None, server: Some(server), folder, workers };
         Init::default().create(world.directory()).unwrap();
         world.log = Some(Log::open(world.directory(), Options::default()).unwrap());
         world.proxy = Some(world.start(top, tables).unwrap());
@@ -48,9 +54,9 @@ impl World {
     }
 
     fn start_at(&self, socket: &Path, top: &str, tables: &str) -> bulla::Result<Proxy> {
-        let directory = self.directory();
+        let (directory, workers) = (self.directory(), self.workers);
         let text = format!(
-            "workers = 2\n{top}\n[log]\ndirectory = {directory:?}\n[listen]\naddress = \"127.0.0.1:0\"\n\
+            "workers = {workers}\n{top}\n[log]\ndirectory = {directory:?}\n[listen]\naddress = \"127.0.0.1:0\"\n\
              [upstream]\nunix = {socket:?}\n{tables}\n"
         );
         let config = Config::parse(text.as_bytes()).unwrap();
