@@ -306,6 +306,29 @@ class Logs(unittest.TestCase):
                 told = subprocess.run(ran, capture_output=True, check=False, cwd=Path(__file__).parent)
                 self.assertEqual(told.returncode, code, told.stderr)
 
+    def test_another_file_than_a_proof_is_no_proof_that_was_altered(self) -> None:
+        sample = self.samples["plain"]
+        proof, file = self.zoo.place / "entry.proof", self.zoo.place / "another"
+        proven = self.theirs("prove", sample, "--entry", "0", "-o", str(proof))
+        self.assertEqual(proven.returncode, 0, proven.stderr)
+        first, _, rest = proof.read_bytes().partition(b"\n")
+        for data, code in (
+            (first + b"\n" + rest, 0),
+            (first + b"\n" + rest[:-1], 1),
+            (first + b"\n\xff" + rest, 1),
+            (first + b"\n", 1),
+            (first, 2),
+            (first + b"x\n" + rest, 2),
+            (b"\xff\n" + rest, 2),
+            (rest, 2),
+            (b"", 2),
+        ):
+            file.write_bytes(data)
+            for command in ([BULLA], [sys.executable, "-m", "bulla_reader"]):
+                ran = [*command, "check", str(file)]
+                told = subprocess.run(ran, capture_output=True, check=False, cwd=Path(__file__).parent)
+                self.assertEqual(told.returncode, code, (command, data[:60], told.stderr))
+
     def test_keys_that_are_wrapped_to_more_than_they_may_be_are_refused_alike(self) -> None:
         sample = self.samples["plain"]
         forge = Forge(sample.log, sample.keys)

@@ -240,7 +240,7 @@ class Vectors(unittest.TestCase):
             both = [(9, 4096), (4097, 8200), *((10**6 + first, 10**6 + end) for first, end in ranges)]
             return 5, b"bullaVS2" + b"".join(u64(first) + u64(end) for first, end in both)
 
-        ranges = [(3 * number, 3 * number + 2) for number in range(4095)]
+        ranges = [(3 * number, 3 * number + 2) for number in range(65_535)]
         for (record, text), is_read in (
             (erasing(1, 7, 9), True),
             (erasing(2, *range(4096)), True),

@@ -117,7 +117,7 @@ def run_check(given: argparse.Namespace) -> int:
         data = file.read_bytes() if str(file) != "-" else sys.stdin.buffer.read()
         try:
             disclosed = check(data, key, given)
-        except proofs.NobodyOrders as refused:
+        except (proofs.NobodyOrders, proofs.AnotherFile) as refused:
             print(f"{file}: {refused}", file=sys.stderr)
             worst = worst or USAGE
             continue

@@ -69,6 +69,10 @@ class GrowthProof:
 Proof = Union[EntriesProof, EventProof, GrowthProof]
 
 
+class AnotherFile(Refused):
+    """The file does not begin as a proof: as far as anybody can tell it is not one that was altered, but another file."""
+
+
 class Lines:
     """A proof's lines, above its checkpoint."""
 
@@ -95,11 +99,11 @@ class Lines:
 
 def read(data: bytes, key: Optional[notes.Verifier]) -> Proof:
     """A proof that holds: by itself, and with a key by its signature. Refuses any other file."""
+    if not data.startswith(tuple(f"{kind}\n".encode() for kind in (SINGLE, MANY, GROWTH, EVENT))):
+        raise AnotherFile("proof", "the first line must be that of a kind of proof")
     text = notes.text_of(data, "proof")
     head, gap, signed = text.partition("\n\n")
     first, _, rest = head.partition("\n")
-    if first not in (SINGLE, MANY, GROWTH, EVENT):
-        raise Refused("proof", "the first line must be that of a kind of proof")
     if not gap:
         raise Refused("proof", "must have an empty line and a checkpoint")
     checkpoint = notes.checkpoint(signed)

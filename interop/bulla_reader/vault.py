@@ -19,6 +19,7 @@ from .units import group_secret
 RECORDS, ROWS, ENTRIES, BUCKETS = 1, 2, 3, 4
 MOST_KEYS = 1 << 20
 MOST_ERASED = 4096
+MOST_SKIPPED = 1 << 16
 SCHEMA = {
     name: f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT"
     for name in ("records", "rows", "entries", "buckets")
@@ -180,8 +181,8 @@ class Vault:
         self.skipped = []
         while skipped.left():
             self.skipped.append((skipped.unsigned(8), skipped.unsigned(8)))
-        if len(self.skipped) > MOST_ERASED:
-            raise skipped.refuse("must have at most 4,096 ranges")
+        if len(self.skipped) > MOST_SKIPPED:
+            raise skipped.refuse("must have at most 65,536 ranges")
         before = 0
         for first, end in self.skipped:
             if not before <= first < end:

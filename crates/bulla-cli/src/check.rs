@@ -10,6 +10,7 @@ use crate::output::print_json;
 use crate::verify::parse_key;
 use bulla::proof::{Checked, ConsistencyProof, Proof, ProofError, ProofFile};
 use bulla::text::jsonl;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{Disclosed, Opened, Redaction, VerifierKey, open_proof};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -86,7 +87,13 @@ impl Check {
             }
             Ok(opened) => print_entries(&checked).map(|()| {
                 let (entries, units, frames) = (opened.entries, checked.units(), checked.frames());
-                note!("discloses {entries} entries, which are {units} units of {frames} blocks");
+                note!(
+                    "discloses {}, which {} {} of {}",
+                    counted(entries, "entry"),
+                    agreeing(entries, "is", "are"),
+                    counted(units as u64, "unit"),
+                    counted(frames as u64, "block")
+                );
                 if opened.withheld > 0 {
                     let withheld = opened.withheld;
                     note!("of {withheld} of them the personal fields are withheld: the proof has no key for these");

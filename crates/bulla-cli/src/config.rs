@@ -10,7 +10,7 @@ use crate::output::{print, print_json};
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::config::LogConfig;
-use bulla::control::through_writer;
+use bulla::control::{Client, through_writer};
 use bulla::environment::Environment;
 use bulla::keys::files;
 use bulla::store::FileSystem;
@@ -20,6 +20,7 @@ use bulla::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -243,8 +244,8 @@ impl Config {
 
     fn apply(&self, configure: &Configure) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, "`bulla config DIR`", || ())?;
-        let done = apply(configure, &self.place)?;
-        let outcome = Outcome::from(&done);
+        let applied = apply(configure, &self.place)?;
+        let (outcome, done) = (Outcome::from(&applied), &applied.configured);
         let text = outcome.to_text();
         let told = if self.json { print_json(&outcome) } else { print(&text) };
         told.map_err(|failure| failure.but_done(text.trim_end()))?;
@@ -257,17 +258,49 @@ impl Config {
 
 /// Changes a log's configuration: has the writer do it, where one runs, or takes the lock. What a plugin asks meanwhile is
 /// asked at the terminal, unless it is the writer's.
-pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Configured, Failure> {
+pub(crate) fn apply(configure: &Configure, place: &LogPaths) -> Result<Applied, Failure> {
     place.refuse_other_keys()?;
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
     let alone = || configure.apply_in(log, keys, &terminal::environment());
-    let done = through_writer(place.keys(), |writer| writer.configure(configure), alone)?;
+    let unanswered = Cell::new(false);
+    let ask = |writer: &Client| {
+        writer.configure(configure).inspect_err(|error| {
+            if error.kind() == ErrorKind::Closed {
+                unanswered.set(true);
+            }
+        })
+    };
+    let done = through_writer(place.keys(), ask, alone).map_err(|error| match unanswered.get() {
+        true => error.after(UNANSWERED),
+        false => error,
+    })?;
     tell_recovery(done.recovery);
     tell_differences(&done.hold_differences);
     tell_resumed(done.resumed.as_ref());
-    Ok(done)
+    let is_clear = done.changed || !unanswered.get();
+    Ok(Applied {
+        changed: is_clear.then_some(done.changed),
+        recorded: is_clear.then_some(done.log.is_some()),
+        configured: done,
+    })
 }
+
+/// What came of changes to a configuration, as far as this command knows.
+pub(crate) struct Applied {
+    /// Whether anything is other than before; `None` where it is as it was asked for, and a writer that was asked first let go of
+    /// the log before it answered: it may have been that one.
+    pub(crate) changed: Option<bool>,
+    /// Whether the log tells of it; `None` in the same case.
+    pub(crate) recorded: Option<bool>,
+    configured: Configured,
+}
+
+/// What is said where nobody knows whether this command changed anything.
+pub(crate) const UNCLEAR: &str = "it is so now: the writer that was asked first let go of the log before it answered, and may have changed it\n";
+/// What is said before the error of what was tried after that.
+const UNANSWERED: &str =
+    "the writer that was asked first let go of the log before it answered, and may have changed it";
 
 /// The key that is changed by an order.
 const ERASURE_KEY: &str = "log.erasure_key";
@@ -327,9 +360,9 @@ fn log_keys(log: LogConfig) -> Vec<Key> {
 #[derive(Serialize)]
 struct Outcome {
     /// Whether the file is another one now.
-    changed: bool,
+    changed: Option<bool>,
     /// Whether that was recorded in the log.
-    recorded: bool,
+    recorded: Option<bool>,
     /// Whether a writer has the log open.
     live: bool,
     /// Whether it is about recipients, about the heartbeat, about rules for fields, and about the erasure key.
@@ -337,20 +370,20 @@ struct Outcome {
     about: [bool; 4],
 }
 
-impl From<&Configured> for Outcome {
-    fn from(done: &Configured) -> Self {
+impl From<&Applied> for Outcome {
+    fn from(Applied { changed, recorded, configured: done }: &Applied) -> Self {
         let recipients = done.keys.iter().any(|key| key == "recipients");
         let fields = done.keys.iter().any(|key| key.starts_with("fields."));
         let has = |name: &str| done.keys.iter().any(|key| key == name);
         let about = [recipients, has("heartbeat"), fields, has("erasure_key")];
-        Outcome { changed: done.changed, recorded: done.log.is_some(), live: done.live, about }
+        Outcome { changed: *changed, recorded: *recorded, live: done.live, about }
     }
 }
 
 impl Outcome {
     fn to_text(&self) -> String {
         match self {
-            Outcome { recorded: true, about: [recipients, heartbeat, fields, erasure_key], .. } => {
+            Outcome { recorded: Some(true), about: [recipients, heartbeat, fields, erasure_key], .. } => {
                 let recipients = recipients.then_some(
                     "entries from now on are for these recipients, and for no others;\n\
                      what was written before stays theirs who could read it\n",
@@ -369,10 +402,11 @@ impl Outcome {
                     [recipients, heartbeat, fields, erasure_key].into_iter().flatten().collect::<String>();
                 format!("changed, and recorded in the log:\n{told}")
             }
-            Outcome { changed: true, .. } => {
+            Outcome { changed: Some(true), .. } => {
                 "changed: it counts from the next time that the log is opened\n".to_owned()
             }
-            Outcome { .. } => "nothing to change: it is so already\n".to_owned(),
+            Outcome { changed: Some(false), .. } => "nothing to change: it is so already\n".to_owned(),
+            Outcome { changed: None, .. } => UNCLEAR.to_owned(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::output::{on_line, print, print_json, time};
 use crate::times::Times;
 use crate::verify::{ErasureKeys, parse_key};
 use bulla::event::{Event, Rekeyed};
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{LoggedEvent, Reader};
 use serde::Serialize;
 
@@ -145,9 +146,14 @@ fn to_text(logged: &LoggedEvent) -> String {
             let adopted = if *adopted == 0 {
                 String::new()
             } else {
-                format!(", {adopted} frames of which are written again")
+                let are = agreeing(*adopted, "is", "are");
+                format!(", {} of which {are} written again", counted(*adopted, "frame"))
             };
-            format!("{segment} counts up to {offset}: {length} bytes after that do not{adopted}")
+            let do_not = agreeing(*length, "does not", "do not");
+            format!(
+                "{segment} counts up to {offset}: {} after that {do_not}{adopted}",
+                counted(*length, "byte")
+            )
         }
         Event::Abandoned { segment, offset, reason, .. } => {
             format!("{segment} counts up to {offset}: {reason}")
@@ -169,8 +175,7 @@ fn to_text(logged: &LoggedEvent) -> String {
                 [] => "everything".to_owned(),
                 filters => format!("by {}", filters.join(", ")),
             };
-            let noun = if record.entries == 1 { "entry" } else { "entries" };
-            format!("{} {noun} as {}, {chosen}", record.entries, record.format)
+            format!("{} as {}, {chosen}", counted(record.entries, "entry"), record.format)
         }
         _ => String::new(),
     }

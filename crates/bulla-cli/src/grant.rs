@@ -14,6 +14,7 @@ use crate::terminal::Terminal;
 use crate::verify::parse_key;
 use bulla::keys::plugin::DEFAULT_TIMEOUT;
 use bulla::keys::recipients::Age;
+use bulla::text::spelling::counted;
 use bulla::{Granted, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -146,8 +147,10 @@ fn told(granted: &Granted) -> String {
     let Granted { groups, entries, asked, read, .. } = granted;
     let besides = match entries.saturating_sub(*asked) {
         0 => String::new(),
+        1 => " (1 was not asked for, but is of the same data subjects)".to_owned(),
         more => format!(" ({more} were not asked for, but are of the same data subjects)"),
     };
     let (some, all) = (read.blocks_read, read.blocks);
-    format!("{entries} entries in {groups} groups{besides}; read {some} of {all} blocks")
+    let (entries, groups) = (counted(*entries, "entry"), counted(*groups, "group"));
+    format!("{entries} in {groups}{besides}; read {some} of {}", counted(all, "block"))
 }

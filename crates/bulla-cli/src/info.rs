@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::log_paths::LogPaths;
 use crate::output::{print, print_json, time};
 use bulla::control::{Client, Status};
+use bulla::text::spelling::{agreeing, counted};
 use bulla::text::time::format_seconds;
 use bulla::vault::ReplicaState;
 use serde::Serialize;
@@ -33,7 +34,8 @@ impl Info {
         }
         if self.json { print_json(&facts) } else { print(&facts.to_text()) }?;
         if let Some(bytes) = facts.unsigned_bytes.filter(|bytes| *bytes > 0) {
-            note!("{bytes} bytes follow the checkpoint and are not signed; `bulla verify` tells of them");
+            let follow = agreeing(bytes, "follows the checkpoint and is", "follow the checkpoint and are");
+            note!("{} {follow} not signed; `bulla verify` tells of them", counted(bytes, "byte"));
         }
         Ok(Exit::Done)
     }

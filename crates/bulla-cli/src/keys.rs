@@ -153,8 +153,12 @@ impl Keys {
     fn change(&self, configure: &Configure, told: &str) -> Result<Exit, Failure> {
         interrupt::finish_first(self.json, LIST, || ())?;
         let done = config::apply(configure, &self.place)?;
-        let told = if done.changed { told } else { "nothing to change: it is so already\n" };
-        self.tell(&json!({ "changed": done.changed, "recorded": done.log.is_some() }), told)
+        let told = match done.changed {
+            Some(true) => told,
+            Some(false) => "nothing to change: it is so already\n",
+            None => config::UNCLEAR,
+        };
+        self.tell(&json!({ "changed": done.changed, "recorded": done.recorded }), told)
     }
 
     fn rotate(&self) -> Result<Exit, Failure> {

@@ -1,6 +1,7 @@
 //! What is said of entries that are asked for, or may be, and whose keys are not there.
 
 use crate::exit::Exit;
+use bulla::text::spelling::counted;
 use bulla::{RedactedEntries, Redaction};
 use std::collections::BTreeMap;
 
@@ -37,7 +38,6 @@ pub(crate) fn by_why(withheld: RedactedEntries) -> BTreeMap<&'static str, u64> {
 fn note(count: u64, what: &str, because: &str) {
     match count {
         0 => {}
-        1 => note!("1 entry {what}: {because}"),
-        count => note!("{count} entries {what}: {because}"),
+        count => note!("{} {what}: {because}", counted(count, "entry")),
     }
 }

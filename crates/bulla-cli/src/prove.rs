@@ -10,6 +10,7 @@ use crate::log_paths::{LogPaths, error_in};
 use crate::missing_keys;
 use crate::output::print_json;
 use crate::verify::parse_key;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{Proven, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -195,6 +196,7 @@ fn entries_to_text(proven: &Proven) -> String {
     let Proven { units, entries, others, withheld, read, .. } = proven;
     let besides = match others.len() {
         0 => String::new(),
+        1 => " (1 was not asked for, but is of the same data subjects)".to_owned(),
         more => format!(" ({more} were not asked for, but are of the same data subjects)"),
     };
     let without = match withheld {
@@ -202,7 +204,8 @@ fn entries_to_text(proven: &Proven) -> String {
         some => format!("; of {some} the personal fields cannot be shown: their keys are not there"),
     };
     let (some, all) = (read.blocks_read, read.blocks);
-    format!("{entries} entries in {units} units{besides}{without}; read {some} of {all} blocks")
+    let (entries, units) = (counted(*entries, "entry"), counted(*units, "unit"));
+    format!("{entries} in {units}{besides}{without}; read {some} of {}", counted(all, "block"))
 }
 
 /// Why nothing is written: which entries would go out besides.
@@ -210,10 +213,13 @@ fn would_disclose(others: &[u64]) -> String {
     const FEW: usize = 10;
     let few = others.iter().take(FEW).map(u64::to_string).collect::<Vec<_>>().join(", ");
     let more = if others.len() > FEW { ", …" } else { "" };
+    let count = others.len() as u64;
     format!(
-        "the proof would disclose {} entries that were not asked for, of the same data subjects and in the same blocks: \
-         {few}{more}; --with-others lets them out",
-        others.len()
+        "the proof would disclose {} that {} not asked for, of the same data subjects and in the same blocks: \
+         {few}{more}; --with-others lets {} out",
+        counted(count, "entry"),
+        agreeing(count, "was", "were"),
+        agreeing(count, "it", "them")
     )
 }
 

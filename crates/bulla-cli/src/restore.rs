@@ -7,6 +7,7 @@ use crate::interrupt;
 use crate::log_paths::LogPaths;
 use crate::output::{self, print, print_json};
 use crate::terminal;
+use bulla::text::spelling::counted;
 use bulla::{CutErasure, Extent, Outlook};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -86,9 +87,11 @@ impl Restore {
             };
             return told.map(|()| Exit::Done);
         }
-        let again = match self.new_vault {
-            true => "`bulla restore DIR --new-vault`, given again,",
-            false => "`bulla restore DIR`, given again,",
+        let again = match (self.new_vault, self.older_log) {
+            (false, false) => "`bulla restore DIR`, given again,",
+            (true, false) => "`bulla restore DIR --new-vault`, given again,",
+            (false, true) => "`bulla restore DIR --older-log`, given again,",
+            (true, true) => "`bulla restore DIR --new-vault --older-log`, given again,",
         };
         interrupt::finish_first(self.json, again, || ())?;
         let json = self.json;
@@ -104,7 +107,7 @@ impl Restore {
         tell_resumed(restored.resumed.as_ref());
         let lost = restored.lost;
         let what = match has_keys {
-            true => format!("taken up; the keys of {lost} data subjects are lost"),
+            true => format!("taken up; the keys of {} are lost", counted(lost, "data subject")),
             false => "taken up".to_owned(),
         };
         let needed = restored.outlook.needed;
@@ -150,7 +153,10 @@ fn describe(outlook: &Outlook, has_keys: bool) -> String {
             true => ": which of their data subjects' keys are missing is told when they are taken up",
             false => "",
         };
-        lines.push(format!("{unsigned_entries} more entries are not signed yet, and are kept{keys}"));
+        lines.push(match unsigned_entries {
+            1 => format!("1 more entry is not signed yet, and is kept{keys}"),
+            more => format!("{more} more entries are not signed yet, and are kept{keys}"),
+        });
     }
     if *lost > 0 {
         lines.push(format!("missing keys of the log's data subjects: {lost}"));
@@ -166,7 +172,7 @@ const NOT_NEEDED: &str = "nothing needs to be restored, and nothing is changed: 
 
 fn extent(Extent { frames, entries, time, .. }: &Extent) -> String {
     let time = time.map_or_else(String::new, |time| format!(", signed up to {}", output::time(time)));
-    format!("{frames} frames with {entries} entries{time}")
+    format!("{} with {}{time}", counted(*frames, "frame"), counted(*entries, "entry"))
 }
 
 /// What is told in JSON.

@@ -9,6 +9,7 @@ use crate::output::{print, print_json, progress_bar, time};
 use bulla::keys::group::GroupKeys;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
+use bulla::text::spelling::counted;
 use bulla::text::time::format_seconds;
 use bulla::{Finding, Progress, Report, Severity, VerifierKey};
 use serde::Serialize;
@@ -150,7 +151,7 @@ impl Verify {
         let progress = move |Progress { done, total, entries, .. }| {
             shown.set_length(total);
             shown.set_position(done);
-            shown.set_message(format!("{entries} entries"));
+            shown.set_message(counted(entries, "entry"));
         };
         let report = verify.progress(progress).run();
         bar.finish_and_clear();
@@ -251,8 +252,7 @@ fn to_text(report: &Report, level: Level, key: Option<&VerifierKey>) -> String {
     let result = match (report.ok, key) {
         (true, Some(key)) if report.anchored => format!("ok: this is the log of {key}"),
         (true, _) => "self-consistent; without --key nobody can say whose log it is".to_owned(),
-        (false, _) if violations == 1 => "NOT what was written: 1 violation".to_owned(),
-        (false, _) => format!("NOT what was written: {violations} violations"),
+        (false, _) => format!("NOT what was written: {}", counted(violations as u64, "violation")),
     };
     let orders = level.erasure_keys.map(|known| match known {
         true => "checked with the erasure keys that were given".to_owned(),

@@ -99,6 +99,8 @@ const REFERER: Part = part!("referer");
 const AGENT: Part = part!("user agent");
 
 const BAD_TIME: &str = "the time is not DD/Mon/YYYY:HH:MM:SS ±HHMM";
+const LEAP_SECOND: &str =
+    "the time is a leap second (`:60`), which a time that counts the seconds since 1970 cannot say";
 const BAD_REQUEST: &str = "the request is not METHOD TARGET PROTOCOL";
 
 const MONTHS: [&[u8]; 12] =
@@ -180,6 +182,7 @@ impl<'a> Rest<'a> {
         moment.nanoseconds().map_err(|error| match error {
             TimeError::Malformed => part(BAD_TIME),
             TimeError::OutOfRange => part("the time is not between the years 1677 and 2262"),
+            TimeError::LeapSecond => part(LEAP_SECOND),
         })
     }
 

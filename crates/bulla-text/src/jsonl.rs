@@ -6,7 +6,8 @@
 //! just that. What is written is read back the same.
 
 use super::field::{FIELDS, Field, STRING};
-use super::{LineError, ParsedEntry, content, time, write};
+use super::time::{self, LEAP_SECOND, TimeError};
+use super::{LineError, ParsedEntry, content, write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bulla_proof::Entry;
@@ -174,7 +175,13 @@ impl Fields {
     fn read<'de, A: MapAccess<'de>>(&mut self, field: Field, map: &mut A) -> Result<(), A::Error> {
         let entry = &mut self.entry;
         match field {
-            Field::Time => entry.time = map.next_value_seed(Text(read_time))?,
+            Field::Time => {
+                let time = map.next_value_seed(Text(read_time))?;
+                entry.time = time.transpose().map_err(|expected| {
+                    self.refused = Some(LineError::Value { field: "time", expected });
+                    A::Error::custom("leap second")
+                })?;
+            }
             Field::Operation => self.operation = map.next_value()?,
             Field::Location => entry.location = map.next_value::<Option<String>>()?.map(String::into_bytes),
             Field::LocationBase64 => self.location_base64 = map.next_value_seed(Text(decode_base64))?,
@@ -196,8 +203,13 @@ impl Fields {
     }
 }
 
-fn read_time(text: &str) -> Option<i64> {
-    time::parse_time(text).ok()
+/// A time, or what is said of one that is a leap second.
+fn read_time(text: &str) -> Option<Result<i64, &'static str>> {
+    match time::parse_time(text) {
+        Ok(time) => Some(Ok(time)),
+        Err(TimeError::LeapSecond) => Some(Err(LEAP_SECOND)),
+        Err(TimeError::Malformed | TimeError::OutOfRange) => None,
+    }
 }
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {

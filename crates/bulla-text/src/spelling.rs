@@ -1,4 +1,4 @@
-//! Which name was meant where there is none of a spelling.
+//! Which name was meant where there is none of a spelling; and counts of things, as a person writes them.
 
 /// No name is longer than this, in bytes.
 const LONGEST: usize = 128;
@@ -12,6 +12,30 @@ pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = (&'a str, &'a str)>)
     let spelled = wrong.replace('-', "_").to_ascii_lowercase();
     let near = known.map(|(spelling, name)| (distance(&spelled, spelling), name)).min()?;
     (near.0 <= 1 + wrong.len() / 4).then_some(near.1)
+}
+
+/// So many things, of which one is called `noun`: `1 entry`, `2 entries`.
+///
+/// ```
+/// use bulla_text::spelling::counted;
+/// assert_eq!([counted(0, "frame"), counted(1, "entry"), counted(2, "entry")], ["0 frames", "1 entry", "2 entries"]);
+/// ```
+pub fn counted(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}
+
+/// `one` of one thing, `more` of none or several.
+///
+/// ```
+/// use bulla_text::spelling::agreeing;
+/// assert_eq!([agreeing(1, "was", "were"), agreeing(2, "was", "were")], ["was", "were"]);
+/// ```
+pub fn agreeing<'w>(count: u64, one: &'w str, more: &'w str) -> &'w str {
+    if count == 1 { one } else { more }
 }
 
 /// How many characters have to be put in, taken out or replaced to make one of the other (Levenshtein).

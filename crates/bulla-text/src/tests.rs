@@ -125,6 +125,11 @@ fn a_json_line_is_refused_with_the_field_and_what_it_takes() {
             "`location_base64` must be a string of standard base64 with padding",
         ),
         (
+            r#"{"operation":"r","time":"2016-12-31T23:59:60Z"}"#,
+            "`time` must be no leap second (`:60`), which a time that counts the seconds since 1970 cannot say: give the \
+             second before or after it",
+        ),
+        (
             r#"{"operation":"r","time":"yesterday"}"#,
             "`time` must be an RFC 3339 time such as 2015-05-17T10:05:03.25Z, to the nanosecond, \
              between the years 1677 and 2262",
@@ -239,6 +244,10 @@ fn an_access_log_line_is_refused_with_the_part_that_is_wrong() {
         ("1.2.3.4 - - [17/may/2015:10:05:03 +0000] ".into(), bad_time),
         ("1.2.3.4 - - [31/Apr/2015:10:05:03 +0000] ".into(), bad_time),
         ("1.2.3.4 - - [17/May/2015:10:05:60 +0000] ".into(), bad_time),
+        (
+            "1.2.3.4 - - [01/Jan/2017:00:59:60 +0100] ".into(),
+            "the time is a leap second (`:60`), which a time that counts the seconds since 1970 cannot say",
+        ),
         ("1.2.3.4 - - [17/May/2015:10:05:03 +2400] ".into(), bad_time),
         ("1.2.3.4 - - [17/May/2015:10:05:03 +0000]".into(), bad_time),
         (
@@ -322,6 +331,9 @@ fn times_are_rfc_3339_with_any_offset_to_the_nanosecond() {
         "2015-05-17T10:05:03,5Z",
         "2015-05-17T10:05:03.1234567890Z",
         "2015-05-17T10:05:60Z",
+        "2015-05-17T23:59:60Z",
+        "2016-12-31T23:59:60+01:00",
+        "2016-12-31T23:59:61Z",
         "2015-05-17T24:00:00Z",
         "2015-02-29T10:05:03Z",
         "2015-05-17T10:05:03+0200",
@@ -336,6 +348,10 @@ fn times_are_rfc_3339_with_any_offset_to_the_nanosecond() {
     }
     for text in ["2262-04-11T23:47:16.854775808Z", "1677-09-21T00:12:43.145224191Z", "0000-01-01T00:00:00Z"] {
         assert_eq!(time::parse_time(text), Err(time::TimeError::OutOfRange), "{text}");
+    }
+    // RFC 3339's own examples, and one with a fraction.
+    for text in ["1990-12-31T23:59:60Z", "1990-12-31T15:59:60-08:00", "2017-01-01t00:59:60.5+01:00"] {
+        assert_eq!(time::parse_time(text), Err(time::TimeError::LeapSecond), "{text}");
     }
 }
 
@@ -389,6 +405,9 @@ fn a_moment_is_a_day_or_a_clock_s_time_in_a_zone_or_a_time_with_its_own_offset()
     }
     for text in ["2300-01-01", "1600-01-01T00:00", "2300-01-01T00:00:00Z"] {
         assert_eq!(moment(text, &Zone::UTC), Err(MomentError::OutOfRange), "{text}");
+    }
+    for text in ["2016-12-31T23:59:60", "2016-12-31T23:59:60Z", "2017-01-01 05:29:60+05:30"] {
+        assert_eq!(moment(text, &Zone::UTC), Err(MomentError::LeapSecond), "{text}");
     }
     assert_eq!(parse_moment("tomorrow", &Zone::UTC, i64::MAX), Err(MomentError::OutOfRange));
     assert_eq!(parse_moment("yesterday", &Zone::UTC, i64::MIN), Err(MomentError::OutOfRange));

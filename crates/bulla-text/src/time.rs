@@ -1,11 +1,15 @@
 //! Times as text: RFC 3339, and the `i64` of nanoseconds since 1970-01-01T00:00:00Z that an entry holds.
 //!
-//! That range is 1677-09-21 to 2262-04-11. A leap second (`:60`) has no nanosecond of its own and is refused
-//! rather than moved.
+//! That range is 1677-09-21 to 2262-04-11. A leap second (`23:59:60Z` on the last day of a month), which RFC 3339 allows, has no
+//! nanosecond of its own among those and is refused rather than moved.
 
 use super::write;
 use jiff::{SignedDuration, Timestamp, civil, tz::Offset};
 use std::fmt;
+
+/// What is said of a leap second, in the place of a time.
+pub(super) const LEAP_SECOND: &str = "no leap second (`:60`), which a time that counts the seconds since 1970 cannot say: give the \
+                                      second before or after it";
 
 /// Why a text is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub enum TimeError {
     Malformed,
     /// It lies outside what nanoseconds since the epoch can say.
     OutOfRange,
+    /// It is a leap second, which nanoseconds since the epoch cannot say.
+    LeapSecond,
 }
 
 impl fmt::Display for TimeError {
@@ -21,6 +27,7 @@ impl fmt::Display for TimeError {
         match self {
             Self::Malformed => write!(f, "not an RFC 3339 time such as 2015-05-17T10:05:03Z"),
             Self::OutOfRange => write!(f, "not between the years 1677 and 2262"),
+            Self::LeapSecond => write!(f, "{LEAP_SECOND}"),
         }
     }
 }
@@ -104,8 +111,25 @@ impl Moment {
         civil::DateTime::new(year, month, day, hour, minute, second, nanosecond).ok()
     }
 
+    /// Why there is no such day and time of day.
+    pub(super) fn unsaid(&self) -> TimeError {
+        match self.is_leap_second() {
+            true => TimeError::LeapSecond,
+            false => TimeError::Malformed,
+        }
+    }
+
+    /// Whether it is the 61st second of the last minute of a month in UTC: leap seconds may be there, and nowhere else.
+    fn is_leap_second(&self) -> bool {
+        let next = Moment { second: 59, nanosecond: 0, ..*self }.civil().and_then(|before| {
+            let ahead = SignedDuration::from_secs(self.offset_seconds.into());
+            before.checked_sub(ahead).ok()?.checked_add(SignedDuration::from_secs(1)).ok()
+        });
+        self.second == 60 && next.is_some_and(|next| next == next.date().first_of_month().at(0, 0, 0, 0))
+    }
+
     pub(super) fn nanoseconds(&self) -> Result<i64, TimeError> {
-        let civil = self.civil().ok_or(TimeError::Malformed)?;
+        let civil = self.civil().ok_or_else(|| self.unsaid())?;
         let offset = Offset::from_seconds(self.offset_seconds).map_err(|_| TimeError::Malformed)?;
         let timestamp = offset.to_timestamp(civil).map_err(|_| TimeError::OutOfRange)?;
         i64::try_from(timestamp.as_nanosecond()).map_err(|_| TimeError::OutOfRange)

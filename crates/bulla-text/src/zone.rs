@@ -1,6 +1,6 @@
 //! Times as a person gives them to a command: days and clocks of a time zone, and RFC 3339.
 
-use crate::time::{Moment, Scan, TimeError};
+use crate::time::{LEAP_SECOND, Moment, Scan, TimeError};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{Span, Timestamp};
@@ -26,6 +26,8 @@ pub enum MomentError {
     Malformed,
     /// It lies outside what nanoseconds since the epoch can say.
     OutOfRange,
+    /// It is a leap second, which nanoseconds since the epoch cannot say.
+    LeapSecond,
     /// Clocks of the zone were put back, and showed it twice.
     Twice,
     /// Clocks of the zone were put forward, and never showed it.
@@ -40,6 +42,7 @@ impl fmt::Display for MomentError {
                  2026-11-03T14:00, which may have seconds and end with an offset (+01:00) or `Z`"
             }
             MomentError::OutOfRange => "not between the years 1677 and 2262",
+            MomentError::LeapSecond => LEAP_SECOND,
             MomentError::Twice => {
                 "a time that clocks showed twice in that zone, as they were put back: add an offset such as +01:00"
             }
@@ -49,6 +52,16 @@ impl fmt::Display for MomentError {
 }
 
 impl std::error::Error for MomentError {}
+
+impl From<TimeError> for MomentError {
+    fn from(error: TimeError) -> Self {
+        match error {
+            TimeError::Malformed => MomentError::Malformed,
+            TimeError::OutOfRange => MomentError::OutOfRange,
+            TimeError::LeapSecond => MomentError::LeapSecond,
+        }
+    }
+}
 
 /// Why a text is not a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,14 +133,11 @@ pub fn parse_moment(text: &str, zone: &Zone, now: i64) -> Result<i64, MomentErro
         return nanoseconds(zone.beginning(day.map_err(|_| MomentError::OutOfRange)?)?);
     }
     let (moment, read) = read(text).ok_or(MomentError::Malformed)?;
-    let time = moment.civil().ok_or(MomentError::Malformed)?;
+    let time = moment.civil().ok_or_else(|| moment.unsaid())?;
     match read {
         Read::Day => nanoseconds(zone.beginning(time.date())?),
         Read::Local => nanoseconds(zone.at(time)?),
-        Read::WithOffset => moment.nanoseconds().map_err(|error| match error {
-            TimeError::Malformed => MomentError::Malformed,
-            TimeError::OutOfRange => MomentError::OutOfRange,
-        }),
+        Read::WithOffset => Ok(moment.nanoseconds()?),
     }
 }
 

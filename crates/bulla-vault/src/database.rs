@@ -84,8 +84,8 @@ const PAGE: u64 = 4096;
 const IDLE: usize = 8;
 /// The longest path of a directory, in bytes: SQLite has room for 512, with the names of its files.
 const LONGEST_PATH: usize = 480;
-/// The longest row, in bytes: far more than any is.
-const LONGEST_ROW: i32 = 1 << 18;
+/// The longest row, in bytes: twice as long as the record of as many skipped ranges as there can be, than which none is longer.
+const LONGEST_ROW: i32 = 1 << 21;
 
 /// What holds on every connection. A page is checked when it is read; none is mapped, since what happens to a mapped file
 /// behind the process's back ends the process.
@@ -612,8 +612,13 @@ fn make(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// From here on changes are written to a log of their own first, so that others can read meanwhile. The file remembers it.
+///
+/// The statement runs to its end: SQLite answers before the file remembers, and tells of a write that failed only after that.
 fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 /// That the file says of itself what a vault's says.

@@ -69,6 +69,7 @@ mod table;
 mod tests;
 mod transaction;
 mod transaction_error;
+mod unexplained;
 mod whole;
 
 pub use bulla_crypto::subject::{Subject, SubjectKey};
@@ -204,14 +205,14 @@ impl Vault {
         self.shared.skip_to(next)
     }
 
-    /// The numbers that [`Vault::skip_to`] left out, ascending: nobody has a key of any of them.
+    /// The numbers that [`Vault::skip_to`] and [`Vault::leave_out`] left out, ascending: nobody has a key of any of them.
     ///
     /// # Errors
     /// Where the vault cannot be read.
     pub fn skipped(&self) -> Result<Vec<Range<u64>>> {
         self.check_owner()?;
         let skipped = self.shared.snapshot(|snapshot| Skipped::read(snapshot.txn, snapshot.keys))?;
-        Ok(skipped.0.into_iter().map(|(first, end)| first..end).collect())
+        Ok(skipped.into_ranges())
     }
 
     /// That what is read is still the vault in the key directory: not one that was taken away since, to which nobody adds whoever is

@@ -16,6 +16,7 @@ use super::record::{Meta, Skipped};
 use super::root::{Root, RootFile};
 use super::roots::Roots;
 use super::snapshot::{another_log, unfinished};
+use super::transaction::ReadTransaction;
 use super::transaction_error::TransactionError;
 use super::{Access, ReplicaLocation, Shared, State, Vault, record, registry, rows};
 use bulla_crypto::environment::{Random, SystemRandom};
@@ -142,7 +143,14 @@ impl Vault {
         if access == Access::Write {
             directory::require_blocks(&canonical)?;
         }
-        vault.shared.snapshot(|snapshot| record::require_others(snapshot.txn, snapshot.keys))?;
+        vault.shared.snapshot(|snapshot| {
+            record::require_others(snapshot.txn, snapshot.keys)?;
+            // What is refused as damaged is not copied over a good replica first.
+            if access == Access::Write {
+                require_tidy(snapshot.txn, snapshot.keys, &snapshot.meta)?;
+            }
+            Ok(())
+        })?;
         if access == Access::Write {
             vault.shared.attach(&settings.replicas)?;
             vault.shared.tidy()?;
@@ -183,8 +191,8 @@ impl Shared {
     /// whoever is being erased.
     fn tidy(&self) -> Result<()> {
         let keys = self.change(|change| {
-            rows::require_no_later(change.txn, &change.keys, &change.meta)?;
-            let used = change.buckets()?.iter().map(|bucket| bucket.id).collect::<Vec<_>>();
+            let buckets = require_tidy(change.txn, &change.keys, &change.meta)?;
+            let used = buckets.iter().map(|bucket| bucket.id).collect::<Vec<_>>();
             let spare_rows = change.meta.next_number.div_ceil(1 << ROWS_LOG2);
             let (keys, next) =
                 change.keys.with_fresh_spares(spare_rows, |id| used.contains(&id), &*self.random)?;
@@ -213,6 +221,19 @@ impl Shared {
             Ok(())
         })
     }
+}
+
+/// That nothing keeps the vault from being tidied up. Gives the index buckets that are in use.
+///
+/// # Errors
+/// Where the vault is damaged.
+fn require_tidy(
+    txn: &ReadTransaction<'_>,
+    keys: &Keys,
+    meta: &Meta,
+) -> Result<Vec<Bucket>, TransactionError> {
+    rows::require_no_later(txn, keys, meta)?;
+    Bucket::all(txn, keys)
 }
 
 /// The keys of the generation that counts.

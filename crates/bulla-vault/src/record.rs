@@ -22,6 +22,7 @@ use bulla_proof::commitment::LogId;
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
+use std::ops::Range;
 
 /// What the vault is, and how far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,14 +55,15 @@ pub(super) struct Erasing {
     pub(super) written: Hash,
 }
 
-/// The numbers that were never given, since the vault went on above them: from the first of each pair to before the second.
+/// The numbers that nobody has though the log tells of no erasure: the vault went on above them, or what told of the erasure is lost.
+/// From the first of each pair to before the second; ascending, and no number twice.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Skipped(pub(super) Vec<(u64, u64)>);
 
 /// The most subjects that one erasure takes.
 pub const MAX_ERASED: usize = 4096;
-/// The most ranges of numbers that were skipped.
-pub(super) const MAX_SKIPPED: usize = 4096;
+/// The most ranges of numbers that were skipped: a record of a mebibyte.
+pub(super) const MAX_SKIPPED: usize = 1 << 16;
 
 /// A record's id in the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -335,37 +337,81 @@ impl Skipped {
         Record::Skipped.write(txn, keys, self.encode())
     }
 
+    pub(super) fn into_ranges(self) -> Vec<Range<u64>> {
+        self.0.into_iter().map(|(first, end)| first..end).collect()
+    }
+
     /// Adds the numbers from `first` to before `end`, which are above all that it has.
     ///
     /// # Errors
     /// `Refused` where it has as many ranges as it can.
     pub(super) fn add(&mut self, first: u64, end: u64) -> Result<()> {
-        let ranges = self.0.len();
         match self.0.last_mut() {
             Some((_, last)) if *last == first => *last = end,
-            _ if ranges >= MAX_SKIPPED => {
-                let message = format!("a vault can leave numbers out {MAX_SKIPPED} times, and this one has");
-                return Err(Error::new(ErrorKind::Refused, message));
-            }
             _ => self.0.push((first, end)),
         }
-        Ok(())
+        self.require_room()
+    }
+
+    /// Adds the numbers of `others`, wherever they lie.
+    ///
+    /// # Errors
+    /// `Refused` where that comes to more ranges than it can have.
+    pub(super) fn insert(&mut self, others: &Self) -> Result<()> {
+        let mut both = [&self.0[..], &others.0].concat();
+        both.sort_unstable();
+        self.0.clear();
+        for (first, end) in both {
+            match self.0.last_mut() {
+                Some((_, last)) if first <= *last => *last = end.max(*last),
+                _ => self.0.push((first, end)),
+            }
+        }
+        self.require_room()
+    }
+
+    /// Takes a number out, if it is there.
+    ///
+    /// # Errors
+    /// `Refused` where that divides a range, and there are as many as there can be.
+    pub(super) fn remove(&mut self, number: u64) -> Result<()> {
+        let Some((at, (first, end))) = self.range_of(number) else { return Ok(()) };
+        let rest = [(first, number), (number + 1, end)];
+        self.0.splice(at..=at, rest.into_iter().filter(|(first, end)| first < end));
+        self.require_room()
+    }
+
+    fn require_room(&self) -> Result<()> {
+        if self.0.len() <= MAX_SKIPPED {
+            return Ok(());
+        }
+        let message = format!(
+            "a vault can leave out {MAX_SKIPPED} ranges of numbers, and this would be more: go on with a newer copy of the vault, or, \
+             where the log is the older one, of the log"
+        );
+        Err(Error::new(ErrorKind::Refused, message))
+    }
+
+    /// The range that a number is in, and where in the list that is.
+    fn range_of(&self, number: u64) -> Option<(usize, (u64, u64))> {
+        let at = self.0.partition_point(|(_, end)| *end <= number);
+        let range = self.0.get(at).filter(|(first, _)| *first <= number)?;
+        Some((at, *range))
     }
 
     /// Where the numbers end that were skipped with this one, if it was.
     pub(super) fn end_of(&self, number: u64) -> Option<u64> {
-        self.0.iter().find(|(first, end)| (*first..*end).contains(&number)).map(|(_, end)| *end)
+        self.range_of(number).map(|(_, (_, end))| end)
     }
 
     /// Whether all numbers from `first` to before `end` were skipped.
     pub(super) fn covers(&self, first: u64, end: u64) -> bool {
         let mut from = first;
-        for (first, end) in &self.0 {
-            if (*first..*end).contains(&from) {
-                from = *end;
-            }
+        while from < end {
+            let Some(next) = self.end_of(from) else { return false };
+            from = next;
         }
-        from >= end
+        true
     }
 }
 

@@ -107,8 +107,8 @@ impl Vault {
     }
 }
 
-/// The most rows that are looked at before it is told who is missing: a message of the control socket has room for as many
-/// ranges as can be in them, and in what was left out.
+/// The most rows, and ranges that were left out, that are looked at before it is told who is missing: a message of the control
+/// socket has room for as many ranges as can be in them.
 const LOOKED_AT: u64 = if cfg!(test) { 2 } else { 1 << 11 };
 
 impl Vault {
@@ -141,7 +141,7 @@ impl Snapshot<'_> {
             if let Some(end) = skipped.end_of(next) {
                 let end = end.min(given);
                 add(next, end);
-                next = end;
+                (next, room) = (end, room - 1);
                 continue;
             }
             let end = rows::end_of(next).min(given);

@@ -80,7 +80,7 @@ pub(super) fn explained(error: &Sqlite) -> String {
         }
         Some(ErrorCode::SystemIoFailure) => {
             ": the operating system refused that; look at the medium (the kernel's log tells of one that fails), at limits on \
-             the size of files, and at permissions, and then open the log again"
+             the size of files, and at permissions, and then try again; a writer has to open the log again for that"
                 .to_owned()
         }
         Some(
@@ -161,7 +161,7 @@ mod tests {
         for (code, told) in [
             (ffi::SQLITE_IOERR_WRITE, ["while writing", "look at the medium"]),
             (ffi::SQLITE_IOERR_READ, ["while reading", "look at the medium"]),
-            (ffi::SQLITE_IOERR_FSYNC, ["while syncing", "look at the medium"]),
+            (ffi::SQLITE_IOERR_FSYNC, ["while syncing", "then try again"]),
             (ffi::SQLITE_IOERR_SHMMAP, ["vault.db-shm", "look at the medium"]),
             (ffi::SQLITE_IOERR_UNLOCK, ["while locking or unlocking", "look at the medium"]),
             (ffi::SQLITE_FULL, ["full", "make room"]),

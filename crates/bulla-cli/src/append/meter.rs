@@ -4,6 +4,7 @@ use super::input::Input;
 use super::taken::{self, Taken};
 use crate::exit::Failure;
 use crate::output::{print_json, progress_bar};
+use bulla::text::spelling::counted;
 use bulla::{Log, Telemetry, Waits};
 use indicatif::{HumanBytes, ProgressBar};
 use serde::Serialize;
@@ -52,7 +53,7 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.set_position(self.bytes);
             if self.ticks.is_multiple_of(1024) {
-                bar.set_message(format!("{} entries", taken::lock(lines).lines.accepted()));
+                bar.set_message(counted(taken::lock(lines).lines.accepted(), "entry"));
             }
         }
         if !self.stats || self.told.elapsed() < SECOND {
@@ -69,7 +70,7 @@ impl Meter {
             return print_json(&Second { accepted, refused, stats });
         }
         let rate = rate(accepted - before, time);
-        note!("{accepted} entries, {refused} refused, {rate} entries/s; {}", line(&stats));
+        note!("{}, {refused} refused, {rate} entries/s; {}", counted(accepted, "entry"), line(&stats));
         Ok(())
     }
 
@@ -91,7 +92,9 @@ impl Meter {
             let (entry_rate, byte_rate) = (rate(entries, time), rate(self.bytes, time));
             let (bytes, seconds) = (self.bytes, time.as_secs_f64());
             note!(
-                "{entries} entries of {bytes} bytes in {seconds:.3} s: {entry_rate} entries/s, {byte_rate} bytes/s"
+                "{} of {} in {seconds:.3} s: {entry_rate} entries/s, {byte_rate} bytes/s",
+                counted(entries, "entry"),
+                counted(bytes, "byte")
             );
             note!("{}", table(telemetry).trim_end());
         }
@@ -107,7 +110,8 @@ fn rate(count: u64, time: Duration) -> u128 {
 fn line(telemetry: &Telemetry) -> String {
     let Telemetry { blocks, row_bytes, written_bytes, backpressure, syncs, queues, .. } = telemetry;
     format!(
-        "{blocks} blocks, {} in, {} out; waited {:.1} s, longest sync {:.1} ms; staged {}, in flight {}",
+        "{}, {} in, {} out; waited {:.1} s, longest sync {:.1} ms; staged {}, in flight {}",
+        counted(*blocks, "block"),
         HumanBytes(*row_bytes),
         HumanBytes(*written_bytes),
         backpressure.time.as_secs_f64(),
@@ -122,7 +126,7 @@ fn table(telemetry: &Telemetry) -> String {
     let Telemetry { entries, blocks, groups, row_bytes, written_bytes, stages, .. } = telemetry;
     let waits = |waits: &Waits| {
         let (time, longest) = (milliseconds(waits.time), milliseconds(waits.longest));
-        format!("{} times, {time:.1} ms together, {longest:.1} ms at most", waits.count)
+        format!("{}, {time:.1} ms together, {longest:.1} ms at most", counted(waits.count, "time"))
     };
     let percent = |part: u64, whole: u64| per(part * 100, whole);
     let stage = |time: Duration| per(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), *entries);

@@ -16,6 +16,7 @@ use crate::terminal::{tell_what_is_tried_again, telling_environment};
 use acks::Acks;
 use bulla::environment::{Environment, Tell};
 use bulla::store::FileSystem;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::text::{LineError, LineReader, ParsedEntry, combined, jsonl};
 use bulla::{
     Closing, ErrorKind, HoldDifference, Log, Options, Producer, Recovery, ResumedErasure, Telemetry,
@@ -216,11 +217,14 @@ fn parse_stream(stream: &str) -> Result<String, String> {
 
 pub(crate) fn tell_recovery(Recovery { frames, entries, torn_bytes, .. }: Recovery) {
     if frames > 0 {
-        note!("recovered: {entries} entries in {frames} frames, durable but not yet signed, were adopted");
+        let were = agreeing(entries, "was", "were");
+        let (entries, frames) = (counted(entries, "entry"), counted(frames, "frame"));
+        note!("recovered: {entries} in {frames}, durable but not yet signed, {were} adopted");
     }
     if torn_bytes > 0 {
         note!(
-            "recovered: a torn tail of {torn_bytes} bytes, which nobody was told is durable, was set aside"
+            "recovered: a torn tail of {}, which nobody was told is durable, was set aside",
+            counted(torn_bytes, "byte")
         );
     }
 }
@@ -231,6 +235,9 @@ pub(crate) fn tell_differences(differences: &[HoldDifference]) {
         match difference {
             HoldDifference::Unreadable(_) => {
                 note!("{difference}; until then nobody is erased, held or released")
+            }
+            HoldDifference::Untold { .. } => {
+                note!("{difference}: the hold that the file has counts, and the log tells of it now")
             }
             _ => note!("{difference}: the log's word counts, and the file says so now"),
         }
@@ -499,17 +506,20 @@ impl<'a> Summary<'a> {
         let mut text = match accepted {
             0 => "no entry was accepted".to_owned(),
             _ => format!(
-                "{accepted} entries were accepted; at least {durable_prefix} of them, the first, are committed"
+                "{} {} accepted; at least {durable_prefix} of them, the first, {} committed",
+                counted(*accepted, "entry"),
+                agreeing(*accepted, "was", "were"),
+                agreeing(*durable_prefix, "is", "are")
             ),
         };
         if committed > durable_prefix {
             text += &format!(", and {} that come after one that is not", committed - durable_prefix);
         }
         if *lost > 0 {
-            text += &format!("; {lost} were lost");
+            text += &format!("; {lost} {} lost", agreeing(*lost, "was", "were"));
         }
         if *refused > 0 {
-            text += &format!("; {refused} lines were refused");
+            text += &format!("; {} {} refused", counted(*refused, "line"), agreeing(*refused, "was", "were"));
         }
         format!("{text}\n{}", up_to.to_text())
     }

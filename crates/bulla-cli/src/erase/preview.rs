@@ -9,6 +9,7 @@ use crate::log_paths::{LogPaths, error_in};
 use crate::output::{on_line, time};
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
+use bulla::text::spelling::{agreeing, counted};
 use bulla::{
     Certified, EntriesGoing, ErasedBefore, ErasureOrder, ErasurePreview, Hold, KnownAgain, PreviewedSubject,
     Reader, VerifierKey, config,
@@ -197,7 +198,9 @@ fn subject_to_text(
 ) -> String {
     let name = on_line(subject);
     match (number, entries) {
-        (Some(number), Some(entries)) => format!("{name}: data subject {number}, {}\n", counted(*entries)),
+        (Some(number), Some(entries)) => {
+            format!("{name}: data subject {number}, {}\n", counted(*entries, "entry"))
+        }
         (Some(number), None) => format!("{name}: data subject {number}\n"),
         (None, _) => format!("{name}: {}\n", why_unknown(keys_lost)),
     }
@@ -222,14 +225,16 @@ fn hold_to_text(hold: &Hold, what_of_it: &str) -> String {
 
 fn going_to_text(going: &EntriesGoing) -> String {
     let mut text = format!(
-        "{} in all lose what is personal, of what is signed ({} frames)\n",
-        counted(going.entries),
-        going.tree_size
+        "{} in all {} what is personal, of what is signed ({})\n",
+        counted(going.entries, "entry"),
+        agreeing(going.entries, "loses", "lose"),
+        counted(going.tree_size, "frame")
     );
     if going.shared > 0 {
         let named = going.others.iter().take(MOST_OTHERS);
-        let named =
-            named.map(|other| format!("{} ({})", other.number, counted(other.entries))).collect::<Vec<_>>();
+        let named = named
+            .map(|other| format!("{} ({})", other.number, counted(other.entries, "entry")))
+            .collect::<Vec<_>>();
         let more = match going.others.len() - named.len() {
             0 if going.all_others => String::new(),
             more => format!(", and {more}{} more", if going.all_others { "" } else { " or" }),
@@ -249,10 +254,6 @@ fn going_to_text(going: &EntriesGoing) -> String {
         let _ = writeln!(text, "there may be more: {not_sure}");
     }
     text
-}
-
-fn counted(entries: u64) -> String {
-    format!("{entries} entr{}", if entries == 1 { "y" } else { "ies" })
 }
 
 /// The same for a program.

@@ -21,6 +21,7 @@ use crate::output::print_json;
 use crate::terminal;
 use crate::verify::parse_key;
 use bulla::text::jsonl;
+use bulla::text::spelling::counted;
 use bulla::{Delivery, ExportRecord, Exported};
 use destination::{Destination, refuse_json_among};
 use progress::Passes;
@@ -147,7 +148,7 @@ impl Export {
                 }
                 as_logged::tell(&self.place, &query);
                 if let Some(read) = exported.read.filter(|_| query.is_narrow()) {
-                    note!("read {} of {} blocks", read.blocks_read, read.blocks);
+                    note!("read {} of {}", read.blocks_read, counted(read.blocks, "block"));
                 }
                 let exit = outcome::tell(&exported, self.salvage.then_some(&query));
                 if self.json {

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::missing_keys::{self, WITHOUT};
 use crate::nothing_found::SubjectJson;
+use bulla::text::spelling::counted;
 use bulla::{Exported, Query, Severity, Unopened};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,9 +116,9 @@ fn left_out(exported: &Exported, damaged: bool, query: &Query) -> String {
 
 /// So many entries. Whether one that was not read meets the query is known only where that asks for nothing but numbers.
 fn entries(count: u64, query: &Query) -> String {
-    let noun = if count == 1 { "entry" } else { "entries" };
+    let entries = counted(count, "entry");
     match (Query { first_entry: None, last_entry: None, ..query.clone() }).is_narrow() {
-        false => format!("{count} {noun}"),
-        true => format!("up to {count} {noun} that may match"),
+        false => entries,
+        true => format!("up to {entries} that may match"),
     }
 }

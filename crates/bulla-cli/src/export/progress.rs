@@ -2,6 +2,7 @@
 
 use crate::output::pass_bar;
 use bulla::Progress;
+use bulla::text::spelling::counted;
 use indicatif::ProgressBar;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,7 +39,7 @@ impl Passes {
             bar.set_length(total);
             bar.set_position(done);
             let rate = u128::from(entries) * 1000 / bar.elapsed().as_millis().max(1);
-            bar.set_message(format!("{entries} entries, {rate}/s"));
+            bar.set_message(format!("{}, {rate}/s", counted(entries, "entry")));
         }
     }
 

@@ -8,6 +8,7 @@ use bulla::Epoch;
 use bulla::keys::files;
 use bulla::keys::recipients::IdentityFile;
 use bulla::store::FileSystem;
+use bulla::text::spelling::counted;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -102,8 +103,8 @@ impl Listed {
             let Range { first, last, count, since, first_entry, stanzas, opened_by } = range;
             let epochs =
                 if count == &1 { format!("{first}") } else { format!("{first} to {last} ({count})") };
-            let noun = if *stanzas == 1 { "stanza" } else { "stanzas" };
-            let _ = write!(text, "epoch       {epochs}, from entry {first_entry}, {since}: {stanzas} {noun}");
+            let stanzas = counted(*stanzas as u64, "stanza");
+            let _ = write!(text, "epoch       {epochs}, from entry {first_entry}, {since}: {stanzas}");
             if !self.asked.is_empty() {
                 let files = opened_by.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
                 let by =

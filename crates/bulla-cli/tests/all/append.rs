@@ -227,7 +227,7 @@ fn where_the_object_cannot_be_written_standard_error_has_the_counts() {
         let child = command(place.arguments("append", more)).stdout(full()).spawn().unwrap();
         let ran = finish(child).exits(exit::ENVIRONMENT);
         for told in
-            ["standard output", "20 of them, the first, are committed; 1 lines were refused", "input:21 "]
+            ["standard output", "20 of them, the first, are committed; 1 line was refused", "input:21 "]
         {
             assert!(ran.err.contains(told), "{told}: {ran:?}");
         }

@@ -4,9 +4,11 @@ use crate::interrupt::waiting;
 use crate::support::{
     Place, arguments, bulla, command, command_under, eventually, exit, finish, lines, parse_lines, signal,
 };
+use bulla::Configure;
 use rustix::process::Signal;
-use serde_json::json;
-use std::io::Write;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
 
 /// A new identity's file, and its recipient.
@@ -22,6 +24,77 @@ fn reads(place: &Place, identity: &str, entries: &str) -> Option<usize> {
     match ran.code {
         exit::REFUSED => None,
         _ => Some(ran.exits(exit::DONE).out.lines().count()),
+    }
+}
+
+/// Listens as the writer does, tells who it is, and carries out `asked` in the place of an answer to what it is asked after that.
+fn answers_nothing_more(place: &Place, asked: impl FnOnce() + Send) {
+    let listener = UnixListener::bind(place.keys("control.sock")).unwrap();
+    let receive = |socket: &mut UnixStream| {
+        let mut length = [0; 4];
+        socket.read_exact(&mut length).unwrap();
+        let mut message = vec![0; u32::from_le_bytes(length) as usize];
+        socket.read_exact(&mut message).unwrap();
+        serde_json::from_slice::<Value>(&message).unwrap()
+    };
+    let (mut socket, _) = listener.accept().unwrap();
+    let request = receive(&mut socket);
+    assert_eq!(request["message"], "status");
+    let status = json!({ "log": place.info("id"), "origin": "x", "process": 1, "acknowledged": 0 });
+    let answer = json!({ "version": request["version"], "message": { "answer": { "status": status } } });
+    let answer = answer.to_string();
+    socket.write_all(&u32::try_from(answer.len()).unwrap().to_le_bytes()).unwrap();
+    socket.write_all(answer.as_bytes()).unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    receive(&mut socket);
+    std::fs::remove_file(place.keys("control.sock")).unwrap();
+    asked();
+}
+
+/// A writer that is killed between the two leaves the same.
+#[test]
+fn what_a_writer_did_before_it_went_without_an_answer_is_not_said_to_be_no_change() {
+    let (_, recipient) = new_identity(&Place::empty());
+    let unclear = json!({ "changed": null, "recorded": null });
+    let add = ["add-recipient", &recipient];
+    for did in [true, false] {
+        for json in [true, false] {
+            let place = Place::new();
+            let ran = std::thread::scope(|scope| {
+                let configure = Configure::default().add_recipients([&recipient]).unwrap();
+                let log = place.audit();
+                let asked = move || {
+                    if did {
+                        configure.apply(log).unwrap();
+                    }
+                };
+                let listening = scope.spawn(|| answers_nothing_more(&place, asked));
+                eventually("it listens", || place.keys("control.sock").exists());
+                let ran = place.run("keys", &[&add[..], if json { &["--json"] } else { &[] }].concat());
+                listening.join().unwrap();
+                ran.exits(exit::DONE)
+            });
+            match (did, json) {
+                (true, true) => assert_eq!(ran.json(), unclear),
+                (true, false) => assert!(ran.out.contains("may have changed it"), "{ran:?}"),
+                // Then this command did it.
+                (false, true) => assert_eq!(ran.json(), json!({ "changed": true, "recorded": true })),
+                (false, false) => assert!(ran.out.starts_with("added, and recorded"), "{ran:?}"),
+            }
+            assert!(place.info("recipients").as_array().unwrap().contains(&json!(recipient)));
+        }
+    }
+    // Nor does an error hide that it may be done.
+    let place = Place::new();
+    let ran = std::thread::scope(|scope| {
+        let listening = scope.spawn(|| answers_nothing_more(&place, || ()));
+        eventually("it listens", || place.keys("control.sock").exists());
+        let ran = place.run("keys", &["remove-recipient", &recipient]);
+        listening.join().unwrap();
+        ran.exits(exit::REFUSED)
+    });
+    for told in ["may have changed it: ", "is no recipient of this log"] {
+        assert!(ran.err.contains(told), "{ran:?}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::interrupt::waiting;
 use crate::support::{
-    Mount, Place, Ran, arguments, bulla, command, eventually, exit, finish, lines, may_mount, parse_lines,
+    Mount, Place, Ran, arguments, bulla, command, copy, eventually, exit, finish, lines, may_mount,
+    parse_lines,
 };
 use serde_json::Value;
 use std::fs;
@@ -428,6 +429,30 @@ fn holds_that_differ_from_what_the_log_tells_are_named() {
     assert!(listed.out.contains("unknown (frame "), "{listed:?}");
     let refused = place.run("erase", &["--subject", "s7"]).exits(exit::REFUSED);
     assert!(refused.err.contains("held by unknown (frame "), "{refused:?}");
+}
+
+/// Both directories are of a backup, and the file of holds is newer.
+#[test]
+fn a_hold_of_which_the_log_does_not_tell_counts_and_is_said_to() {
+    let (place, _) = filled();
+    let kept = ["audit", "audit.keys"];
+    kept.iter().for_each(|name| copy(&place.path(name), &place.path(&format!("older.{name}"))));
+    let whom = ["add", "--subject", "s7", "--by", "legal", "--reason", "case 4711"];
+    place.run("hold", &whom).exits(exit::DONE);
+    let holds = fs::read(place.keys("holds")).unwrap();
+    for name in kept {
+        fs::remove_dir_all(place.path(name)).unwrap();
+        fs::rename(place.path(&format!("older.{name}")), place.path(name)).unwrap();
+    }
+    fs::write(place.keys("holds"), holds).unwrap();
+    let opened = place.append(&[], b"").exits(exit::DONE);
+    let told = "and it does not: the hold that the file has counts, and the log tells of it now";
+    assert!(opened.err.contains(told) && !opened.err.contains("the log's word counts"), "{opened:?}");
+    let listed = place.run("hold", &["list", "--json"]).exits(exit::DONE).json();
+    assert_eq!(
+        (&listed["holds"][0]["by"], &listed["differences"]),
+        (&"legal".into(), &serde_json::json!([]))
+    );
 }
 
 #[test]

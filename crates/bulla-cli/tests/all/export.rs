@@ -523,7 +523,7 @@ fn a_configuration_that_was_damaged_is_a_violation() {
 
 #[test]
 fn salvage_with_a_filter_counts_what_the_filter_can_mean() {
-    let place = Place::new();
+    let place = Place::new().keep_together();
     let line = |day: u32| {
         let text = String::from_utf8(incompressible(1)).unwrap();
         text.replacen('{', &format!("{{\"time\":\"2026-01-{day:02}T00:00:00Z\",\"subject\":\"s\","), 1)
@@ -551,7 +551,7 @@ fn salvage_with_a_filter_counts_what_the_filter_can_mean() {
 
 #[test]
 fn salvage_without_a_key_is_refused_and_not_damaged() {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (Place::new().keep_together(), Place::new());
     place.append(&[], &incompressible(2)).exits(exit::DONE);
     let recipients = other.info("recipients")[0].as_str().unwrap().to_owned();
     place.run("config", &["set", "log.recipients", &recipients]).exits(exit::DONE);

@@ -95,7 +95,7 @@ fn an_auditor_reads_what_was_granted_and_of_the_rest_what_is_shared() {
     // Of an entry, its group.
     let ran = world.grant(&["--entry", "64"]).exits(exit::DONE);
     let besides = "(3 were not asked for, but are of the same data subjects)";
-    assert_eq!(ran.err, format!("grants 4 entries in 1 groups {besides}; read 1 of 2 blocks\n"));
+    assert_eq!(ran.err, format!("grants 4 entries in 1 group {besides}; read 1 of 2 blocks\n"));
     let readable = world.export(&[]).into_iter().filter(|entry| entry["withheld"].is_null());
     assert_eq!(readable.map(|entry| entry["entry"].as_u64().unwrap()).collect::<Vec<_>>(), [64, 74, 84, 94]);
 }

@@ -99,7 +99,7 @@ fn a_log_without_erasure_gets_its_seal_state_back_without_an_identity() {
         let given = [&["restore", "unsigned", "--seal-key", "seal.key"], words].concat();
         let child = command(&given).current_dir(place.path("")).spawn().unwrap();
         let ran = finish(child).exits(exit::DONE);
-        assert!(ran.out.contains("\n1 more entries are not signed yet, and are kept\n"), "{ran:?}");
+        assert!(ran.out.contains("\n1 more entry is not signed yet, and is kept\n"), "{ran:?}");
         assert!(!ran.out.contains("keys"), "{ran:?}");
         assert_eq!(ran.out.lines().count(), lines, "{ran:?}");
     }

@@ -1,7 +1,11 @@
 //! A disk that takes every write and fails every sync: nothing on it is durable, and nothing of it is called so.
 
-use crate::support::{Place, command, command_under, copy, exit, finish, incompressible, lines};
+use crate::support::{
+    Place, Ran, arguments, command, command_under, copy, exit, finish, incompressible, lines,
+};
 use bulla_testkit::unsynced;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 #[test]
 fn nothing_is_called_committed_where_every_sync_fails() {
@@ -31,6 +35,58 @@ fn nothing_is_called_committed_where_every_sync_fails() {
     }
 }
 
+/// Runs the command where those syncs of these files fail that `which` says: `3` for the third alone, `3+` for it and all after it.
+fn without_syncs(which: &str, files: &[PathBuf], arguments: &[OsString]) -> Ran {
+    let fails = format!("inject=fsync,fdatasync:error=EIO:when={which}");
+    let mut strace = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails];
+    files.iter().for_each(|file| strace.extend(["-P", file.to_str().unwrap()]));
+    let child = command_under(&strace, arguments).spawn();
+    finish(child.expect("this test needs strace: `apt-get install strace`"))
+}
+
+/// Whichever sync of its database fails: nobody takes for damage what only has to be done again.
+#[test]
+fn a_vault_that_cannot_be_synced_while_it_is_made_is_no_damaged_one() {
+    let made = |place: &Place, new_vault: bool| match new_vault {
+        false => arguments!["init", place.audit()].to_vec(),
+        true => {
+            let identity = place.keys("identity.age");
+            arguments!["restore", place.audit(), "--new-vault", "--identity", identity].to_vec()
+        }
+    };
+    for new_vault in [false, true] {
+        let mut failed = 0;
+        loop {
+            let place = Place::empty();
+            if new_vault {
+                place.run("init", &[]).exits(exit::DONE);
+                place.append(&[], &lines(0..3)).exits(exit::DONE);
+                for name in ["vault", "roots"] {
+                    std::fs::remove_dir_all(place.keys(name)).unwrap();
+                }
+            }
+            let files =
+                ["vault.db", "vault.db-journal", "vault.db-wal"].map(|name| place.keys("vault").join(name));
+            let arguments = made(&place, new_vault);
+            let ran = without_syncs(&(failed + 1).to_string(), &files, &arguments);
+            if ran.code == exit::DONE {
+                break;
+            }
+            failed += 1;
+            let ran = ran.exits(exit::ENVIRONMENT);
+            let told = ["vault.db", "while syncing", "then try again"];
+            assert!(told.iter().all(|told| ran.err.contains(told)), "{failed}: {ran:?}");
+            assert!(!ran.err.contains("damaged"), "{failed}: {ran:?}");
+            finish(command(&arguments).spawn().unwrap()).exits(exit::DONE);
+            place.append(&[], &lines(3..5)).exits(exit::DONE);
+            // A new vault has no keys of those before.
+            let new = ["--entries", if new_vault { "3..4" } else { "0..1" }];
+            assert_eq!(place.run("export", &new).exits(exit::DONE).out.lines().count(), 2);
+        }
+        assert!(failed >= 3, "{failed} syncs");
+    }
+}
+
 /// Whatever sync of the vault is the first that fails. Whoever ordered it has to know that it is not off.
 #[test]
 fn an_erasure_that_opening_the_log_finishes_is_said_to_be_begun_perhaps() {
@@ -47,11 +103,8 @@ fn an_erasure_that_opening_the_log_finishes_is_said_to_be_begun_perhaps() {
         for name in ["audit", "audit.keys"] {
             copy(&made.path(name), &place.path(name));
         }
-        let fails = format!("inject=fsync,fdatasync:error=EIO:when={first}+");
-        let syncs = place.keys("vault").join("vault.db-wal");
-        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &fails, "-P", syncs.to_str().unwrap()];
-        let child = command_under(&strace, &place.arguments("erase", &["--subject", "s0"])).spawn();
-        let ran = finish(child.expect("this test needs strace: `apt-get install strace`"));
+        let (syncs, which) = (place.keys("vault").join("vault.db-wal"), format!("{first}+"));
+        let ran = without_syncs(&which, &[syncs], &place.arguments("erase", &["--subject", "s0"]));
         let opened = place.append(&[], b"").exits(exit::DONE);
         if ran.code == exit::DONE || !opened.err.contains("is finished") {
             continue;

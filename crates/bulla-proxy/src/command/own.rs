@@ -208,6 +208,11 @@ fn sort(words: &mut Words<'_>, effect: &mut Effect, store: bool) {
         }
         at += 1;
     }
+    store_into(words, effect, stored);
+}
+
+/// What `STORE` does to the key at `stored`, where the command has one: it is written, or deleted where nothing is stored.
+fn store_into(words: &mut Words<'_>, effect: &mut Effect, stored: Option<u64>) {
     if let Some(stored) = stored {
         effect.telling = Telling::ZeroIsDelete;
         key(words, effect, stored, Accesses::of(Access::Write));
@@ -256,10 +261,7 @@ fn geo_radius(words: &mut Words<'_>, effect: &mut Effect, options: u64) {
         }
         at += 1;
     }
-    if let Some(stored) = stored {
-        effect.telling = Telling::ZeroIsDelete;
-        key(words, effect, stored, Accesses::of(Access::Write));
-    }
+    store_into(words, effect, stored);
 }
 
 /// `XREAD [COUNT n] [BLOCK n] STREAMS key … id …` and `XREADGROUP GROUP group consumer [NOACK] …`: half of what is behind `STREAMS`

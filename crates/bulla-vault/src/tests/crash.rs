@@ -280,3 +280,28 @@ fn a_reader_tidies_nothing_up() {
     assert_eq!(reader.unconfirmed().unwrap().unwrap().numbers, [2]);
     assert_eq!(world.roots().len(), 4);
 }
+
+/// Numbers are left out all together or not at all, and doing it again is no error.
+#[test]
+fn what_is_left_out_survives_a_crash_anywhere() {
+    let made = || {
+        let world = Machine::made();
+        let vault = world.open().unwrap();
+        vault.confirm(erase(&vault, &["s1", "s4"]).unwrap().unwrap().numbers()).unwrap();
+        drop(vault);
+        world
+    };
+    let operations = at_every_stop(
+        made,
+        |world| world.open()?.leave_out(&|_| false),
+        |world, done, stop| {
+            let vault = world.open().unwrap();
+            let skipped = vault.skipped().unwrap();
+            assert!(skipped == [1..2, 4..5] || !done && skipped.is_empty(), "{stop}: {skipped:?}");
+            vault.leave_out(&|_| false).unwrap();
+            assert_eq!(vault.check(&|_| false, &|_| ()).unwrap().damage, [], "{stop}");
+            assert_eq!(vault.look_up(&["s2"], |_| false).unwrap(), [Some(2)]);
+        },
+    );
+    assert!(operations > 3, "{operations}");
+}

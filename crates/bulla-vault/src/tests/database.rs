@@ -259,7 +259,7 @@ fn a_row_that_is_none_is_refused() {
     let place = tempfile::tempdir().unwrap();
     drop(create(place.path()));
     let connection = rusqlite::Connection::open(place.path().join(FILE)).unwrap();
-    connection.execute_batch("INSERT INTO rows VALUES (1, zeroblob(400000)), (-1, zeroblob(9))").unwrap();
+    connection.execute_batch("INSERT INTO rows VALUES (1, zeroblob(3000000)), (-1, zeroblob(9))").unwrap();
     drop(connection);
     let database = explained(Database::open(place.path()));
     assert!(matches!(database.read(|txn| txn.get(Table::Rows, 1)), Err(TransactionError::Damaged(_))));

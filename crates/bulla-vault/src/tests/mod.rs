@@ -11,6 +11,7 @@ mod replica_crash;
 mod resolve;
 mod sweep;
 mod traces;
+mod unexplained;
 mod vectors;
 mod whole;
 

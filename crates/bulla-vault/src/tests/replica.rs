@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use table::Table;
+use transaction_error::TransactionError;
 
 /// A vault with a replica.
 struct Pair {
@@ -613,8 +614,9 @@ fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
     fs::remove_dir_all(pair.replica.path().join("vault")).unwrap();
     let data = pair.world.file("vault/vault.db");
     let mut bytes = fs::read(&data).unwrap();
-    let last = bytes.len() - 4096;
-    bytes[last..].fill(0x55);
+    // Opening itself reads the last row, and none in the middle.
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0x55);
     fs::write(&data, bytes).unwrap();
     let (kind, message) = pair.refusal();
     assert_eq!(kind, ErrorKind::Unavailable);
@@ -622,6 +624,35 @@ fn a_damaged_vault_is_not_taken_for_a_damaged_replica() {
         message.contains("vault/vault.db is damaged (") && !message.contains("is made anew"),
         "{message}"
     );
+}
+
+/// Opening a vault finds that it is damaged, and the replica, which is behind, may be the last good one.
+#[test]
+fn a_vault_that_is_refused_as_damaged_leaves_the_replica_as_it_was() {
+    type Damage = fn(&mut snapshot::Change<'_, '_>) -> Result<(), TransactionError>;
+    let kinds: [(Damage, &str); 2] = [
+        (
+            |change| {
+                change.meta.next_number -= 1;
+                Ok(())
+            },
+            "beyond the last number",
+        ),
+        (|change| change.txn.delete_range(Table::Buckets, 0..=0), "index bucket for prefix 0 is missing"),
+    ];
+    for (damage, told) in kinds {
+        let pair = Pair::new();
+        fill(&pair.world.open(), "s", 10);
+        let alone = Vault::open(pair.world.path(), LOG, Access::Write, &Settings::default()).unwrap();
+        fill(&alone, "t", 10);
+        alone.shared.change(damage).unwrap();
+        drop(alone);
+        let replica = || kept(pair.replica.path(), &FileSystem::new(pair.replica.path()));
+        let (before, file) = (replica(), pair.database());
+        let (kind, message) = pair.world.refusal();
+        assert_eq!((kind, message.contains(told)), (ErrorKind::Unavailable, true), "{message}");
+        assert!(before == replica() && file == pair.database(), "{told}: the replica was written");
+    }
 }
 
 /// The rows of a table, as they lie in a database.

@@ -13,27 +13,28 @@
 //!
 //! They hold of a log at work, where [`Engine::change`] sees to it, as of one that is opened for the change.
 
+mod carry_out;
 mod names;
+mod plan;
+mod recipients;
+mod texts;
 
 use crate::erase::{ErasureKeyChange, HoldDifference, ResumedErasure};
-use crate::format::config::{self, FieldRules, LogConfig, edit};
-use crate::format::event::{Event, Rekeyed, is_same_key};
-use crate::format::options::{Options, SettingPlace, Tuning, settings};
-use crate::keys::pseudonym::PseudonymKey;
-use crate::keys::{default_keys, files, settings as host_settings};
+use crate::format::config::{self, FieldRules};
+use crate::format::options::settings;
+use crate::keys::default_keys;
 use crate::scan::checkpoint::is_live;
-use crate::scan::events::each_event;
-use crate::scan::manifest::Manifest;
-use crate::scan::snapshot::Snapshot;
-use crate::write::engine::change::Unreplaced;
-use crate::write::engine::{Directories, Engine, after_resumed, check_replicas};
+use crate::write::engine::{Engine, check_replicas};
 use crate::write::recover::Recovery;
-use bulla_crypto::environment::{Environment, KeyWrap};
-use bulla_crypto::recipients::check_recipient;
+use bulla_crypto::environment::Environment;
 use bulla_proof::hash::Hash;
-use bulla_store::{Error, ErrorKind, Result};
-use bulla_store::{FileSystem, Lock, Store};
+use bulla_store::{Error, Result};
+use bulla_store::{FileSystem, Store};
+pub(crate) use carry_out::remove_leftover;
+use carry_out::{change_log, lock};
 use names::{ERASURE_KEY, FIELDS, HEARTBEAT, RECIPIENTS, REPLICAS, check_key, unknown_key};
+use plan::Plan;
+use recipients::{Recipients, checked, no_recipients};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -60,14 +61,6 @@ pub struct Configure {
     erasure_key: Option<ErasureKeyChange>,
     /// Names of fields and their rules.
     fields: Vec<(String, String)>,
-}
-
-/// What to do with the list of recipients. It is applied to the list as it is once the file is locked.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum Recipients {
-    Are(Vec<String>),
-    With(Vec<String>),
-    Without(Vec<String>),
 }
 
 /// What came of changes to a configuration.
@@ -315,407 +308,9 @@ impl Configure {
         }
     }
 
-    /// What the changes come to. The caller holds the lock on the file.
-    fn plan(&self, log: &dyn Store, keys: &dyn Store) -> Result<Plan> {
-        let place = self.place(log, keys)?;
-        let old = config::read(log)?;
-        let old_host = host_settings::read(keys)?;
-        let (new, new_host) = self.edit((log, &old), (keys, &old_host))?;
-        let (before, _) = config::parse(&old)?;
-        let new = self.edit_erasure_key(self.edit_fields(new)?, &before)?;
-        let (after, options) = config::parse(new.as_bytes())?;
-        let tuning = Tuning::try_from(options.with_host(host_settings::parse(keys, &new_host)?))
-            .or_else(|error| self.check_others((log, &old), (keys, &old_host)).and(Err(error)))?;
-        check_identity(&before, &after)?;
-        let host = (new_host != old_host).then_some(new_host);
-        if host.is_some() && new.as_bytes() != old && self.names().len() > 1 {
-            return Err(self.moves_with_others(
-                place,
-                (log, &String::from_utf8_lossy(&old)),
-                (keys, &old_host),
-            )?);
-        }
-        let configured = Configured {
-            changed: new.as_bytes() != old || host.is_some(),
-            log: (before.digest != after.digest).then_some((before.digest, after.digest)),
-            keys: before.differing(&after),
-            settings: settings_of(&old) != settings_of(new.as_bytes()) || host.is_some(),
-            live: false,
-            recovery: Recovery::default(),
-            hold_differences: Vec::new(),
-            resumed: None,
-        };
-        let order = self.erasure_key.as_ref().map(|change| change.note().to_owned());
-        Ok(Plan { place, old, new, host, before, after, order, tuning, configured })
-    }
-
-    /// Refuses files that have a setting out of its bounds already, of which nothing is changed here: it is not what was asked
-    /// for that is wrong.
-    fn check_others(&self, (log, text): (&dyn Store, &[u8]), (keys, host): (&dyn Store, &str)) -> Result<()> {
-        let unset = self.settings.iter().map(|(name, _)| (name.clone(), None)).collect();
-        let without = Configure { settings: unset, ..Configure::default() };
-        let (text, host) = without.edit((log, text), (keys, host))?;
-        config::check_bounds(log, config::parse(text.as_bytes())?.1)?;
-        host_settings::check_bounds(keys, host_settings::parse(keys, &host)?)
-    }
-
-    /// Where all of what is changed is kept.
-    fn place(&self, log: &dyn Store, keys: &dyn Store) -> Result<SettingPlace> {
-        let is_host = |name: &String| settings::place_of(name) == Some(SettingPlace::Keys);
-        let (of_keys, of_log) = self.names().into_iter().partition::<Vec<_>, _>(is_host);
-        if of_keys.is_empty() || of_log.is_empty() {
-            return Ok(if of_keys.is_empty() { SettingPlace::Log } else { SettingPlace::Keys });
-        }
-        Err(Error::invalid(format!(
-            "{} is kept in {}, and {} in {}: no step changes both files, and a crash between the two would leave half of \
-             the change. Nothing was changed; change what is in one of them first, and then what is in the other",
-            quoted(&of_keys),
-            keys.describe(files::SETTINGS),
-            quoted(&of_log),
-            log.describe(config::FILE),
-        )))
-    }
-
-    /// The keys that are changed.
-    fn names(&self) -> Vec<String> {
-        let mut names = self.settings.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        names.extend(self.recipients.iter().map(|_| RECIPIENTS.to_owned()));
-        names.extend(self.heartbeat.iter().map(|_| HEARTBEAT.to_owned()));
-        names.extend(self.erasure_key.iter().map(|_| ERASURE_KEY.to_owned()));
-        names.extend(self.fields.iter().map(|(field, _)| format!("{FIELDS}{field}")));
-        names
-    }
-
-    /// The error of a change that would move a setting to the file where it belongs and change something else, too: a setting is
-    /// in both files until it is moved, and that is no half of anything only where it is moved alone.
-    fn moves_with_others(
-        &self,
-        place: SettingPlace,
-        (log, text): (&dyn Store, &str),
-        (keys, host): (&dyn Store, &str),
-    ) -> Result<Error> {
-        let (of_log, of_keys) = (log.describe(config::FILE), keys.describe(files::SETTINGS));
-        let (wrong, right, text) = match place {
-            SettingPlace::Keys => (of_log, of_keys, text),
-            SettingPlace::Log => (of_keys, of_log, host),
-        };
-        let (mut moved, mut others) = (Vec::new(), Vec::new());
-        for name in self.names() {
-            if edit::has_setting(text, &name)? { &mut moved } else { &mut others }.push(name);
-        }
-        let first = quoted(&moved[..1]);
-        others.splice(..0, moved.drain(1..));
-        Ok(Error::invalid(format!(
-            "{first} is in {wrong}, and belongs in {right}: moving it changes both files, and a crash between the two would leave \
-             half of what was asked for. Nothing was changed; set or unset {first} alone first, and then {}",
-            quoted(&others),
-        )))
-    }
-
-    /// Rules that are the same already leave the text as it is.
-    fn edit_fields(&self, text: String) -> Result<String> {
-        let (config, _) = config::parse(text.as_bytes())?;
-        let mut rules = config.fields;
-        self.fields.iter().try_for_each(|(field, rule)| rules.set(field, rule))?;
-        if rules == config.fields {
-            return Ok(text);
-        }
-        let edited = edit::set_fields(&text, &rules);
-        match config::parse(edited.as_bytes())?.0.fields == rules {
-            true => Ok(edited),
-            false => {
-                Err(Error::invalid(format!("`[log.fields]` of {} is not a table of lines", config::FILE)))
-            }
-        }
-    }
-
-    /// A key that is the log's already leaves the text as it is.
-    fn edit_erasure_key(&self, text: String, before: &LogConfig) -> Result<String> {
-        let Some(change) = &self.erasure_key else { return Ok(text) };
-        if let [other, ..] =
-            &self.names().into_iter().filter(|name| name != ERASURE_KEY).collect::<Vec<_>>()[..]
-        {
-            let message =
-                format!("`{ERASURE_KEY}` is changed by itself: change `{other}` before or after it");
-            return Err(Error::invalid(message));
-        }
-        let refused = |message: &str| Err(Error::new(ErrorKind::Refused, message));
-        let Some(from) = &before.erasure_key else {
-            return refused("the log has no `erasure_key` that could be changed");
-        };
-        if from.to_string() == change.to() {
-            return Ok(text);
-        }
-        if is_same_key(&from.to_string(), change.to()) {
-            return refused(
-                "the log's erasure key is this one already, under another name: its name does not change",
-            );
-        }
-        change.check(before.id, from)?;
-        before.check_erasure_key(&change.key()?)?;
-        edit::set_erasure_key(&text, change.to())
-    }
-
-    /// Refuses an erasure key that was replaced before: nothing that was signed with it is to count again.
-    fn check_former_keys(&self, plan: &Plan, log: &Arc<dyn Store>) -> Result<()> {
-        let Some(change) = self.erasure_key.as_ref().filter(|_| plan.configured.log.is_some()) else {
-            return Ok(());
-        };
-        // Of a change that was not done, too: its `from` counts or did.
-        let mut counted = false;
-        each_event(&Manifest::load(Snapshot::of(log.clone())?)?, 0, |_, event| {
-            counted |=
-                matches!(event, Event::Rekeyed(Rekeyed { from, .. }) if is_same_key(&from, change.to()));
-        })?;
-        let message =
-            "the erasure key was this one before, under whatever name, and was replaced: it never comes back";
-        if counted { Err(Error::new(ErrorKind::Refused, message)) } else { Ok(()) }
-    }
-
     /// The error that says that there is no such key, and which one may have been meant.
     pub fn unknown_key(key: &str) -> Error {
         unknown_key(key)
-    }
-
-    /// The texts of `bulla.toml` and of the key directory's settings with the changes. A setting that is changed stands in the
-    /// file in which it is kept, and in no other.
-    fn edit(
-        &self,
-        (log, text): (&dyn Store, &[u8]),
-        (keys, host): (&dyn Store, &str),
-    ) -> Result<(String, String)> {
-        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("it is not UTF-8"))?;
-        let (mut edited, mut host) = (text.to_owned(), host.to_owned());
-        for (name, value) in &self.settings {
-            let value = value.as_deref().map(|value| settings::to_toml(name, value)).transpose()?;
-            let (of_log, of_keys) = match settings::place_of(name) {
-                Some(SettingPlace::Keys) => (None, value.as_deref()),
-                _ => (value.as_deref(), None),
-            };
-            let named =
-                |error: Error| Error::new(error.kind(), format!("{}: {error}", log.describe(config::FILE)));
-            edited = edit::set_setting(&edited, name, of_log).map_err(named)?;
-            host = edit::set_setting(&host, name, of_keys)
-                .map_err(|error| host_settings::damaged(keys, error))?;
-        }
-        let (current, _) = config::parse(text.as_bytes())?;
-        let heartbeat = self.heartbeat.map(|time| Some(time).filter(|time| !time.is_zero()));
-        if let Some(heartbeat) = heartbeat.filter(|heartbeat| *heartbeat != current.heartbeat) {
-            edited = edit::set_heartbeat(&edited, heartbeat)?;
-        }
-        let Some(recipients) = &self.recipients else { return Ok((edited, host)) };
-        let recipients = recipients.of(&current.recipients)?;
-        match recipients == current.recipients {
-            true => Ok((edited, host)),
-            false => Ok((edit::set_recipients(&edited, &recipients)?, host)),
-        }
-    }
-}
-
-impl Recipients {
-    /// The list that comes of `current`.
-    fn of(&self, current: &[String]) -> Result<Vec<String>> {
-        let without = match self {
-            Recipients::Are(recipients) => return Ok(recipients.clone()),
-            Recipients::With(more) => {
-                let mut all = current.to_vec();
-                for recipient in more {
-                    if !all.contains(recipient) {
-                        all.push(recipient.clone());
-                    }
-                }
-                return Ok(all);
-            }
-            Recipients::Without(without) => without,
-        };
-        let refused = |message: String| Err(Error::new(ErrorKind::Refused, message));
-        if let Some(stranger) = without.iter().find(|recipient| !current.contains(recipient)) {
-            return refused(format!("{stranger} is no recipient of this log"));
-        }
-        let left =
-            current.iter().filter(|recipient| !without.contains(recipient)).cloned().collect::<Vec<_>>();
-        if left.is_empty() {
-            return refused(
-                "the last recipient stays until there is another: nobody could read what comes".to_owned(),
-            );
-        }
-        Ok(left)
-    }
-}
-
-fn checked(recipients: impl IntoIterator<Item = impl Into<String>>) -> Result<Vec<String>> {
-    let recipients = recipients.into_iter().map(Into::into).collect::<Vec<String>>();
-    recipients.iter().try_for_each(|recipient| check_recipient(recipient))?;
-    Ok(recipients)
-}
-
-/// What changes come to, before anything is done.
-struct Plan {
-    /// Where what is changed is kept. The other file changes only where it has, against the rule, what is kept here.
-    place: SettingPlace,
-    old: Vec<u8>,
-    new: String,
-    /// The text of the key directory's settings, where that changes.
-    host: Option<String>,
-    before: LogConfig,
-    after: LogConfig,
-    /// Of a change of the erasure key.
-    order: Option<String>,
-    tuning: Tuning,
-    configured: Configured,
-}
-
-impl Plan {
-    /// Changes settings. A setting has its value where it belongs before it goes from where it does not: until then the log is refused
-    /// to writers, as it was before, and the same command finishes the change.
-    fn change_settings(&self, log: &dyn Store, keys: &dyn Store) -> Result<()> {
-        match self.place {
-            SettingPlace::Log => {
-                self.change_log_settings(log)?;
-                self.change_host_settings(keys)
-            }
-            SettingPlace::Keys => {
-                self.change_host_settings(keys)?;
-                self.change_log_settings(log)
-            }
-        }
-    }
-
-    fn change_host_settings(&self, keys: &dyn Store) -> Result<()> {
-        let Some(text) = &self.host else { return Ok(()) };
-        let written = bulla_store::replace(keys, files::SETTINGS, text.as_bytes());
-        written.map_err(|error| Error::io(format!("writing {}", keys.describe(files::SETTINGS)), error))
-    }
-
-    fn change_log_settings(&self, log: &dyn Store) -> Result<()> {
-        match self.new.as_bytes() != self.old {
-            true => self.replace(log).map_err(Unreplaced::into_error),
-            false => Ok(()),
-        }
-    }
-
-    /// What a log at work refuses, before anything is changed.
-    fn check_live(&self, engine: &Engine) -> Result<()> {
-        if self.configured.log.is_none() {
-            return Ok(());
-        }
-        if self.before.digest != engine.config().digest {
-            return Err(config::edited(&*engine.log));
-        }
-        if self.before.fields != self.after.fields {
-            // Producers have the rules that they were made with.
-            let message = "rules for fields cannot be changed while a writer has the log open: stop it first";
-            return Err(Error::new(ErrorKind::Refused, message));
-        }
-        self.check_recipients(&engine.environment)
-    }
-
-    fn change_live(&self, engine: &Engine) -> Result<()> {
-        engine.change(self.after.clone(), self.order.as_deref(), || self.replace(&*engine.log))
-    }
-
-    /// That a key can be wrapped to all of them is known before anything says so.
-    fn check_recipients(&self, environment: &Environment) -> Result<()> {
-        environment.key_wrap.wrap(&self.after.recipients, &[0; 32], self.tuning.plugin_timeout).map(|_| ())
-    }
-
-    fn replace(&self, log: &dyn Store) -> Result<(), Unreplaced> {
-        let name = log.describe(config::FILE);
-        let untouched = |log: &dyn Store| config::read(log).is_ok_and(|text| text == self.old);
-        if !untouched(log) {
-            let message = format!("{name} was edited by hand meanwhile: try again");
-            return Err(Unreplaced::Untouched(Error::unavailable(message)));
-        }
-        bulla_store::replace(log, config::FILE, self.new.as_bytes()).map_err(|error| {
-            let error = Error::io(format!("writing {name}"), error);
-            // The rename may have happened, and a power cut may still undo it.
-            if untouched(log) { Unreplaced::Untouched(error) } else { Unreplaced::Unclear(error) }
-        })
-    }
-}
-
-/// Opens the log for a change of `[log]`.
-fn change_log(
-    log: Arc<dyn Store>,
-    keys: Arc<dyn Store>,
-    environment: &Environment,
-    plan: &Plan,
-) -> Result<(Recovery, Vec<HoldDifference>, Option<ResumedErasure>)> {
-    plan.check_recipients(environment)?;
-    let directories = Directories::lock(&*log, &*keys)?;
-    let (before, after) = (&plan.before, &plan.after);
-    if after.fields.pseudonymise() && !before.fields.pseudonymise() {
-        // The key is made before there is a rule that needs it. A key that was lost is not replaced here, since another key makes
-        // other pseudonyms.
-        PseudonymKey::make_where_missing(after, &*keys, environment)?;
-    }
-    let stores = || (log.clone(), keys.clone());
-    let open = |environment| Engine::open(stores(), &directories, Options::default(), environment);
-    // The epoch that the event belongs to holds nothing else. Its key is wrapped to the new recipients already: wrapping to the old
-    // ones may not be possible any more, and a recipient whose plugin is gone for good could not be removed.
-    let key_wrap =
-        Arc::new(WrapFor { wrap: environment.key_wrap.clone(), recipients: after.recipients.clone() });
-    let engine = open(Environment { key_wrap, ..environment.clone() })?;
-    let allowed = engine.allow_change(after, plan.order.as_deref());
-    let found = (engine.recovery, engine.hold_differences.clone(), engine.resumed.clone());
-    drop(engine);
-    let changed = allowed.and_then(|()| {
-        plan.replace(&*log).map_err(Unreplaced::into_error)?;
-        open(environment.clone())?.drain_and_finish()
-    });
-    changed.map_err(|error| after_resumed(found.2.as_ref(), error))?;
-    Ok(found)
-}
-
-/// A [`KeyWrap`] that wraps to these recipients, whichever it is asked to wrap to.
-struct WrapFor {
-    wrap: Arc<dyn KeyWrap>,
-    recipients: Vec<String>,
-}
-
-impl KeyWrap for WrapFor {
-    fn wrap(&self, _: &[String], key: &[u8; 32], limit: Duration) -> Result<Vec<u8>> {
-        self.wrap.wrap(&self.recipients, key, limit)
-    }
-}
-
-/// Locks the configuration, so that two changes at the same time do not undo each other.
-fn lock(log: &dyn Store) -> Result<Box<dyn Lock>> {
-    log.lock(config::LOCK).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => {
-            Error::new(ErrorKind::Locked, format!("somebody else is changing {}", log.describe(config::FILE)))
-        }
-        _ => Error::io(format!("locking {}", log.describe(config::LOCK)), error),
-    })
-}
-
-/// Removes the temporary file of a change that was cut short before its rename, unless a change is at work.
-pub(crate) fn remove_leftover(log: &dyn Store) {
-    let path = format!("{}.tmp", config::FILE);
-    if log.open(&path).is_ok()
-        && let Ok(_lock) = lock(log)
-    {
-        // The file does not count; this only gives back the space.
-        let _ = log.remove(&path);
-    }
-}
-
-/// The part of the file that may be edited freely.
-fn settings_of(text: &[u8]) -> &[u8] {
-    let cut = std::str::from_utf8(text).map_or(text.len(), config::settings_line);
-    &text[cut..]
-}
-
-/// What the text says of the log's identity is never edited here; whatever else may be.
-fn check_identity(before: &LogConfig, after: &LogConfig) -> Result<()> {
-    let same = before.id == after.id
-        && before.origin == after.origin
-        && before.verifier_key == after.verifier_key
-        && before.hash == after.hash
-        && before.extra == after.extra;
-    match same {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::Refused, "the log's identity never changes")),
     }
 }
 
@@ -724,14 +319,6 @@ fn unordered() -> Error {
         "`{ERASURE_KEY}` is changed by an order that is signed with the key before it (--authority), or without one where that is \
          lost (--lost)"
     ))
-}
-
-fn no_recipients() -> Error {
-    Error::invalid(format!("`{RECIPIENTS}` cannot be empty: nobody could read the log"))
-}
-
-fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn given_twice(key: &str) -> Error {

@@ -218,7 +218,7 @@ impl Init {
         }
         let root = tree::empty_root();
         let (chain, terms) = (SealChain::start(*state), AllowedConfig::of(config.digest));
-        SealState { log: id, terms, chain, root, subjects: 0, holds: 0 }.save(keys)?;
+        SealState { log: id, terms, chain, root, subjects: 0, followed: 0, holds: 0 }.save(keys)?;
 
         prepare(log, &DIRECTORIES)?;
         write(log, CHECKPOINT, checkpoint::signed_note(&origin, 0, root, &signing).as_bytes())?;

@@ -4,6 +4,9 @@
 //! are carried out again from the log's events. And it does not know which numbers the log gave to data subjects since then, which
 //! must not be given to anybody else: only the blocks say how far the numbers went, so somebody has to be able to open them.
 //!
+//! Where it is the log whose newest part is lost, the vault has destroyed keys by erasures that nothing tells of any more. It leaves these
+//! numbers out before it follows the log that is left: until then it says by itself that it followed more.
+//!
 //! A seal state that is lost can be made anew by whoever has the seal key, S_0: it is the state that the log began with, and opening
 //! goes on from there over every frame. What it knew of frames beyond the checkpoint is lost.
 
@@ -20,7 +23,7 @@ use crate::keys::seal_state::SealState;
 use crate::keys::vault;
 use crate::read::reader::Reader;
 use crate::write::engine::{
-    Directories, Engine, Vaults, after_resumed, check_kept_replicas, load_signing_key, tuning,
+    Directories, Engine, Vaults, after_resumed, check_kept_replicas, leave_out, load_signing_key, tuning,
 };
 use bulla_crypto::environment::Environment;
 use bulla_crypto::recipients::Identity;
@@ -28,6 +31,7 @@ use bulla_crypto::seal_chain::parse_seal_key;
 use bulla_proof::tree;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_text::spelling::counted;
 use bulla_vault::{Access, Vault};
 pub use outlook::{CutErasure, Extent, Outlook};
 use outlook::{Looked, look};
@@ -54,8 +58,7 @@ pub struct Restore {
 pub struct Restored {
     /// What was found before anything was changed.
     pub outlook: Outlook,
-    /// How many data subjects' keys are lost: entries have their numbers, of which the backup knew nothing, and the log does not say
-    /// that they were erased.
+    /// How many data subjects' keys are lost, as [`Outlook::lost`], entries beyond the checkpoint included.
     pub lost: u64,
     /// How the holds of the backup differed from what the log tells; they were brought in line with it.
     pub hold_differences: Vec<HoldDifference>,
@@ -105,7 +108,8 @@ impl Restore {
         self
     }
 
-    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost.
+    /// With a log that ends before what the vault has followed, since no newer copy of it is left: what came after that is lost. Cut
+    /// short, it goes on with that however it is done again.
     pub fn older_log(mut self) -> Self {
         self.older_log = true;
         self
@@ -150,8 +154,8 @@ impl Restore {
     /// As [`Restore::run`].
     pub fn run_in(self, log: Arc<dyn Store>, keys: Arc<dyn Store>) -> Result<Restored> {
         let stores = (log.clone(), keys.clone());
-        let Begun { config, directories, state, unknown, reader, looked } = self.begin(&stores)?;
-        let Looked { outlook, mut numbers, erased } = looked;
+        let Begun { config, directories, state, unknown, reader, replicas, looked } = self.begin(&stores)?;
+        let Looked { outlook, mut numbers, erased, is_cut } = looked;
         (self.tell)(&outlook);
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
@@ -165,6 +169,10 @@ impl Restore {
         }
         if unknown.is_some_and(|unknown| unknown.new_vault) {
             vault::create_lost_vault(&config, &*keys, &self.environment)?;
+        }
+        // Opening the log has the vault follow it, after which nothing says that the log was longer.
+        if is_cut {
+            leave_out(&replicas, (&*log, &*keys), &config, &self.environment, &erased)?;
         }
         let engine =
             Engine::open_as(stores, &directories, Options::default(), self.environment, Vaults::Restored)?;
@@ -226,9 +234,11 @@ impl Restore {
             true => Some(first_unknown(before, &state, vault.as_ref(), (new_vault, self.older_log))?),
             false => None,
         };
+        let older_log = unknown.map_or(self.older_log, |unknown| unknown.older_log);
         let found = reader.as_ref().zip(unknown);
-        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), self.older_log, found)?;
-        Ok(Begun { config, directories, state, unknown, reader, looked })
+        let looked = look((log, &**keys), &config, vault.as_ref(), (&state, made), older_log, found)?;
+        let replicas = tuning.vault_replicas;
+        Ok(Begun { config, directories, state, unknown, reader, replicas, looked })
     }
 
     /// Whether a new vault is made: where that is asked for, and where an earlier attempt to make one was cut short and nothing has come
@@ -256,8 +266,9 @@ impl Restore {
             (_, true) => Err(Error::new(
                 ErrorKind::Refused,
                 format!(
-                    "{} has the keys of {people} data subjects: a new vault would lose them; take this one up, without a new one",
-                    keys.describe(files::VAULT)
+                    "{} has the keys of {}: a new vault would lose them; take this one up, without a new one",
+                    keys.describe(files::VAULT),
+                    counted(people, "data subject")
                 ),
             )),
         }
@@ -275,7 +286,7 @@ impl Restore {
         // The first epoch says which `[log]` that was.
         let terms = AllowedConfig::of(config.digest);
         let (root, log) = (tree::empty_root(), config.id);
-        Ok(Some(SealState { log, terms, chain, root, subjects: 0, holds: 0 }))
+        Ok(Some(SealState { log, terms, chain, root, subjects: 0, followed: 0, holds: 0 }))
     }
 }
 
@@ -288,6 +299,8 @@ struct Begun {
     unknown: Option<Unknown>,
     /// Of a log with erasure.
     reader: Option<Reader>,
+    /// Where the vault's replicas are.
+    replicas: Vec<PathBuf>,
     looked: Looked,
 }
 
@@ -307,10 +320,11 @@ fn first_unknown(
     {
         frame = frame.min(vault.follows()?.size);
     }
-    let mut unknown = Unknown { frame, subject: state.subjects, new_vault };
+    let mut unknown = Unknown { frame, subject: state.subjects, new_vault, older_log };
     if let Some(before) = before {
         unknown.frame = unknown.frame.min(before.frame);
         unknown.subject = unknown.subject.max(before.subject);
+        unknown.older_log |= before.older_log;
     }
     Ok(unknown)
 }

@@ -14,6 +14,7 @@ use crate::format::event::ExportRecord;
 use bulla_crypto::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing, Whose};
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -326,15 +327,17 @@ fn strange() -> Error {
 }
 
 /// Has the writer do something, where one has the log open, or else does it `alone`, which takes the lock. A writer may
-/// come or go in between: each of the two is tried again then.
+/// come or go in between: each of the two is tried again then. Where a writer let go of the log before it answered, it may have done
+/// what is then done alone.
 ///
 /// # Errors
-/// As what was tried last.
+/// As what was tried last; `Locked` also says why the writer that has the log could not be asked.
 pub fn through_writer<T>(
     keys: impl AsRef<Path>,
     ask: impl Fn(&Client) -> Result<T>,
     alone: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
+    let unasked = Cell::new(None);
     let ask_writer = || match Client::connect(&keys) {
         Ok(Some(writer)) => match ask(&writer) {
             Err(error) if error.kind() == ErrorKind::Closed => Ok(None),
@@ -342,14 +345,23 @@ pub fn through_writer<T>(
         },
         Ok(None) => Ok(None),
         // The socket cannot be reached, so the lock has to say whether there is a writer.
-        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Unavailable => {
+            unasked.set(Some(error));
+            Ok(None)
+        }
         Err(error) => Err(error),
     };
     if let Some(done) = ask_writer()? {
         return Ok(done);
     }
     match alone() {
-        Err(error) if error.kind() == ErrorKind::Locked => ask_writer()?.ok_or(error),
+        Err(locked) if locked.kind() == ErrorKind::Locked => {
+            unasked.set(None);
+            ask_writer()?.ok_or_else(|| match unasked.take() {
+                Some(why) => Error::new(ErrorKind::Locked, format!("{locked}; it cannot be asked: {why}")),
+                None => locked,
+            })
+        }
         done => done,
     }
 }

@@ -16,8 +16,8 @@ use std::fmt;
 use std::io::{self, Write};
 use zeroize::Zeroizing;
 
-/// The version of this protocol.
-pub(super) const VERSION: u32 = 1;
+/// The version of this protocol. In version 1 an answer to [`Request::ErasedUpTo`] was a number of frames, without their root.
+pub(super) const VERSION: u32 = 2;
 /// The longest message, in bytes.
 pub(super) const LIMIT: usize = 1 << 20;
 /// The most groups that are asked for at once.
@@ -305,8 +305,10 @@ pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let malformed = |_| Error::invalid("the message is none that is known here");
     let Version { version } = serde_json::from_slice(text).map_err(malformed)?;
     if version != VERSION {
-        let message = format!("the control socket is spoken to in version {version}; it knows {VERSION}");
-        return Err(Error::unavailable(message));
+        return Err(Error::unavailable(format!(
+            "the other side speaks version {version} of the control socket, and this one version {VERSION}: run the writer and \
+             the command in the same version of Bulla, or stop the writer first"
+        )));
     }
     Ok(serde_json::from_slice::<Envelope<T>>(text).map_err(malformed)?.message)
 }

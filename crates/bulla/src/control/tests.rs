@@ -13,6 +13,7 @@ use rustix::process::Uid;
 use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -125,11 +126,12 @@ fn what_is_no_message_is_told_so_and_ends_its_connection_only() {
         (&b"{}"[..], "invalid"),
         (b"", "invalid"),
         (b"\xff\xfe", "invalid"),
-        (b"{\"version\":1,\"message\":\"format-the-disk\"}", "invalid"),
-        (b"{\"version\":1,\"message\":\"status\",\"message\":\"status\"}", "invalid"),
-        (b"{\"version\":1,\"message\":{\"number\":{\"subject\":\"x\",\"more\":1}}}", "invalid"),
-        (b"{\"version\":1,\"message\":{\"secrets\":{\"log\":\"7\",\"epoch_random\":[],\"frame\":0,\"groups\":[]}}}", "invalid"),
-        (b"{\"version\":2,\"message\":\"status\"}", "unavailable"),
+        (b"{\"version\":2,\"message\":\"format-the-disk\"}", "invalid"),
+        (b"{\"version\":2,\"message\":\"status\",\"message\":\"status\"}", "invalid"),
+        (b"{\"version\":2,\"message\":{\"number\":{\"subject\":\"x\",\"more\":1}}}", "invalid"),
+        (b"{\"version\":2,\"message\":{\"secrets\":{\"log\":\"7\",\"epoch_random\":[],\"frame\":0,\"groups\":[]}}}", "invalid"),
+        (b"{\"version\":1,\"message\":\"status\"}", "unavailable"),
+        (b"{\"version\":3,\"message\":\"status\"}", "unavailable"),
         (deep.as_bytes(), "invalid"),
     ] {
         let link = place.connect();
@@ -345,6 +347,36 @@ fn names_are_asked_for_in_messages_that_fit() {
             assert!(encode(&Request::Whose { asked: batch.to_vec() }).unwrap().len() < LIMIT);
         }
     }
+}
+
+/// Both are told to whoever asks, and that the log is open.
+#[test]
+fn a_writer_of_an_earlier_version_is_named_with_both_versions() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+    let older = VERSION - 1;
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // It answers the request that comes first, and the one after the lock was found to be held, and closes each connection.
+            for _ in 0..2 {
+                let (socket, _) = listener.accept().unwrap();
+                let link = Link::new(socket.into(), None);
+                link.receive(soon()).unwrap().unwrap();
+                let response = r#"{"error":{"kind":"unavailable","text":"another version"}}"#;
+                let response = format!(r#"{{"version":{older},"message":{response}}}"#);
+                link.send(response.as_bytes(), soon()).unwrap();
+            }
+        });
+        let locked = || Err(Error::new(ErrorKind::Locked, "another writer has it open"));
+        through_writer(directory.path(), Client::rotate, locked).unwrap_err()
+    });
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    let told = [
+        "another writer has it open".to_owned(),
+        format!("speaks version {older} of the control socket"),
+        format!("this one version {VERSION}"),
+    ];
+    assert!(told.iter().all(|told| error.to_string().contains(told)), "{error}");
 }
 
 #[test]

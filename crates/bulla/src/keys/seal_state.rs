@@ -18,15 +18,17 @@ pub(crate) struct SealState {
     pub(crate) root: Hash,
     /// The numbers of data subjects below this one may be in those frames, so a vault that has not given them out is too old.
     pub(crate) subjects: u64,
-    /// The number of those frames up to the last event of a hold, that one included, or 0: holds that do not go up to there are
+    /// The number of frames that the vault had followed by then: one that has followed less is older.
+    pub(crate) followed: u64,
+    /// The number of the frames before `chain.next_frame()` up to the last event of a hold, that one included, or 0: holds that do not go up to there are
     /// not those that the log tells of.
     pub(crate) holds: u64,
 }
 
-const MAGIC: &[u8; 8] = b"bullaSS2";
+const MAGIC: &[u8; 8] = b"bullaSS3";
 /// The longest file that is read, in bytes.
 const MOST: u64 = 1024;
-const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8;
+const LENGTH: usize = 8 + 16 + 32 + 8 + 32 + 32 + 32 + 32 + 8 + 8 + 8;
 
 impl SealState {
     /// Writes the state, atomically and durably.
@@ -42,6 +44,7 @@ impl SealState {
         bytes.extend_from_slice(&self.root.0);
         bytes.extend_from_slice(&self.terms.next.0);
         bytes.extend_from_slice(&self.subjects.to_le_bytes());
+        bytes.extend_from_slice(&self.followed.to_le_bytes());
         bytes.extend_from_slice(&self.holds.to_le_bytes());
         let check = sha256(&[&bytes]);
         bytes.extend_from_slice(&check.0);
@@ -84,13 +87,15 @@ impl SealState {
             return Err(damaged());
         }
         let field = |at: usize| -> [u8; 32] { content[at..at + 32].try_into().unwrap_or_default() };
+        let number = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().unwrap_or_default());
         Ok(SealState {
             log: LogId(content[8..24].try_into().unwrap_or_default()),
             terms: AllowedConfig { current: Hash(field(24)), next: Hash(field(160)) },
             chain: SealChain::decode(content[56..128].try_into().map_err(|_| damaged())?),
             root: Hash(field(128)),
-            subjects: u64::from_le_bytes(content[192..200].try_into().unwrap_or_default()),
-            holds: u64::from_le_bytes(content[200..208].try_into().unwrap_or_default()),
+            subjects: number(192),
+            followed: number(200),
+            holds: number(208),
         })
     }
 }

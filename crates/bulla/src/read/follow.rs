@@ -38,6 +38,7 @@ use bulla_proof::hash::Hash;
 use bulla_proof::tile;
 use bulla_proof::tree::Frontier;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use std::sync::{Arc, OnceLock};
 
 /// How long after a time, in nanoseconds, what was logged before it is taken to be committed: entries get their time as
@@ -264,9 +265,9 @@ impl Follow<'_> {
         let signed = trusted_checkpoint(&**store, &self.reader.config, key.as_ref())?;
         let (size, root) = (signed.checkpoint.size, signed.checkpoint.root);
         if size < self.tree.size() {
-            let (before, now) = (self.tree.size(), size);
+            let (before, now) = (self.tree.size(), counted(size, "frame"));
             let message =
-                format!("the log was cut: it has {now} frames, and its key signed {before} of them before");
+                format!("the log was cut: it has {now}, and its key signed {before} of them before");
             return Err(Error::tampered(message));
         }
         let shown = self.pending.len();

@@ -17,6 +17,7 @@ use bulla_proof::note::SignedNote;
 use bulla_proof::proof::{ConsistencyProof, DisclosedFrame, DisclosedUnit, EventProof, Proof};
 use bulla_proof::{Checkpoint, ProofError, TreeProofError, tile, tree};
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use std::fmt;
 
 /// A proof of the entries that meet a query.
@@ -129,9 +130,8 @@ impl Reader {
         let reading = self.reading()?;
         let now = &reading.manifest.snapshot.checkpoint;
         if earlier.size > now.size {
-            let (old, new) = (earlier.size, now.size);
-            let message =
-                format!("the log was cut: it has {new} frames, and its key signed {old} of them before");
+            let (old, new) = (earlier.size, counted(now.size, "frame"));
+            let message = format!("the log was cut: it has {new}, and its key signed {old} of them before");
             return Err(Error::tampered(message));
         }
         let leaves = reading.manifest.leaves()?;

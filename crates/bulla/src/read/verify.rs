@@ -34,6 +34,7 @@ use bulla_proof::commitment::FrameKind;
 use bulla_proof::hash::Hash;
 use bulla_store::{Error, ErrorKind, Result};
 use bulla_store::{FileSystem, Store};
+use bulla_text::spelling::counted;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -492,7 +493,8 @@ fn judge_tail(
     let (kind, detail) = match objection {
         Some(objection) => (FindingKind::TailDamaged, objection),
         None if strict => {
-            let detail = format!("{frames} frames and {bytes} bytes in all follow the last checkpoint");
+            let (frames, bytes) = (counted(*frames, "frame"), counted(*bytes, "byte"));
+            let detail = format!("{frames} and {bytes} in all follow the last checkpoint");
             (FindingKind::Unclosed, detail)
         }
         None => (FindingKind::UnsignedTail, unsigned::detail(size, *bytes)),
@@ -508,7 +510,15 @@ fn objection(scan: &Scan<'_>, log: &Snapshot, state: Option<SealState>) -> Resul
     let Snapshot { store, config, checkpoint, .. } = log;
     let here = || {
         let (chain, terms) = (scan.chain()?, scan.terms());
-        Some(SealState { log: config.id, terms, chain, root: checkpoint.root, subjects: 0, holds: 0 })
+        Some(SealState {
+            log: config.id,
+            terms,
+            chain,
+            root: checkpoint.root,
+            subjects: 0,
+            followed: 0,
+            holds: 0,
+        })
     };
     let Some((state, tree)) = state.or_else(here).zip(scan.frontier()) else { return Ok(None) };
     let segments = segment::list(&**store)?.0;

@@ -2,6 +2,7 @@
 
 use crate::format::segment::SegmentName;
 use bulla_proof::commitment::Commitment;
+use bulla_text::spelling::agreeing;
 use std::fmt;
 
 /// The kinds of finding. `docs/format.md` ("Findings") says what each means and who can find it.
@@ -323,7 +324,8 @@ impl Findings {
         let sorted = std::mem::take(&mut self.list);
         sorted.into_iter().for_each(|finding| self.add(finding));
         if self.left_out > 0 {
-            let detail = format!("{} more findings are not listed", self.left_out);
+            let are = agreeing(self.left_out, "more finding is", "more findings are");
+            let detail = format!("{} {are} not listed", self.left_out);
             self.list.push(Finding::new(FindingKind::MoreFindings, detail));
         }
         self.list

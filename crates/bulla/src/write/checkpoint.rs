@@ -35,7 +35,9 @@ pub(crate) struct Checkpointer {
     /// Of a log with erasure.
     subjects: Option<Arc<dyn Subjects>>,
     /// Whether `subjects` has carried out all erasures that the log tells of: not before opening the log has seen to it.
-    followed: bool,
+    follows: bool,
+    /// The number of frames that `subjects` was told of as signed, last.
+    followed: u64,
     tiles: TileBuilder,
     /// The entry bundle that is not full yet.
     bundle: Vec<u8>,
@@ -60,6 +62,7 @@ impl Checkpointer {
         config: Arc<LogConfig>,
         signing: SigningKey,
         subjects: Option<Arc<dyn Subjects>>,
+        followed: u64,
         (tiles, bundle): (TileBuilder, Vec<u8>),
     ) -> Self {
         let published = TreeHead { size: tiles.size(), root: tiles.root() };
@@ -70,7 +73,8 @@ impl Checkpointer {
             config,
             signing,
             subjects,
-            followed: false,
+            follows: false,
+            followed,
             tiles,
             bundle,
             full: Vec::new(),
@@ -94,7 +98,7 @@ impl Checkpointer {
 
     /// Says that all erasures that the log tells of were carried out, as later ones will be.
     pub(crate) fn follow(&mut self) {
-        self.followed = true;
+        self.follows = true;
     }
 
     /// Adds durable frames to the tree.
@@ -143,10 +147,12 @@ impl Checkpointer {
         let head = TreeHead { size, root: self.tiles.root() };
         let root = head.root;
         let subjects = self.subjects.as_ref().map_or(Ok(0), |subjects| subjects.next_number())?;
-        if let Some(subjects) = self.subjects.as_ref().filter(|_| self.followed) {
+        if let Some(subjects) = self.subjects.as_ref().filter(|_| self.follows) {
             subjects.signs(head)?;
+            self.followed = size;
         }
-        SealState { log: self.config.id, terms, chain, root, subjects, holds }.save(&*self.keys)?;
+        let (log, followed) = (self.config.id, self.followed);
+        SealState { log, terms, chain, root, subjects, followed, holds }.save(&*self.keys)?;
         self.sign(size, root)?;
         (self.published, self.terms) = (head, terms);
         self.ahead = None;

@@ -39,6 +39,7 @@ use bulla_proof::tile::TileBuilder;
 use bulla_proof::tree;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use std::io;
 
 /// What a log that may be written to goes on with.
@@ -123,6 +124,8 @@ pub(crate) struct Found {
     survey: Survey,
     /// The frames that the key directory knows of.
     pub(crate) known: u64,
+    /// Those of them that the vault had followed.
+    pub(crate) followed: u64,
     pub(crate) report: Recovery,
 }
 
@@ -148,7 +151,15 @@ pub(crate) fn find(log: &dyn Store, keys: &dyn Store, config: &LogConfig) -> Res
         entries: survey.above().map(|head| head.commitment.entries).sum(),
         torn_bytes: torn,
     };
-    Ok(Found { checkpoint, tiles, bundle, survey, known: state.chain.next_frame(), report })
+    Ok(Found {
+        checkpoint,
+        tiles,
+        bundle,
+        survey,
+        known: state.chain.next_frame(),
+        followed: state.followed,
+        report,
+    })
 }
 
 impl Found {
@@ -502,9 +513,9 @@ impl Scan<'_> {
         {
             if self.next < size {
                 return Err(Error::tampered(format!(
-                    "{directory} ends after {} frames, but its {what} covers {size}: frames are missing or damaged, \
+                    "{directory} ends after {}, but its {what} covers {size}: frames are missing or damaged, \
                      or an older copy was restored; run `bulla verify`",
-                    self.next
+                    counted(self.next, "frame")
                 )));
             }
         }

@@ -219,8 +219,9 @@ impl Made {
         let mut state = self.machine.read("audit.keys/seal.state").unwrap();
         state[24..56].copy_from_slice(&current.0);
         state[160..192].copy_from_slice(&next.0);
-        let check = sha256(&[&state[..208]]);
-        state[208..].copy_from_slice(&check.0);
+        let end = state.len() - 32;
+        let (content, check) = state.split_at_mut(end);
+        check.copy_from_slice(&sha256(&[content]).0);
         self.machine.overwrite("audit.keys/seal.state", &state);
     }
 }

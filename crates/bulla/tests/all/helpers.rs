@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Whether `fault` can strike the operation of this line of a trace.
 pub(crate) fn strikes(fault: Fault, line: &str) -> bool {
@@ -89,4 +90,25 @@ pub(crate) fn release_order(directory: &Path, subject: &str, by: &str) -> Releas
 fn erasure_key(directory: &Path) -> (SigningKey, LogId) {
     let key = std::fs::read_to_string(default_keys(directory).join("erasure.key")).unwrap();
     (SigningKey::parse(&key).unwrap(), bulla::info(directory).unwrap().id)
+}
+
+/// What a writer may append beside readers: a share in each of their rounds. On a disk that is faster than whoever reads, a log that
+/// grows without end is never read to its end. The writer ends once this is dropped.
+pub(crate) struct Shares(Sender<()>);
+
+/// How often the writer appends and syncs in a round, at most.
+const SHARE: usize = 200;
+
+impl Shares {
+    /// The shares, and what the writer takes each of its turns from.
+    pub(crate) fn new() -> (Self, Receiver<()>) {
+        let (shares, turns) = channel();
+        (Shares(shares), turns)
+    }
+
+    /// Another round's.
+    pub(crate) fn add(&self) {
+        // That the writer has ended is found out at the end of the round.
+        let _ = (0..SHARE).try_for_each(|_| self.0.send(()));
+    }
 }

@@ -1,6 +1,6 @@
 //! Readers beside a live writer: no lock, a consistent prefix, nothing wrong to find.
 
-use crate::helpers::Stop;
+use crate::helpers::{Shares, Stop};
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Durability, Entry, Export, Init, Log, Options, Verify, default_keys};
 use std::sync::Arc;
@@ -25,10 +25,11 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
     std::thread::scope(|scope| {
         let mut producer = log.producer().unwrap();
         let done = &done;
+        let (shares, turns) = Shares::new();
         let _stop_the_writer_in_any_case = Stop(done);
         let writer = scope.spawn(move || {
             let mut appended = 0_u64;
-            while !done.load(Ordering::Relaxed) {
+            while turns.recv().is_ok() && !done.load(Ordering::Relaxed) {
                 for _ in 0..50 {
                     let location = format!("entry {appended}");
                     let noise = format!("{:x}", appended.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -43,6 +44,7 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
         let mut seen = 0;
         let mut rounds = 0;
         while rounds < 10 || (seen < 700 && !writer.is_finished()) {
+            shares.add();
             let verify = Verify::open(&directory).unwrap().identity(identity.clone());
             let report = verify.run().unwrap();
             assert_eq!(report.findings, [], "round {rounds}");
@@ -62,6 +64,7 @@ fn readers_see_a_consistent_prefix_while_a_writer_writes_and_rotates() {
             rounds += 1;
         }
         done.store(true, Ordering::Relaxed);
+        drop(shares);
         let appended = writer.join().unwrap();
         log.flush().unwrap();
         // The next epoch may be pending: it comes by itself, when a segment is full.

@@ -29,8 +29,9 @@ pub struct Outlook {
     pub erased: Vec<u64>,
     /// The erasure that was cut short, and is finished.
     pub finishes: Option<CutErasure>,
-    /// How many data subjects' keys are lost: entries that were not known have their numbers, of which the vault knows nothing or which
-    /// an earlier attempt went past, and the log does not say that they were erased. Entries beyond the checkpoint may be about more of them.
+    /// How many data subjects' keys are lost: entries that were not known have their numbers, and the log does not say that they were
+    /// erased. Of these numbers the vault knows nothing, or an earlier attempt went past them; or, where the newest part of the log is lost,
+    /// it has destroyed their keys, which only that part told of. Entries beyond the checkpoint may be about more of them.
     pub lost: u64,
     /// How many entries the log has that no checkpoint covers yet, and that are kept where their frames are whole.
     pub unsigned_entries: u64,
@@ -71,14 +72,16 @@ pub(super) struct Looked {
     pub(super) numbers: Numbers,
     /// Data subjects whom the log says it erased, also where no checkpoint covers that yet.
     pub(super) erased: BTreeSet<u64>,
+    /// Whether the log ends before what the vault followed.
+    pub(super) is_cut: bool,
 }
 
 /// Looks, and changes nothing.
 ///
 /// # Errors
 /// `NoKey` where the identity does not open a block that has to be read, `Tampered` where the log is not what was written, or the
-/// seal state, or the vault without `older_log`, knows of more than it has; `Refused` where the vault is of another history; else
-/// where the log or the vault cannot be read.
+/// seal state, or the vault without `older_log`, knows of more than it has; `Refused` where the vault is of another history, or with
+/// `older_log` would have more ranges of numbers to leave out than it can; else where the log or the vault cannot be read.
 pub(super) fn look(
     (log, keys): (&Arc<dyn Store>, &dyn Store),
     config: &LogConfig,
@@ -90,11 +93,11 @@ pub(super) fn look(
     let manifest = Manifest::load(Snapshot::of(log.clone())?)?;
     // What opening would refuse is refused before anything is told.
     let beyond = recover::beyond(&**log, config, state, &manifest.snapshot.checkpoint)?;
-    let is_longer = match vault {
+    let is_cut = match vault {
         Some(vault) => followed_more((keys, vault), (log, &beyond.edge), beyond.next)?,
         None => false,
     };
-    if let Some(vault) = vault.filter(|_| is_longer && !older_log) {
+    if let Some(vault) = vault.filter(|_| is_cut && !older_log) {
         return Err(engine::older_log((&**log, beyond.next), keys, vault)?);
     }
     let mut erased = beyond.erased.iter().copied().collect::<BTreeSet<_>>();
@@ -103,7 +106,11 @@ pub(super) fn look(
     if let Some((reader, unknown)) = reader {
         let (mut next, mut left_out) = (0, Vec::new());
         if let Some(vault) = vault {
-            (next, left_out) = (vault.next_number()?, vault.skipped()?);
+            left_out = match is_cut {
+                true => vault.skipped_with_unexplained(&|number| erased.contains(&number))?,
+                false => vault.skipped()?,
+            };
+            next = vault.next_number()?;
             again = erased_again((&manifest, &beyond), vault, next)?;
         }
         left_out.push(next..u64::MAX);
@@ -117,7 +124,7 @@ pub(super) fn look(
         Ok(known < manifest.size() || !has_all || beyond.entries > 0 && vault.follows()?.size < known)
     };
     let needed = makes_seal_state
-        || is_longer
+        || is_cut
         || Unknown::load(keys)?.is_some()
         || !again.is_empty()
         || lost > 0
@@ -137,7 +144,7 @@ pub(super) fn look(
         makes_seal_state,
         needed,
     };
-    Ok(Looked { outlook, numbers, erased })
+    Ok(Looked { outlook, numbers, erased, is_cut })
 }
 
 /// The erasure that was cut short and will be finished. What finishing it would refuse is refused here, before anything is written.

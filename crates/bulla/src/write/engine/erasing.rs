@@ -256,7 +256,7 @@ impl Engine {
         let (follows, snapshot) = (vault.follows()?, Snapshot::of(self.log.clone())?);
         let Checkpoint { size, root, .. } = snapshot.checkpoint;
         if follows.size != size {
-            // What it followed of more than there is, is not known to be of this log.
+            // What it followed of more than there is, may not be of this log.
             let from = if follows.size < size { follows.size } else { 0 };
             each_event(&Manifest::load(snapshot)?, from, |_, event| erased.extend(event.erases()))?;
         }
@@ -265,7 +265,8 @@ impl Engine {
                 vault.confirm(erasure.commit()?.destroy()?.numbers())?;
             }
         }
-        vault.follow(TreeHead { size, root })
+        // Where it followed more, the next checkpoint says of what: with less than the seal state says, it would be older than the log.
+        if follows.size < size { vault.follow(TreeHead { size, root }) } else { Ok(()) }
     }
 
     /// Gives no data subject a number below `next` from now on. Returns the numbers that were left out, now or before.

@@ -52,7 +52,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
-pub(crate) use subject_keys::{Vaults, check_kept_replicas, check_replicas, followed_more, older_log};
+pub(crate) use subject_keys::{
+    Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log,
+};
 
 /// The stages that one thread each takes at a time: whoever has this can commit and checkpoint.
 pub(crate) struct SerialStages {
@@ -132,6 +134,7 @@ impl Engine {
         let signing = load_signing_key(&*keys, &config)?;
         let (subject_keys, found) =
             SubjectKeys::load((&log, &keys), &config, &environment, vaults, &tuning.vault_replicas)?;
+        let followed = found.followed;
         // All that speaks against going on was asked: from here on the log is written to.
         let recovered = found.adopt(&*log, tuning.segment_size)?;
         let policy = Policy {
@@ -165,7 +168,7 @@ impl Engine {
         let indexer = Indexer::new(log.clone(), next_frame);
         let subjects = subject_keys.as_ref().map(|subject_keys| subject_keys.subjects.clone());
         let checkpointer =
-            Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, tree);
+            Checkpointer::new(log.clone(), keys.clone(), config.clone(), signing, subjects, followed, tree);
         let progress = Progress::new(checkpointer.published(), checkpointer.terms());
         let commits = CommitQueue::new(next_frame, tuning.in_flight);
         let serial = SerialStages {

@@ -16,7 +16,9 @@ use bulla_crypto::group::Subjects;
 use bulla_proof::tree::TreeHead;
 use bulla_store::Store;
 use bulla_store::{Error, ErrorKind, Result};
+use bulla_text::spelling::counted;
 use bulla_vault::{Access, ReplicaLocation, ReplicaState, Vault};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,11 +41,12 @@ pub(super) struct SubjectKeys {
 /// Refuses key directories whose restore was cut short: it has to be done again first.
 pub(super) fn refuse_unfinished(keys: &dyn Store) -> Result<()> {
     match Unknown::load(keys)? {
-        Some(Unknown { new_vault, .. }) => {
+        Some(Unknown { new_vault, older_log, .. }) => {
             let message = format!(
-                "a restore of {} was begun and not finished: do it again, with `bulla restore{}`",
+                "a restore of {} was begun and not finished: do it again, with `bulla restore{}{}`",
                 keys.describe(""),
-                if new_vault { " --new-vault" } else { "" }
+                if new_vault { " --new-vault" } else { "" },
+                if older_log { " --older-log" } else { "" }
             );
             Err(Error::new(ErrorKind::Refused, message))
         }
@@ -89,9 +92,10 @@ pub(crate) fn followed_more(
 /// Where the vault cannot be read.
 pub(crate) fn older_log((log, frames): (&dyn Store, u64), keys: &dyn Store, vault: &Vault) -> Result<Error> {
     Ok(Error::tampered(format!(
-        "{} ends after {frames} frames, but the vault in {} has followed {}: an older copy of the log was put in its place; \
+        "{} ends after {}, but the vault in {} has followed {}: an older copy of the log was put in its place; \
          bring the newest one, or, where it is lost for good, go on with this one by `bulla restore --older-log`",
         log.describe(""),
+        counted(frames, "frame"),
         keys.describe(""),
         vault.follows()?.size
     )))
@@ -124,7 +128,7 @@ fn find(
         }
     }
     if let Some(subjects) = newest.filter(|_| found.report.entries > 0) {
-        subjects.require_signed(found.known)?;
+        subjects.require_signed(found.followed)?;
     }
     Ok(found)
 }
@@ -210,6 +214,25 @@ pub(crate) fn check_kept_replicas(
 ) -> Result<()> {
     let replicas = locate(replicas, (log, keys), config, environment)?;
     if replicas.is_empty() { Ok(()) } else { vault::check_kept_replicas(keys, vault, &replicas) }
+}
+
+/// Has the vault leave out the numbers whose erasure only frames told of that are lost; `erased` are those that the log tells of. The vault is
+/// opened to write with its replicas, as opening the log does.
+///
+/// # Errors
+/// As [`check_kept_replicas`] and [`Vault::leave_out`].
+pub(crate) fn leave_out(
+    replicas: &[PathBuf],
+    (log, keys): (&dyn Store, &dyn Store),
+    config: &LogConfig,
+    environment: &Environment,
+    erased: &BTreeSet<u64>,
+) -> Result<()> {
+    let places = locate(replicas, (log, keys), config, environment)?;
+    match vault::open_vault(config, keys, environment, Access::Write, places)? {
+        Some(vault) => vault.leave_out(&|number| erased.contains(&number)),
+        None => Ok(()),
+    }
 }
 
 /// Where replicas are: neither in the log's directory, since whoever keeps the log must not get the keys with it, nor beside the vault,

@@ -3,7 +3,7 @@
 use super::{Place, append, plain};
 use bulla::control::Client;
 use bulla::keys::group::{BlockContext, Followed, GroupKeys, GroupSecret, Missing};
-use bulla::{ErrorKind, Init, Log, Query, Result};
+use bulla::{ErrorKind, Init, Log, Query, Result, Standing};
 use bulla_proof::LogId;
 use bulla_vault::{Access, Settings, Vault};
 use std::sync::Arc;
@@ -102,14 +102,19 @@ impl GroupKeys for Growing {
     }
 }
 
+/// The checkpoint that the writer signed meanwhile is what its keys are compared with: without it nobody could say that no key is lost.
 #[test]
-fn who_reads_beside_a_writer_that_signs_more_meanwhile_is_answered() {
+fn who_reads_beside_a_writer_that_signs_more_meanwhile_believes_what_was_signed_then() {
     let place = Place::new(Init::default().erasure(true));
     let log = place.open();
     append(&log, 200);
     log.flush().unwrap();
     let keys = Growing(log, place.client());
     let reader = place.reader(&place.owner()).group_keys(Arc::new(keys));
+    let asked = reader.numbers_of(&["nobody", "user_7"]).unwrap();
+    assert!(!asked.keys_lost, "{asked:?}");
+    let standing = asked.subjects.iter().map(|asked| asked.standing).collect::<Vec<_>>();
+    assert_eq!(standing, [Standing::NotKnown, Standing::Known]);
     let read = reader.for_each(&Query::new().subject("nobody"), |_, _| Ok(())).unwrap();
     assert_eq!((read.entries, read.undecided), (0, 0));
 }

@@ -6,6 +6,7 @@ mod hold_orders;
 mod holds;
 mod lost_seal_state;
 mod malformed;
+mod older_log;
 mod older_pages;
 mod order;
 mod preview;

@@ -1,5 +1,6 @@
 //! An older vault or key directory that is opened or restored, cut short anywhere: the log opens after that.
 
+use super::older_log::{is_gone_on_with, without_its_newest_part};
 use super::restored::{erase, put_back, replace};
 use super::stops::{self, Stop};
 use super::world::{World, copy};
@@ -175,6 +176,43 @@ fn a_restore_stops_anywhere_and_is_done_again() {
         }
     }
     assert!(interrupted > 3, "{interrupted}");
+}
+
+/// With a log whose newest part is lost: what that told of whom it erased is asked of the vault before it follows what is left.
+#[test]
+fn a_restore_of_an_older_log_stops_anywhere_and_is_done_again() {
+    let made = without_its_newest_part(World::new());
+    let (mut asked_again, mut not_asked) = (0, 0);
+    for operations in (0..).step_by(if in_full() { 1 } else { 3 }) {
+        let world = made.copied();
+        let what = operations.to_string();
+        let (log, keys) = stops::stores(&world, &Stop::after(operations));
+        let restore = || Restore::new(&world.directory, world.identity());
+        let done = restore().older_log().environment(Environment::default()).run_in(log, keys);
+        is_not_called_unknown(&world, "user_7", &what);
+        if let Err(error) = Log::open(&world.directory, Options::default()).map(drop) {
+            assert!(error.to_string().contains("bulla restore"), "{what}: {error}");
+            // It has to be said again as long as the vault says that the log was longer.
+            let restored = match restore().run() {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Tampered, "{what}: {error}");
+                    asked_again += 1;
+                    restore().older_log().run()
+                }
+                restored => {
+                    not_asked += 1;
+                    restored
+                }
+            };
+            assert_eq!(restored.unwrap_or_else(|error| panic!("{what}: {error}")).lost, 1, "{what}");
+        }
+        is_gone_on_with(&world, &what);
+        if let Ok(restored) = done {
+            assert_eq!(restored.lost, 1, "{what}");
+            break;
+        }
+    }
+    assert!(asked_again > 1 && not_asked > 1, "{asked_again} {not_asked}");
 }
 
 /// Has the sync fail, once, whose number among those of segments this is.

@@ -3,7 +3,7 @@
 use super::lost_seal_state::content;
 use super::restore_stops::{STEPS, begin};
 use super::states::write_pending;
-use super::stops::Stop;
+use super::stops::{self, Stop};
 use super::world::{World, copy, copy_into};
 use bulla::store::{FileSystem, Store};
 use bulla::{
@@ -432,6 +432,37 @@ fn a_log_that_ends_before_what_its_vault_followed_is_gone_on_with_only_where_tha
     assert!(!given.contains(&7) && withheld.contains(&7), "{given:?} {withheld:?}");
 }
 
+/// What was said when it was begun is not asked for a second time, and whoever opens the log is told how to go on.
+#[test]
+fn a_restore_of_an_older_log_that_was_cut_short_goes_on_with_that() {
+    let made = World::new();
+    made.append(0..20);
+    let (log, keys) = (copy(&made.directory), copy(&made.keys()));
+    made.append(20..50);
+    let newer = copy(&made.keys());
+    replace(log.path(), &made.directory);
+    replace(keys.path(), &made.keys());
+    put_back(newer.path(), &made.keys(), &["vault", "roots"]);
+    let mut interrupted = 0;
+    for operations in (0..).step_by(3) {
+        let world = made.copied();
+        let (log, keys) = stops::stores(&world, &Stop::after(operations));
+        let restore = || Restore::new(&world.directory, world.identity());
+        if restore().older_log().run_in(log, keys).is_ok() {
+            break;
+        }
+        if world.keys().join("restoring").exists() {
+            interrupted += 1;
+            let error = Log::open(&world.directory, Options::default()).map(drop).unwrap_err();
+            assert!(error.to_string().ends_with("with `bulla restore --older-log`"), "{operations}: {error}");
+            let again = if interrupted % 2 == 0 { restore() } else { restore().older_log() };
+            assert_eq!(again.run().unwrap_or_else(|error| panic!("{operations}: {error}")).lost, 0);
+            world.append(20..25);
+        }
+    }
+    assert!(interrupted > 3, "{interrupted}");
+}
+
 /// The vault is of a time that both directories were taken back from, and that the log has gone on without.
 #[test]
 fn a_vault_of_a_time_that_was_not_gone_on_with_is_refused() {
@@ -462,7 +493,7 @@ fn a_vault_of_a_time_that_was_not_gone_on_with_is_refused() {
 }
 
 /// All files with what they hold, but for those that readers of a vault keep beside it: a log of changes without any is one.
-fn kept(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn kept(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = content(directory);
     let of_readers = |path: &Path, bytes: &[u8]| {
         path.ends_with("vault.db-shm") || path.ends_with("vault.db-wal") && bytes.is_empty()

@@ -1,5 +1,6 @@
 //! An erasure whose writer stops at any of its operations on files: opening the log finishes it, or it never began.
 
+use super::states::write_pending;
 use super::world::World;
 use crate::helpers::in_full;
 use crate::workshop::{Operation, Watch, Watched};
@@ -10,7 +11,7 @@ use bulla_vault::Access;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Lets so many operations through, and from then on none.
 #[derive(Debug)]
@@ -49,6 +50,58 @@ pub(super) fn open(world: &World, watch: &Arc<impl Watch + 'static>) -> bulla::R
     let options = Options::default().retries(0).writers(1);
     let (log, keys) = stores(world, watch);
     Log::open_stores(log, keys, options, Environment::default())
+}
+
+/// Lets no checkpoint be published, from when that is asked.
+#[derive(Debug, Default)]
+struct Unpublished(AtomicBool);
+
+impl Watch for Unpublished {
+    fn before(&self, _: Operation, path: &str) -> io::Result<()> {
+        match path.starts_with("checkpoint") && self.0.load(Ordering::SeqCst) {
+            true => Err(io::Error::other("it has stopped")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The vault and the seal state know of frames by then that no checkpoint covers; whoever opens the log signs those, and may be
+/// cut short, too.
+#[test]
+fn a_writer_that_stops_before_its_checkpoint_and_the_next_anywhere_are_gone_on_with() {
+    for erasing in [false, true] {
+        let made = World::new();
+        let unpublished = Arc::<Unpublished>::default();
+        let log = open(&made, &unpublished).unwrap();
+        World::put(&mut log.producer().unwrap(), 0);
+        World::put(&mut log.producer().unwrap(), 1);
+        unpublished.0.store(true, Ordering::SeqCst);
+        log.close().unwrap_err();
+        if erasing {
+            let number = made.vault(Access::Read).find("user_1").unwrap().unwrap().number;
+            write_pending(&made, &made.order(&["user_1"]), number);
+            let _ = made.begin_erasure(&made.vault(Access::Write), &[number]).commit().unwrap();
+        }
+        next_is_gone_on_with(&made);
+    }
+}
+
+/// Whoever opens the log is cut short anywhere, and the next goes on.
+fn next_is_gone_on_with(made: &World) {
+    let mut stops = 0;
+    for operations in (0..).step_by(if in_full() { 1 } else { 2 }) {
+        let world = made.copied();
+        let stop = Stop::after(operations);
+        drop(open(&world, &stop));
+        let stopped = stop.stopped();
+        world.append(2..3);
+        assert!(world.verified().ok, "{operations}");
+        if !stopped {
+            break;
+        }
+        stops += 1;
+    }
+    assert!(stops > 10, "{stops}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Queries beside a live writer: no lock, a consistent prefix of what meets them.
 
-use crate::helpers::Stop;
+use crate::helpers::{Shares, Stop};
 use bulla::keys::recipients::IdentityFile;
 use bulla::{Durability, Entry, Init, Log, Options, Query, Reader, Verify, default_keys};
 use bulla_vault::{Access, Settings, Vault};
@@ -44,10 +44,11 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
     std::thread::scope(|scope| {
         let mut producer = log.producer().unwrap();
         let done = &done;
+        let (shares, turns) = Shares::new();
         let _stop_the_writer_in_any_case = Stop(done);
         let writer = scope.spawn(move || {
             let mut appended = 0_u64;
-            while !done.load(Ordering::Relaxed) {
+            while turns.recv().is_ok() && !done.load(Ordering::Relaxed) {
                 for _ in 0..50 {
                     let (location, subject) = (format!("entry {appended}"), format!("user_{}", appended % 3));
                     let noise = format!("{:x}", appended.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -64,6 +65,7 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
         let lasting = reader();
         let (mut seen, mut blocks, mut rounds, mut spared) = (0, 0, 0, 0);
         while rounds < 10 || ((blocks < 700 || spared == 0) && !writer.is_finished()) {
+            shares.add();
             let fresh = reader();
             let reader = if rounds % 2 == 0 { &lasting } else { &fresh };
             let (_, next) = check(reader, &by_subject, 3, 1);
@@ -78,6 +80,7 @@ fn every_answer_is_a_prefix_while_a_writer_writes_and_rotates() {
             rounds += 1;
         }
         done.store(true, Ordering::Relaxed);
+        drop(shares);
         let appended = writer.join().unwrap();
         log.flush().unwrap();
         let (report, _) = check(&lasting, &by_subject, 3, 1);
