@@ -11,7 +11,9 @@ pub mod config;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod monitor;
+pub mod proxy_header;
 pub mod resp;
 pub mod subject;
+pub mod tls;
 #[cfg(test)]
 mod world;
