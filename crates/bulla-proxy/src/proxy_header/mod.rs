@@ -47,7 +47,8 @@ pub struct Header {
 /// For whom a peer comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// For itself: it sent no header, and had to send none; or one that says so (`LOCAL`), as health checks do.
+    /// For nobody else: it sent no header, and had to send none; or one that says so (`LOCAL`), as of health checks, and by some
+    /// peers of clients that have no address.
     Peer,
     /// For a client with this address.
     Client(SocketAddr),

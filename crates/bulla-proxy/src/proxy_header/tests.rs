@@ -156,6 +156,33 @@ fn the_second_version_says_the_address_of_a_client() {
 }
 
 #[test]
+fn what_haproxy_2_6_sent_is_read() {
+    for (header, expected) in [
+        (&b"PROXY TCP4 127.0.0.1 127.0.0.1 58298 17001\r\n"[..], client("127.0.0.1:58298")),
+        (b"PROXY TCP6 ::1 ::1 58904 17005\r\n", client("[::1]:58904")),
+        (b"PROXY UNKNOWN\r\n", Source::Unknown),
+        (
+            b"\r\n\r\n\x00\r\nQUIT\n!\x11\x00\x0c\x7f\x00\x00\x01\x7f\x00\x00\x01\xea\xb4Bj",
+            client("127.0.0.1:60084"),
+        ),
+        // With `proxy-v2-options crc32c,unique-id`.
+        (
+            b"\r\n\r\n\x00\r\nQUIT\n!\x11\x00#\x7f\x00\x00\x01\x7f\x00\x00\x01\xacZBk\x03\x00\x04\xc1\xea\x98p\x05\x00\r7F000001:AC5A",
+            client("127.0.0.1:44122"),
+        ),
+        (
+            b"\r\n\r\n\x00\r\nQUIT\n!!\x00+\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\xad6Bl\x03\x00\x04\xa5\xb1\r*",
+            client("[::1]:44342"),
+        ),
+        // A health check, and a client on a Unix socket.
+        (b"\r\n\r\n\x00\r\nQUIT\n \x00\x00\x00", Source::Peer),
+        (b"\r\n\r\n\x00\r\nQUIT\n \x00\x00\x07\x03\x00\x04\xa9\xb8~\x8f", Source::Peer),
+    ] {
+        assert_eq!(said(header), expected, "{}", header.escape_ascii());
+    }
+}
+
+#[test]
 fn a_header_of_the_second_version_that_says_nothing_certain_is_refused() {
     let family = "the PROXY header names a family of addresses that the protocol has not";
     for other in (0..=u8::MAX).filter(|it| ![0x00, 0x11, 0x12, 0x21, 0x22, 0x31, 0x32].contains(it)) {
