@@ -10,9 +10,11 @@ pub mod command;
 pub mod config;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod metrics;
 pub mod monitor;
 pub mod proxy_header;
 pub mod resp;
+pub mod served;
 pub mod subject;
 pub mod tls;
 #[cfg(test)]
