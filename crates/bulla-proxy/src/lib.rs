@@ -15,6 +15,7 @@ pub mod monitor;
 pub mod proxy_header;
 pub mod resp;
 pub mod served;
+pub mod service;
 pub mod subject;
 pub mod tls;
 #[cfg(test)]
