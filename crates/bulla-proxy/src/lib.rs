@@ -8,6 +8,7 @@
 
 pub mod command;
 pub mod config;
+pub mod dry_run;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod metrics;

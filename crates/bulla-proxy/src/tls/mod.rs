@@ -43,7 +43,7 @@ pub struct Connector {
 /// says who it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Established {
-    /// The name. It has no control characters, and is as long as an entry's actor may be at most.
+    /// The name. It has no characters that a terminal obeys, and is as long as an entry's actor may be at most.
     pub name: String,
 }
 

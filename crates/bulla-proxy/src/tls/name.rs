@@ -1,5 +1,6 @@
 //! Whose certificate it is. It was verified before anybody asks, so that what it says is what its authority has signed.
 
+use bulla::text::is_obeyed;
 use bulla_proof::entry::MAX_STRING;
 use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
@@ -24,7 +25,7 @@ pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
 
 /// Whether it can be an actor, and cannot be shown as something else than it is.
 fn usable(name: &str) -> bool {
-    !name.is_empty() && name.len() <= MAX_STRING && !name.contains(char::is_control)
+    !name.is_empty() && name.len() <= MAX_STRING && !name.contains(is_obeyed)
 }
 
 /// The common name of a subject, where it has one and no other: RFC 5280, section 4.1.2.4.
@@ -141,6 +142,7 @@ mod tests {
             (one(UTF8_STRING, b"app\0root"), None),
             (one(UTF8_STRING, b"app\nroot"), None),
             (one(UTF8_STRING, "app\u{85}".as_bytes()), None),
+            (one(UTF8_STRING, "\u{202e}toor".as_bytes()), None),
             // What is behind is no name.
             ([one(UTF8_STRING, b"app"), vec![0]].concat(), None),
             ([one(UTF8_STRING, b"app"), der(SEQUENCE, b"")].concat(), None),
