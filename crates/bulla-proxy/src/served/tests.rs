@@ -145,9 +145,6 @@ fn many_are_served_over_tcp() {
             );
         }
         drop(held);
-        // What comes behind a request is not looked at, and takes nothing from the response.
-        let long = [get("/healthz").into_bytes(), vec![b'x'; 10_000]].concat();
-        assert_eq!(read(&ask(address, &long).await.unwrap()), (200, "ok\n".to_owned()));
         let mut requests = JoinSet::new();
         for _ in 0..10 * CONNECTIONS {
             requests.spawn(async move { ask(address, get("/metrics").as_bytes()).await.unwrap() });
@@ -159,6 +156,51 @@ fn many_are_served_over_tcp() {
         assert!(server.await.unwrap_err().is_cancelled());
         assert!(ask(address, b"").await.is_err());
     });
+}
+
+#[test]
+fn no_more_are_served_at_once_than_is_said() {
+    runtime().block_on(async {
+        let served = Served::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = served.address().unwrap();
+        tokio::spawn(served.run(Arc::new(Proxy::default())));
+        let mut held = Vec::new();
+        for _ in 0..CONNECTIONS {
+            held.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut waiting = TcpStream::connect(address).await.unwrap();
+        waiting.write_all(get("/healthz").as_bytes()).await.unwrap();
+        // Long enough for a request to be served, if any were.
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(waiting.try_read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        held.pop();
+        let mut response = Vec::new();
+        waiting.read_to_end(&mut response).await.unwrap();
+        assert_eq!(read(&response), (200, "ok\n".to_owned()));
+    });
+}
+
+#[test]
+fn what_comes_behind_a_request_is_taken_but_not_without_end() {
+    let proxy = Proxy::default();
+    let sent = |length: usize| {
+        runtime().block_on(async {
+            let (mut near, far) = tokio::io::duplex(1000);
+            let client = async {
+                near.write_all(get("/healthz").as_bytes()).await?;
+                near.write_all(&vec![b'x'; length]).await?;
+                near.shutdown().await?;
+                let mut response = Vec::new();
+                near.read_to_end(&mut response).await?;
+                io::Result::Ok(read(&response))
+            };
+            tokio::join!(client, serve(far, &proxy, Duration::MAX)).0
+        })
+    };
+    assert_eq!(sent(60_000).unwrap(), (200, "ok\n".to_owned()));
+    assert_eq!(sent(100_000).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rcgen::{
 use std::fs;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio_rustls::rustls::{ProtocolVersion, SupportedProtocolVersion, version};
+use tokio_rustls::rustls::{HandshakeKind, ProtocolVersion, SupportedProtocolVersion, version};
 
 /// A folder with an authority, and with what it certifies.
 struct Authority {
@@ -86,6 +86,8 @@ fn upstream(ca: PathBuf, certificate: Option<(PathBuf, PathBuf)>) -> UpstreamTls
 struct Agreed {
     established: Option<Established>,
     version: Option<ProtocolVersion>,
+    /// Whether it went on with a session of an earlier connection.
+    resumed: bool,
 }
 
 /// What both sides say of a handshake after which each sends the other a byte, as a command and its reply.
@@ -98,10 +100,11 @@ fn shake_with(acceptor: &Acceptor, connector: &Connector) -> (Result<Agreed, Str
     let server = async {
         let (mut stream, established) = acceptor.accept(far).await.map_err(|error| error.to_string())?;
         let version = stream.get_ref().1.protocol_version();
+        let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
         let byte = stream.read_u8().await.map_err(|error| error.to_string())?;
         stream.write_u8(byte + 1).await.map_err(|error| error.to_string())?;
         stream.flush().await.map_err(|error| error.to_string())?;
-        Ok(Agreed { established, version })
+        Ok(Agreed { established, version, resumed })
     };
     let client = async {
         let mut stream = connector.connect(near).await.map_err(|error| error.to_string())?;
@@ -150,11 +153,11 @@ fn both_versions_are_agreed_on_and_a_certificate_says_who_a_client_is() {
         {
             let acceptor = Acceptor::new(listen).unwrap();
             let connector = only(&Connector::new(upstream).unwrap(), upstream, version);
-            // The second time it could be a session that is taken up again.
-            for _ in 0..2 {
+            // The second time a session can be taken up again, but by clients that have to show who they are.
+            for resumed in [false, listen.client_ca.is_none()] {
                 let (agreed, said) = shake_with(&acceptor, &connector);
                 let agreed = agreed.unwrap();
-                assert_eq!((agreed.version, said), (Some(expected), Ok(())));
+                assert_eq!((agreed.version, agreed.resumed, said), (Some(expected), resumed, Ok(())));
                 assert_eq!(agreed.established.map(|it| it.name).as_deref(), name);
             }
         }
