@@ -74,9 +74,8 @@ impl Expected {
         }
     }
 
-    /// What the first bytes of a connection say; `None` while there are too few of them to know. A peer that has to send no header
-    /// may wait for the server to speak first, so that for its bytes, too, nobody has to wait for long: they are told from a
-    /// header by the first one that is none of a header.
+    /// What the first bytes of a connection say; `None` while there are too few of them to know. Of a peer that must not send a
+    /// header that is only as long as its bytes could still become one: no command begins as headers do for more than a few bytes.
     ///
     /// # Errors
     /// A header that must not be there; one that is missing, or says nothing that can be believed.
