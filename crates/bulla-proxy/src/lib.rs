@@ -11,16 +11,22 @@ mod clients;
 pub mod command;
 pub mod config;
 pub mod counters;
+pub mod dry_run;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod metrics;
 pub mod monitor;
 pub mod proxy;
+pub mod proxy_header;
 pub mod recorder;
 mod relay;
 pub mod resp;
+pub mod served;
+pub mod service;
 pub mod session;
 mod stream;
 pub mod subject;
+pub mod tls;
 mod upstream;
 mod worker;
 #[cfg(test)]
