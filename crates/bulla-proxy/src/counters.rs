@@ -32,6 +32,8 @@ pub struct Counters {
     pub accepted: Counter,
     /// Connections that were turned away because there were too many.
     pub turned_away: Counter,
+    /// Connections that were refused before their first command: see [`Counters::refused`].
+    refused: [Counter; RefusedConnection::ALL.len()],
     /// Connections of clients to which no connection to the server could be made.
     pub unreachable: Counter,
     /// Bytes from clients, and from the server.
@@ -46,8 +48,107 @@ pub struct Counters {
     pub unrecorded: Counter,
     /// How often a worker waited for memory of the log.
     pub waits: Counter,
+    /// Clients that were cut off while they waited for something, when the time that they had for it was over.
+    pub cut_off: Counter,
+    /// Answers that send clients to a server that the proxy does not stand before: `MOVED`, `ASK`, those of a Sentinel.
+    pub redirects: Counter,
+    /// Operations of which nobody knows whether they were carried out.
+    pub unknown: Counter,
+    /// Commands that were refused: see [`Counters::refused_command`].
+    refused_commands: [Counter; RefusedCommand::ALL.len()],
     /// Connections that nobody audits from some point on.
     pub unaudited: Counter,
     /// Connections that ended because what came was no protocol that is known.
     pub not_followed: Counter,
+}
+
+impl Counters {
+    /// Connections that were refused for this.
+    pub fn refused(&self, why: RefusedConnection) -> &Counter {
+        &self.refused[why as usize]
+    }
+
+    /// Commands that were refused for this.
+    pub fn refused_command(&self, why: RefusedCommand) -> &Counter {
+        &self.refused_commands[why as usize]
+    }
+}
+
+/// Why a connection was refused before its first command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedConnection {
+    /// A PROXY header is missing, must not be there, or says nothing that can be believed.
+    ProxyHeader,
+    /// There was no agreeing on TLS.
+    Tls,
+    /// Either took too long.
+    HandshakeTimeout,
+}
+
+impl RefusedConnection {
+    /// All of them.
+    pub const ALL: [RefusedConnection; 3] =
+        [RefusedConnection::ProxyHeader, RefusedConnection::Tls, RefusedConnection::HandshakeTimeout];
+
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusedConnection::ProxyHeader => "proxy_header",
+            RefusedConnection::Tls => "tls",
+            RefusedConnection::HandshakeTimeout => "handshake_timeout",
+        }
+    }
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedCommand {
+    /// `policy.scripts`.
+    Script,
+    /// `policy.patterns`.
+    Pattern,
+    /// `policy.whole`.
+    Whole,
+    /// `policy.undescribed`.
+    Undescribed,
+    /// `policy.too_many`.
+    TooMany,
+    /// `policy.administrative`.
+    Administrative,
+    /// The log takes no entries.
+    Unrecordable,
+    /// It is one that the proxy does not relay where it came: in a transaction, behind `MONITOR`, or at all.
+    NotRelayed,
+    /// A limit of the proxy does not let it pass.
+    Limit,
+}
+
+impl RefusedCommand {
+    /// All of them.
+    pub const ALL: [RefusedCommand; 9] = [
+        RefusedCommand::Script,
+        RefusedCommand::Pattern,
+        RefusedCommand::Whole,
+        RefusedCommand::Undescribed,
+        RefusedCommand::TooMany,
+        RefusedCommand::Administrative,
+        RefusedCommand::Unrecordable,
+        RefusedCommand::NotRelayed,
+        RefusedCommand::Limit,
+    ];
+
+    /// In one word; of a policy its key.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusedCommand::Script => "scripts",
+            RefusedCommand::Pattern => "patterns",
+            RefusedCommand::Whole => "whole",
+            RefusedCommand::Undescribed => "undescribed",
+            RefusedCommand::TooMany => "too_many",
+            RefusedCommand::Administrative => "administrative",
+            RefusedCommand::Unrecordable => "unrecordable",
+            RefusedCommand::NotRelayed => "not_relayed",
+            RefusedCommand::Limit => "limit",
+        }
+    }
 }

@@ -12,8 +12,10 @@ pub mod command;
 pub mod config;
 pub mod counters;
 pub mod dry_run;
+mod entrance;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod listeners;
 pub mod metrics;
 pub mod monitor;
 pub mod proxy;
@@ -24,10 +26,12 @@ pub mod resp;
 pub mod served;
 pub mod service;
 pub mod session;
+mod settings;
 mod stream;
 pub mod subject;
 pub mod tls;
 mod upstream;
+pub mod warnings;
 mod worker;
 #[cfg(test)]
 mod world;

@@ -1,24 +1,22 @@
 //! [`Proxy`]: listens, and has workers relay.
 #![expect(clippy::disallowed_methods, reason = "the threads of a proxy, each of which is joined")]
 
-use crate::clients::{self, Accepted, Client, Counted};
+use crate::clients;
 use crate::command::NoTable;
-use crate::config::{Config, UpstreamPlace};
+use crate::config::Config;
 use crate::counters::Counters;
-use crate::recorder::{Recorder, Recording};
-use crate::session;
-use crate::subject::{Learned, Rules};
+use crate::listeners::Listeners;
+use crate::recorder::Recorder;
+use crate::settings::{Lasting, Settings, connector};
+use crate::subject::Learned;
 use crate::upstream::{self, Described};
+use crate::warnings::{Warn, Warnings};
 use crate::worker::{Gathering, Shared, Worker};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::LocalSet;
@@ -29,6 +27,7 @@ pub struct Proxy {
     counters: Arc<Counters>,
     pinned: Option<NoTable>,
     stop: Stop,
+    reload: Reload,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -43,6 +42,41 @@ impl Stop {
     }
 }
 
+/// By what another thread can give a proxy another configuration.
+#[derive(Clone)]
+pub struct Reload(Arc<Reloading>);
+
+struct Reloading {
+    /// The one that it has.
+    config: Mutex<Config>,
+    lasting: Lasting,
+    renewed: watch::Sender<Arc<Settings>>,
+}
+
+impl Reload {
+    /// From now on the proxy does what this configuration says. Rules, claims, policy and what becomes of commands that cannot be
+    /// recorded hold at once, for clients that are there, too; limits on what is kept of commands, TLS and PROXY headers for those
+    /// that come. The files that it names are read anew.
+    ///
+    /// # Errors
+    /// `Refused` where something is another than it was that cannot change while the proxy runs; `Invalid` for a file that is not
+    /// what it has to be. Nothing is changed then.
+    pub fn reload(&self, config: &Config) -> Result<()> {
+        let Reloading { config: current, lasting, renewed } = &*self.0;
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = current.fixed_difference(config) {
+            let message = format!(
+                "`{key}` cannot change while the proxy runs: end it and start it again, or leave `{key}` as it was"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let settings = Settings::new(config, lasting)?;
+        *current = config.clone();
+        renewed.send_replace(Arc::new(settings));
+        Ok(())
+    }
+}
+
 impl Proxy {
     /// Connects to the server, listens, and serves clients from now on; what they do is recorded in `log`.
     ///
@@ -50,38 +84,45 @@ impl Proxy {
     /// `Unavailable` where the server cannot be reached or an address not be listened at, `Refused` where the server does not let the
     /// proxy in or is one of a cluster, `Invalid` for what this cannot do yet that is configured; as [`Log::producer`].
     pub fn start(config: &Config, log: &Log, environment: &Environment) -> Result<Proxy> {
+        Proxy::start_warning(config, log, environment, Arc::new(|_, _| {}))
+    }
+
+    /// The same, and `warn` is told what an operator should know of, each once.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_warning(
+        config: &Config,
+        log: &Log,
+        environment: &Environment,
+        warn: Warn,
+    ) -> Result<Proxy> {
         refuse_unfinished(config)?;
         let mut digest_key = [0; 32];
         environment.random.fill(&mut digest_key)?;
         let runtime = runtime()?;
-        let Described { table, pinned } =
-            runtime.block_on(upstream::describe(&config.upstream, config.limits.connect_timeout))?;
+        let connector = connector(config)?;
+        let described =
+            upstream::describe(&config.upstream, connector.as_ref(), config.limits.connect_timeout);
+        let Described { table, pinned } = runtime.block_on(described)?;
         let counters = Arc::<Counters>::default();
-        let rules = Rules::new(config.rules.clone(), config.default_subject.clone(), digest_key);
-        let learns = rules.learns();
-        let recording = Arc::new(Recording {
-            rules,
-            learned: Learned::new(config.limits.learned),
-            unrecordable: config.unrecordable,
-            claims: config.claims.clone(),
-            counters: counters.clone(),
-        });
+        let learned = Arc::new(Learned::new(config.limits.learned));
+        let lasting = Lasting { table, digest_key, learned, counters: counters.clone() };
+        let settings = Arc::new(Settings::new(config, &lasting)?);
+        let (renewed, settings) = watch::channel(settings);
         let shared = Arc::new(Shared {
-            upstream: config.upstream.clone(),
-            connect_timeout: config.limits.connect_timeout,
-            idle_timeout: config.limits.idle_timeout,
-            drain_timeout: config.limits.drain_timeout,
-            unrecordable: config.unrecordable,
             counters: counters.clone(),
+            warnings: Arc::new(Warnings::new(warn)),
             clock: environment.clock.clone(),
         });
         let listeners = runtime.block_on(Listeners::bind(config))?;
         let (stop, stopped) = watch::channel(false);
         let mut proxy = Proxy {
             address: listeners.address,
-            counters: counters.clone(),
+            counters,
             pinned,
             stop: Stop(Arc::new(stop)),
+            reload: Reload(Arc::new(Reloading { config: Mutex::new(config.clone()), lasting, renewed })),
             threads: Vec::new(),
         };
         let workers =
@@ -91,28 +132,20 @@ impl Proxy {
         let mut senders = Vec::new();
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
-            let recorder = Recorder::new(log, recording.clone(), move || nudge.notify_one())?;
-            let context = session::Context {
-                table: table.clone(),
-                policy: config.policy,
-                limits: config.limits,
-                mode: config.mode,
-                unfollowable: config.unfollowable,
-                learns,
-                digest_key,
-            };
+            let first = settings.borrow().clone();
+            let recorder = Recorder::new(log, first.recording.clone(), move || nudge.notify_one())?;
             let runtime = self::runtime()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, stopped, gathering) = (shared.clone(), stopped.clone(), gathering.clone());
+            let (shared, settings, stopped, gathering) =
+                (shared.clone(), settings.clone(), stopped.clone(), gathering.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, context, recorder, gathering, changed);
-                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, stopped));
+                let worker = Worker::new(shared, first, recorder, gathering, changed);
+                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
             })?;
         }
-        let clients = config.limits.clients as u64;
         proxy.spawn("bulla-accept".to_owned(), move || {
-            runtime.block_on(listeners.accept(&senders, clients, counters, stopped));
+            runtime.block_on(listeners.accept(&senders, settings, shared, stopped));
         })?;
         Ok(proxy)
     }
@@ -135,6 +168,11 @@ impl Proxy {
     /// By what another thread can have this end.
     pub fn stopper(&self) -> Stop {
         self.stop.clone()
+    }
+
+    /// By what another thread can give this another configuration.
+    pub fn reloader(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// Waits until it was stopped, and the last client is gone.
@@ -164,9 +202,6 @@ impl Drop for Proxy {
 /// What is configured and not built is refused, not passed by.
 fn refuse_unfinished(config: &Config) -> Result<()> {
     let unfinished = [
-        ("listen.tls", config.listen.tls.is_some()),
-        ("listen.proxy_protocol", !config.listen.proxy_protocol.is_empty()),
-        ("upstream.tls", config.upstream.tls.is_some()),
         ("record_values", config.record_values.is_some()),
         ("metrics", config.metrics.is_some()),
     ];
@@ -184,112 +219,4 @@ fn runtime() -> Result<Runtime> {
         let message = format!("starting the proxy: {error}; look at the limit on open files (`ulimit -n`)");
         Error::new(ErrorKind::Unavailable, message)
     })
-}
-
-/// Where clients come.
-struct Listeners {
-    tcp: Option<TcpListener>,
-    unix: Option<(UnixListener, SocketFile)>,
-    address: Option<SocketAddr>,
-}
-
-/// The file of a Unix socket, which goes when nobody listens there any more.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> Result<Listeners> {
-        let failed = |place: String, error: std::io::Error| {
-            Error::new(ErrorKind::Unavailable, format!("listening at {place}: {error}"))
-        };
-        let tcp = match config.listen.address {
-            Some(address) => {
-                Some(TcpListener::bind(address).await.map_err(|error| failed(address.to_string(), error))?)
-            }
-            None => None,
-        };
-        let unix = match &config.listen.unix {
-            Some(path) => {
-                remove_left_over(path, &config.upstream.place);
-                let listener =
-                    UnixListener::bind(path).map_err(|error| failed(path.display().to_string(), error))?;
-                Some((listener, SocketFile(path.clone())))
-            }
-            None => None,
-        };
-        let address = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
-        Ok(Listeners { tcp, unix, address })
-    }
-
-    /// Accepts clients until the proxy is stopped, and gives them to the workers in turn.
-    async fn accept(
-        self,
-        workers: &[mpsc::UnboundedSender<Client>],
-        most: u64,
-        counters: Arc<Counters>,
-        mut stopped: watch::Receiver<bool>,
-    ) {
-        let tcp = async || match &self.tcp {
-            Some(tcp) => {
-                let (stream, address) = tcp.accept().await?;
-                Ok((Accepted::Tcp(stream.into_std()?), address.to_string()))
-            }
-            None => std::future::pending().await,
-        };
-        let unix = async || match &self.unix {
-            Some((unix, _)) => {
-                let (stream, _) = unix.accept().await?;
-                Ok((Accepted::Unix(stream.into_std()?), "unix".to_owned()))
-            }
-            None => std::future::pending().await,
-        };
-        for worker in workers.iter().cycle() {
-            let accepted: std::io::Result<_> = tokio::select! {
-                accepted = tcp() => accepted,
-                accepted = unix() => accepted,
-                _ = stopped.wait_for(|stopped| *stopped) => return,
-            };
-            let Ok((stream, address)) = accepted else {
-                // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                continue;
-            };
-            counters.accepted.add(1);
-            if counters.clients.get() >= most {
-                counters.turned_away.add(1);
-                turn_away(&stream);
-                continue;
-            }
-            counters.clients.add(1);
-            // A worker ends after this alone.
-            let _ = worker.send(Client { stream, address, counted: Counted(counters.clone()) });
-        }
-    }
-}
-
-fn turn_away(stream: &Accepted) {
-    const TOLD: &[u8] = b"-ERR max number of clients reached\r\n";
-    // It does not block, and whoever cannot be told is closed all the same.
-    let _ = match stream {
-        Accepted::Tcp(stream) => (&*stream).write(TOLD),
-        Accepted::Unix(stream) => (&*stream).write(TOLD),
-    };
-}
-
-/// Removes the socket of a proxy that was killed: one at which nobody listens. That of the server stays whatever it is.
-fn remove_left_over(path: &Path, server: &UpstreamPlace) {
-    let is_servers = matches!(server, UpstreamPlace::Unix(its) if its == path);
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    let refused = || {
-        let connected = std::os::unix::net::UnixStream::connect(path);
-        connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-    };
-    if !is_servers && is_socket && refused() {
-        let _ = std::fs::remove_file(path);
-    }
 }

@@ -4,7 +4,10 @@
 //! - nothing is read that the session has no room for, so what comes too fast waits where it comes from;
 //! - a side that has ended is told to the other one only once all that came before it has left.
 
+use crate::counters::RefusedConnection;
+use crate::entrance::{FirstBytes, refusal};
 use crate::session::{Ended, Session, Ticket};
+use crate::stream::Stream;
 use crate::worker::Worker;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,11 +15,14 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// See the module.
-pub(crate) struct Relay<C, S> {
-    client: Side<C>,
-    server: Side<S>,
+pub(crate) struct Relay {
+    client: Side,
+    server: Side,
     session: Session,
+    first_bytes: FirstBytes,
     worker: Rc<Worker>,
+    /// Of which of the worker's settings the session knows.
+    generation: u64,
     /// For what this waits already.
     awaited: Ticket,
     /// Whether anything came or left since it was asked last.
@@ -26,8 +32,8 @@ pub(crate) struct Relay<C, S> {
 }
 
 /// A connection, and how far it is.
-struct Side<T> {
-    stream: T,
+struct Side {
+    stream: Stream,
     /// Nothing comes any more.
     ended: bool,
     /// Nothing can leave any more.
@@ -36,8 +42,8 @@ struct Side<T> {
     unflushed: bool,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Side<T> {
-    fn new(stream: T) -> Self {
+impl Side {
+    fn new(stream: Stream) -> Self {
         Side { stream, ended: false, shut: false, unflushed: false }
     }
 
@@ -95,14 +101,26 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Side<T> {
     }
 }
 
-impl<C, S> Relay<C, S>
-where
-    C: AsyncRead + AsyncWrite + Unpin,
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    pub(crate) fn new(client: C, server: S, session: Session, worker: Rc<Worker>) -> Self {
-        let (client, server) = (Side::new(client), Side::new(server));
-        Relay { client, server, session, worker, awaited: 0, active: true, draining: false }
+impl Relay {
+    pub(crate) fn new(
+        client: Stream,
+        server: Stream,
+        session: Session,
+        first_bytes: FirstBytes,
+        worker: Rc<Worker>,
+    ) -> Self {
+        let (client, server, generation) = (Side::new(client), Side::new(server), worker.generation());
+        Relay {
+            client,
+            server,
+            session,
+            first_bytes,
+            worker,
+            generation,
+            awaited: 0,
+            active: true,
+            draining: false,
+        }
     }
 
     /// Relays until one side has ended, or both have to.
@@ -152,14 +170,24 @@ where
     /// Moves what can be moved. Whether anything could.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         let rests = self.draining && self.session.is_idle();
-        let Relay { client, server, session, worker, .. } = self;
+        let Relay { client, server, session, first_bytes, worker, generation, .. } = self;
+        if *generation != worker.generation() {
+            *generation = worker.generation();
+            session.adopt(&worker.settings().context);
+        }
         let (now, durable) = (worker.now(), worker.durable());
         let counters = worker.counters();
         let mut moved = false;
         if !client.ended && !rests && session.wants_client() {
             moved |= client.read(cx, worker, |bytes| {
                 counters.from_clients.add(bytes.len() as u64);
-                session.from_client(bytes, now, &mut *worker.recorder())
+                let taken =
+                    first_bytes.then(bytes, |bytes| session.from_client(bytes, now, &mut *worker.recorder()));
+                taken.unwrap_or_else(|error| {
+                    worker.shared.refused(RefusedConnection::ProxyHeader, || error.to_string());
+                    session.refuse(&refusal(&error));
+                    Ok(())
+                })
             })?;
         }
         let written = server.write(cx, session.to_server.ready(durable));

@@ -3,7 +3,8 @@
 use crate::command::{CommandTable, NoTable};
 use crate::config::{Upstream, UpstreamPlace};
 use crate::resp::{Limits, Replies, Reply, write_command};
-use crate::stream::Stream;
+use crate::stream::{Stream, Tcp};
+use crate::tls::Connector;
 use bulla::{Error, ErrorKind};
 use std::future::poll_fn;
 use std::io;
@@ -15,12 +16,25 @@ use tokio::net::{TcpStream, UnixStream};
 /// The longest file with a password, in bytes.
 const MAX_PASSWORD: usize = 64 << 10;
 
-/// Connects to the server.
-pub(crate) async fn connect(place: &UpstreamPlace, timeout: Duration) -> io::Result<Stream> {
+/// Connects to the server, and agrees with it on TLS where that is configured.
+pub(crate) async fn connect(
+    place: &UpstreamPlace,
+    connector: Option<&Connector>,
+    timeout: Duration,
+) -> io::Result<Stream> {
     let connecting = async {
-        match place {
-            UpstreamPlace::Tcp(host, port) => Stream::tcp(TcpStream::connect((host.as_str(), *port)).await?),
-            UpstreamPlace::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+        let stream = match place {
+            UpstreamPlace::Tcp(host, port) => {
+                Tcp::new(TcpStream::connect((host.as_str(), *port)).await?)?
+            }
+            UpstreamPlace::Unix(path) => return UnixStream::connect(path).await.map(Stream::Unix),
+        };
+        match connector {
+            None => Ok(Stream::Tcp(stream)),
+            Some(connector) => {
+                let agreed = connector.connect(stream).await.map_err(io::Error::other)?;
+                Ok(Stream::ToServer(Box::new(agreed)))
+            }
         }
     };
     tokio::time::timeout(timeout, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -38,10 +52,14 @@ pub(crate) struct Described {
 ///
 /// # Errors
 /// The server cannot be reached, does not let the proxy in, or is one of a cluster.
-pub(crate) async fn describe(upstream: &Upstream, timeout: Duration) -> bulla::Result<Described> {
+pub(crate) async fn describe(
+    upstream: &Upstream,
+    connector: Option<&Connector>,
+    timeout: Duration,
+) -> bulla::Result<Described> {
     let asking = async {
         let mut stream =
-            connect(&upstream.place, timeout).await.map_err(|error| unreachable(upstream, &error))?;
+            connect(&upstream.place, connector, timeout).await.map_err(|error| unreachable(upstream, &error))?;
         if let Some(file) = &upstream.password_file {
             log_in(&mut stream, upstream, file).await?;
         }
@@ -122,6 +140,7 @@ async fn ask(
         let rest = &bytes[sent..];
         sent += poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, rest)).await.map_err(failed)?;
     }
+    poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await.map_err(failed)?;
     let mut replies = Replies::new(limits);
     let mut room = vec![0; 64 << 10];
     loop {

@@ -3,12 +3,14 @@
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
 //! on its way: see [`Gathering`].
 
-use crate::config::{Unrecordable, Upstream};
-use crate::counters::Counters;
+use crate::config::Unrecordable;
+use crate::counters::{Counters, RefusedConnection};
 use crate::recorder::{Durable, Recorder};
-use crate::session::{self, Ticket};
+use crate::session::Ticket;
+use crate::settings::Settings;
+use crate::warnings::{Kind, Warnings};
 use bulla::environment::Clock;
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,13 +24,22 @@ const READ: usize = 64 << 10;
 
 /// What all workers have in common.
 pub(crate) struct Shared {
-    pub(crate) upstream: Upstream,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) drain_timeout: Duration,
-    pub(crate) unrecordable: Unrecordable,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) warnings: Arc<Warnings>,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Shared {
+    /// Counts a connection that was refused, and warns of the first one of its kind.
+    pub(crate) fn refused(&self, why: RefusedConnection, what: impl FnOnce() -> String) {
+        let kind = match why {
+            RefusedConnection::ProxyHeader => Kind::ProxyHeader,
+            RefusedConnection::Tls => Kind::Tls,
+            RefusedConnection::HandshakeTimeout => Kind::HandshakeTimeout,
+        };
+        self.counters.refused(why).add(1);
+        self.warnings.once(kind, what);
+    }
 }
 
 /// Who waits for entries to be durable, of all workers together.
@@ -76,7 +87,9 @@ impl Gathering {
 /// See the module.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) context: Rc<session::Context>,
+    settings: RefCell<Arc<Settings>>,
+    /// How often they have changed.
+    generation: Cell<u64>,
     recorder: RefCell<Recorder>,
     durable: Arc<Durable>,
     /// Room for what is read, until the session has taken it.
@@ -89,17 +102,18 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Of this context, which records with `recorder`. The recorder has `changed` notified.
+    /// With these settings, which records with `recorder`. The recorder has `changed` notified.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        context: session::Context,
+        settings: Arc<Settings>,
         recorder: Recorder,
         gathering: Arc<Gathering>,
         changed: Arc<Notify>,
     ) -> Self {
         Worker {
             shared,
-            context: Rc::new(context),
+            settings: RefCell::new(settings),
+            generation: Cell::new(0),
             durable: recorder.durable().clone(),
             recorder: RefCell::new(recorder),
             room: RefCell::new(vec![0; READ].into_boxed_slice()),
@@ -107,6 +121,23 @@ impl Worker {
             gathering,
             changed,
         }
+    }
+
+    /// The settings at present.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.borrow().clone()
+    }
+
+    /// From now on these are the settings, for entries at once.
+    pub(crate) fn adopt(&self, settings: Arc<Settings>) {
+        self.recorder().adopt(settings.recording.clone());
+        *self.settings.borrow_mut() = settings;
+        self.generation.set(self.generation.get() + 1);
+    }
+
+    /// Which settings these are: another number with every change.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
     }
 
     /// A steady clock's nanoseconds.
@@ -128,7 +159,7 @@ impl Worker {
 
     /// How many entries are durable, or as good as that: where the log has failed, and commands may pass without.
     pub(crate) fn durable(&self) -> Ticket {
-        match self.shared.unrecordable {
+        match self.settings.borrow().unrecordable {
             Unrecordable::Pass if self.durable.has_failed() => Ticket::MAX,
             _ => self.durable.ticket(),
         }

@@ -28,7 +28,7 @@ pub struct Recording {
     /// Whose data keys are.
     pub rules: Rules,
     /// What values said of that.
-    pub learned: Learned,
+    pub learned: Arc<Learned>,
     /// What becomes of commands while the log takes no entries.
     pub unrecordable: Unrecordable,
     /// The users whose claims count.
@@ -110,6 +110,11 @@ impl Recorder {
             flushed: 0,
             payload: String::new(),
         })
+    }
+
+    /// From now on entries come to be like this.
+    pub fn adopt(&mut self, recording: Arc<Recording>) {
+        self.recording = recording;
     }
 
     /// How far this recorder's entries are durable.

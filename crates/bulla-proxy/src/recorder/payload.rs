@@ -13,6 +13,9 @@ pub(super) fn describe(operation: &Operation<'_>, claims_count: bool, payload: &
     if let Some(code) = operation.error {
         member("error", code, payload);
     }
+    if let Some(name) = operation.certificate {
+        member("certificate", name, payload);
+    }
     if let Some(name) = operation.name {
         member(if claims_count { "name" } else { "claimed_name" }, name, payload);
     }

@@ -16,6 +16,7 @@ fn operation() -> Operation<'static> {
         actor: "ada",
         purpose: Some("a \"why\"\n\\"),
         name: Some("w\u{7f}eb"),
+        certificate: None,
         stage: Stage::Over,
     }
 }

@@ -34,7 +34,7 @@ use replies::LITTLE;
 use report::Report;
 use special::Special;
 use standing::Standing;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A command is held until all of it has come, where it is no longer than this.
 pub const HELD: usize = 64 << 10;
@@ -62,7 +62,7 @@ impl From<Unrecorded> for Ended {
 
 /// See the module.
 pub struct Session {
-    context: Rc<Context>,
+    context: Arc<Context>,
     client: Box<str>,
     requests: Requests,
     replies: Replies,
@@ -86,15 +86,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a client at this address.
-    pub fn new(context: Rc<Context>, client: &str) -> Self {
+    /// Of a client at this address, and with a certificate of this name.
+    pub fn new(context: Arc<Context>, client: &str, certificate: Option<&str>) -> Self {
         Session {
             requests: Requests::new(context.request_limits(), context.digest_key),
             replies: Replies::new(LITTLE),
             context,
             client: client.into(),
             admission: Admission::default(),
-            standing: Standing::default(),
+            standing: Standing::new(certificate),
             pipeline: Pipeline::default(),
             to_server: Outlet::default(),
             to_client: Outlet::default(),
@@ -141,6 +141,16 @@ impl Session {
     /// Whether the client sent what is no command, and is refused for that.
     pub fn is_violated(&self) -> bool {
         self.violated
+    }
+
+    /// From now on what follows from the configuration follows from this; what is at hand goes on as it began.
+    pub fn adopt(&mut self, context: &Arc<Context>) {
+        self.context = context.clone();
+    }
+
+    /// Answers with an error whatever came and was not taken, after which nothing more is read from the client.
+    pub fn refuse(&mut self, reply: &str) {
+        self.refuse_rest(reply);
     }
 
     /// Takes what came from the client. `now` is a steady clock's, in nanoseconds.

@@ -61,12 +61,14 @@ pub struct Operation<'a> {
     pub duration: Option<u64>,
     /// The address of the client.
     pub client: &'a str,
-    /// The server's user.
+    /// Who acts: the server's user, as whom the client has authenticated itself; until it has, whose certificate it has.
     pub actor: &'a str,
     /// Why, as the client says.
     pub purpose: Option<&'a str>,
     /// The name that the client gave itself.
     pub name: Option<&'a str>,
+    /// Whose certificate the client has.
+    pub certificate: Option<&'a str>,
     /// At which point of its way the command is.
     pub stage: Stage,
 }

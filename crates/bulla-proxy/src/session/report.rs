@@ -78,6 +78,7 @@ impl Report<'_> {
             actor: &self.standing.actor,
             purpose: pending.purpose.as_deref(),
             name: self.standing.name.as_deref(),
+            certificate: self.standing.certificate.as_deref(),
             stage: self.stage,
         };
         let mut written = None;
@@ -177,6 +178,7 @@ impl Report<'_> {
             actor: &self.standing.actor,
             purpose: None,
             name: self.standing.name.as_deref(),
+            certificate: self.standing.certificate.as_deref(),
             stage: Stage::Over,
         })
     }

@@ -10,8 +10,10 @@ use std::rc::Rc;
 /// See the module.
 pub(super) struct Standing {
     pub(super) database: u32,
-    /// The server's user.
+    /// Who acts: the server's user, as whom the client has authenticated itself; until it has, whose certificate it has.
     pub(super) actor: Rc<str>,
+    /// Whose certificate the client has.
+    pub(super) certificate: Option<Rc<str>>,
     /// The name that the client gave itself.
     pub(super) name: Option<Rc<str>>,
     resp3: bool,
@@ -34,11 +36,17 @@ pub(super) enum Arrived {
     Push,
 }
 
-impl Default for Standing {
-    fn default() -> Self {
+impl Standing {
+    /// Of a client that said nothing yet, with a certificate of this name.
+    pub(super) fn new(certificate: Option<&str>) -> Self {
+        Standing::of(certificate.map(Into::into))
+    }
+
+    fn of(certificate: Option<Rc<str>>) -> Self {
         Standing {
             database: 0,
-            actor: DEFAULT_USER.into(),
+            actor: certificate.clone().unwrap_or_else(|| DEFAULT_USER.into()),
+            certificate,
             name: None,
             resp3: false,
             multi: false,
@@ -47,9 +55,7 @@ impl Default for Standing {
             monitors: false,
         }
     }
-}
 
-impl Standing {
     /// What the server sent, given the command that waits longest.
     pub(super) fn arrived(&self, reply: &Reply, first: Option<&Pending>) -> Arrived {
         let Some(node) = reply.nodes().first() else { return Arrived::Answer };
@@ -145,7 +151,8 @@ impl Standing {
             Special::SetName => self.set_name(pending.arguments.get(2)),
             Special::Monitor => self.monitors = true,
             Special::Reset => {
-                *self = Standing { queued: std::mem::take(&mut self.queued), ..Standing::default() };
+                let (queued, certificate) = (std::mem::take(&mut self.queued), self.certificate.take());
+                *self = Standing { queued, ..Standing::of(certificate) };
             }
             _ => {}
         }

@@ -28,7 +28,7 @@ impl Record for Count {
 #[test]
 fn a_command_costs_no_allocation_once_there_is_room() {
     for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
-        let mut session = Session::new(context(|context| context.mode = mode), "192.0.2.1:1");
+        let mut session = Session::new(context(|context| context.mode = mode), "192.0.2.1:1", None);
         let mut count = Count(0);
         let asked =
             "*3\r\n$3\r\nSET\r\n$6\r\nuser:1\r\n$3\r\nada\r\n*2\r\n$3\r\nGET\r\n$6\r\nuser:1\r\n".repeat(16);

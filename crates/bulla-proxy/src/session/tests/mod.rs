@@ -64,13 +64,13 @@ fn config(lines: &str) -> Config {
     Config::parse(format!("{lines}\n[log]\ndirectory = \"audit\"\n").as_bytes()).unwrap()
 }
 
-fn context(change: impl FnOnce(&mut Context)) -> Rc<Context> {
+fn context(change: impl FnOnce(&mut Context)) -> Arc<Context> {
     let config::Config { policy, limits, mode, unfollowable, .. } = config("");
     let table = CommandTable::pinned();
     let mut context =
         Context { table, policy, limits, mode, unfollowable, learns: false, digest_key: [7; 32] };
     change(&mut context);
-    Rc::new(context)
+    Arc::new(context)
 }
 
 /// A session, and what came of it so far.
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn with(change: impl FnOnce(&mut Context)) -> World {
-        let session = Session::new(context(change), "192.0.2.1:1234");
+        let session = Session::new(context(change), "192.0.2.1:1234", None);
         let (server, client) = (Vec::new(), Vec::new());
         World { session, notes: Notes::default(), server, client, durable: Ticket::MAX }
     }
