@@ -46,6 +46,8 @@ pub struct Counters {
     pub unmapped: Counter,
     /// Operations that the log did not take.
     pub unrecorded: Counter,
+    /// Workers for which the log takes nothing at present.
+    pub taking_nothing: Counter,
     /// How often a worker waited for memory of the log.
     pub waits: Counter,
     /// Clients that were cut off while they waited for something, when the time that they had for it was over.
@@ -91,7 +93,7 @@ impl RefusedConnection {
         [RefusedConnection::ProxyHeader, RefusedConnection::Tls, RefusedConnection::HandshakeTimeout];
 
     /// In one word.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             RefusedConnection::ProxyHeader => "proxy_header",
             RefusedConnection::Tls => "tls",
@@ -138,7 +140,7 @@ impl RefusedCommand {
     ];
 
     /// In one word; of a policy its key.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             RefusedCommand::Script => "scripts",
             RefusedCommand::Pattern => "patterns",

@@ -61,7 +61,8 @@ pub(crate) async fn enter(accepted: Accepted, settings: &Settings) -> Result<Ent
         let (stream, address) = (Stream::Tcp(stream), peer.to_string());
         return Ok(Entered { stream, address, certificate: None, first_bytes: FirstBytes::default() });
     }
-    let entered = tokio::time::timeout(settings.limits.handshake_timeout, agree(stream, peer, expected, settings));
+    let entered =
+        tokio::time::timeout(settings.limits.handshake_timeout, agree(stream, peer, expected, settings));
     entered.await.unwrap_or_else(|_| {
         let what = "a client has not said for whom it comes, or not agreed on TLS, within `limits.handshake_timeout`";
         Err(NotEntered::Refused(RefusedConnection::HandshakeTimeout, what.to_owned()))

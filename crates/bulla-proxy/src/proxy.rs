@@ -6,6 +6,8 @@ use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::listeners::Listeners;
+use crate::metrics::Histogram;
+use crate::observation::{MetricsServer, Observation, Serving};
 use crate::recorder::Recorder;
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
@@ -17,7 +19,6 @@ use bulla::{Error, ErrorKind, Log, Result};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::LocalSet;
 
@@ -29,6 +30,7 @@ pub struct Proxy {
     stop: Stop,
     reload: Reload,
     threads: Vec<JoinHandle<()>>,
+    metrics: Option<Serving>,
 }
 
 /// By what another thread can have a proxy end.
@@ -91,31 +93,26 @@ impl Proxy {
     ///
     /// # Errors
     /// As [`Proxy::start`].
-    pub fn start_warning(
-        config: &Config,
-        log: &Log,
-        environment: &Environment,
-        warn: Warn,
-    ) -> Result<Proxy> {
+    pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
         refuse_unfinished(config)?;
         let mut digest_key = [0; 32];
         environment.random.fill(&mut digest_key)?;
-        let runtime = runtime()?;
+        let runtime = crate::runtime::new()?;
         let connector = connector(config)?;
         let described =
             upstream::describe(&config.upstream, connector.as_ref(), config.limits.connect_timeout);
         let Described { table, pinned } = runtime.block_on(described)?;
         let counters = Arc::<Counters>::default();
         let learned = Arc::new(Learned::new(config.limits.learned));
-        let lasting = Lasting { table, digest_key, learned, counters: counters.clone() };
+        let warnings = Arc::new(Warnings::new(warn));
+        let lasting =
+            Lasting { table, digest_key, learned, counters: counters.clone(), warnings: warnings.clone() };
         let settings = Arc::new(Settings::new(config, &lasting)?);
         let (renewed, settings) = watch::channel(settings);
-        let shared = Arc::new(Shared {
-            counters: counters.clone(),
-            warnings: Arc::new(Warnings::new(warn)),
-            clock: environment.clock.clone(),
-        });
+        let shared =
+            Arc::new(Shared { counters: counters.clone(), warnings, clock: environment.clock.clone() });
         let listeners = runtime.block_on(Listeners::bind(config))?;
+        let metrics = config.metrics.map(MetricsServer::listen).transpose()?;
         let (stop, stopped) = watch::channel(false);
         let mut proxy = Proxy {
             address: listeners.address,
@@ -124,7 +121,10 @@ impl Proxy {
             stop: Stop(Arc::new(stop)),
             reload: Reload(Arc::new(Reloading { config: Mutex::new(config.clone()), lasting, renewed })),
             threads: Vec::new(),
+            metrics: None,
         };
+        let mut observation =
+            Observation::new(proxy.counters.clone(), log.watch(), settings.clone(), stopped.clone());
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
@@ -134,16 +134,19 @@ impl Proxy {
             let nudge = changed.clone();
             let first = settings.borrow().clone();
             let recorder = Recorder::new(log, first.recording.clone(), move || nudge.notify_one())?;
-            let runtime = self::runtime()?;
+            let waits = Arc::<Histogram>::default();
+            observation.observe(waits.clone(), recorder.durable().clone());
+            let runtime = crate::runtime::new()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
             let (shared, settings, stopped, gathering) =
                 (shared.clone(), settings.clone(), stopped.clone(), gathering.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, first, recorder, gathering, changed);
+                let worker = Worker::new(shared, first, recorder, gathering, changed, waits);
                 LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
             })?;
         }
+        proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
         proxy.spawn("bulla-accept".to_owned(), move || {
             runtime.block_on(listeners.accept(&senders, settings, shared, stopped));
         })?;
@@ -153,6 +156,11 @@ impl Proxy {
     /// Where clients come over TCP.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Where metrics and health are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|metrics| metrics.address)
     }
 
     /// What is counted.
@@ -177,7 +185,13 @@ impl Proxy {
 
     /// Waits until it was stopped, and the last client is gone.
     pub fn join(mut self) {
+        self.wait();
+    }
+
+    /// Waits until its threads have ended. What it tells of itself it tells to the end.
+    fn wait(&mut self) {
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.metrics = None;
     }
 
     fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -195,28 +209,16 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.stop();
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.wait();
     }
 }
 
 /// What is configured and not built is refused, not passed by.
 fn refuse_unfinished(config: &Config) -> Result<()> {
-    let unfinished = [
-        ("record_values", config.record_values.is_some()),
-        ("metrics", config.metrics.is_some()),
-    ];
-    match unfinished.iter().find(|(_, configured)| *configured) {
-        Some((key, _)) => {
-            let message = format!("`{key}` is not built yet: leave it out");
-            Err(Error::new(ErrorKind::Invalid, message))
+    match config.record_values {
+        Some(_) => {
+            Err(Error::new(ErrorKind::Invalid, "`record_values` is not built yet: leave it out".to_owned()))
         }
         None => Ok(()),
     }
-}
-
-fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        let message = format!("starting the proxy: {error}; look at the limit on open files (`ulimit -n`)");
-        Error::new(ErrorKind::Unavailable, message)
-    })
 }

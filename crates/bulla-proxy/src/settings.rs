@@ -9,6 +9,7 @@ use crate::recorder::Recording;
 use crate::session;
 use crate::subject::{Learned, Rules};
 use crate::tls::{Acceptor, Connector, TlsError};
+use crate::warnings::Warnings;
 use bulla::{Error, ErrorKind};
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub(crate) struct Lasting {
     pub(crate) digest_key: [u8; 32],
     pub(crate) learned: Arc<Learned>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) warnings: Arc<Warnings>,
 }
 
 impl Settings {
@@ -41,7 +43,7 @@ impl Settings {
     /// # Errors
     /// `Invalid` for a file that is not what it has to be.
     pub(crate) fn new(config: &Config, lasting: &Lasting) -> bulla::Result<Settings> {
-        let Lasting { table, digest_key, learned, counters } = lasting;
+        let Lasting { table, digest_key, learned, counters, warnings } = lasting;
         let rules = Rules::new(config.rules.clone(), config.default_subject.clone(), *digest_key);
         Ok(Settings {
             context: Arc::new(session::Context {
@@ -59,6 +61,7 @@ impl Settings {
                 unrecordable: config.unrecordable,
                 claims: config.claims.clone(),
                 counters: counters.clone(),
+                warnings: warnings.clone(),
             }),
             limits: config.limits,
             unrecordable: config.unrecordable,

@@ -24,9 +24,7 @@ pub(crate) async fn connect(
 ) -> io::Result<Stream> {
     let connecting = async {
         let stream = match place {
-            UpstreamPlace::Tcp(host, port) => {
-                Tcp::new(TcpStream::connect((host.as_str(), *port)).await?)?
-            }
+            UpstreamPlace::Tcp(host, port) => Tcp::new(TcpStream::connect((host.as_str(), *port)).await?)?,
             UpstreamPlace::Unix(path) => return UnixStream::connect(path).await.map(Stream::Unix),
         };
         match connector {
@@ -58,8 +56,9 @@ pub(crate) async fn describe(
     timeout: Duration,
 ) -> bulla::Result<Described> {
     let asking = async {
-        let mut stream =
-            connect(&upstream.place, connector, timeout).await.map_err(|error| unreachable(upstream, &error))?;
+        let mut stream = connect(&upstream.place, connector, timeout)
+            .await
+            .map_err(|error| unreachable(upstream, &error))?;
         if let Some(file) = &upstream.password_file {
             log_in(&mut stream, upstream, file).await?;
         }

@@ -46,19 +46,19 @@ impl Kind {
 pub type Warn = Arc<dyn Fn(Kind, &str) + Send + Sync>;
 
 /// See the module.
-pub(crate) struct Warnings {
+pub struct Warnings {
     warn: Warn,
     told: [AtomicBool; Kind::ALL],
 }
 
 impl Warnings {
     /// Has `warn` called.
-    pub(crate) fn new(warn: Warn) -> Self {
+    pub fn new(warn: Warn) -> Self {
         Warnings { warn, told: Default::default() }
     }
 
     /// Warns, unless that was done before.
-    pub(crate) fn once(&self, kind: Kind, what: impl FnOnce() -> String) {
+    pub fn once(&self, kind: Kind, what: impl FnOnce() -> String) {
         if !self.told[kind as usize].swap(true, Ordering::Relaxed) {
             (self.warn)(kind, &what());
         }

@@ -5,6 +5,7 @@
 
 use crate::config::Unrecordable;
 use crate::counters::{Counters, RefusedConnection};
+use crate::metrics::Histogram;
 use crate::recorder::{Durable, Recorder};
 use crate::session::Ticket;
 use crate::settings::Settings;
@@ -84,6 +85,15 @@ impl Gathering {
     }
 }
 
+/// Whoever waits for entries to be durable.
+struct Waiting {
+    /// Until so many are.
+    ticket: Ticket,
+    waker: Waker,
+    /// Since when, by the steady clock.
+    since: u64,
+}
+
 /// See the module.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
@@ -95,7 +105,9 @@ pub(crate) struct Worker {
     /// Room for what is read, until the session has taken it.
     room: RefCell<Box<[u8]>>,
     /// Who waits until so many entries are durable.
-    waiting: RefCell<Vec<(Ticket, Waker)>>,
+    waiting: RefCell<Vec<Waiting>>,
+    /// How long they waited.
+    waits: Arc<Histogram>,
     gathering: Arc<Gathering>,
     /// Has something to say: more is durable, or somebody waits for it.
     changed: Arc<Notify>,
@@ -109,6 +121,7 @@ impl Worker {
         recorder: Recorder,
         gathering: Arc<Gathering>,
         changed: Arc<Notify>,
+        waits: Arc<Histogram>,
     ) -> Self {
         Worker {
             shared,
@@ -118,6 +131,7 @@ impl Worker {
             recorder: RefCell::new(recorder),
             room: RefCell::new(vec![0; READ].into_boxed_slice()),
             waiting: RefCell::default(),
+            waits,
             gathering,
             changed,
         }
@@ -172,7 +186,8 @@ impl Worker {
 
     /// Wakes somebody once so many entries are durable, and sees to it that they become so.
     pub(crate) fn wake_at(&self, ticket: Ticket, waker: &Waker) {
-        self.waiting.borrow_mut().push((ticket, waker.clone()));
+        let (waker, since) = (waker.clone(), self.now());
+        self.waiting.borrow_mut().push(Waiting { ticket, waker, since });
         self.gathering.wait();
         self.changed.notify_one();
     }
@@ -213,9 +228,11 @@ impl Worker {
         let durable = if self.has_failed() { Ticket::MAX } else { self.durable() };
         let mut waiting = self.waiting.borrow_mut();
         let before = waiting.len();
-        waiting.retain(|(ticket, waker)| {
+        let now = self.now();
+        waiting.retain(|Waiting { ticket, waker, since }| {
             let waits = *ticket > durable;
             if !waits {
+                self.waits.observe(Duration::from_nanos(now.saturating_sub(*since)));
                 waker.wake_by_ref();
             }
             waits

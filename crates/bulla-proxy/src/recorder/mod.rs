@@ -16,9 +16,10 @@ mod tests;
 
 use crate::command::{Access, Unknowable};
 use crate::config::Unrecordable;
-use crate::counters::Counters;
-use crate::session::{CarriedOut, Operation, Record, Target, Ticket, Unrecorded};
+use crate::counters::{Counters, RefusedCommand};
+use crate::session::{CarriedOut, Operation, Record, Stage, Status, Target, Ticket, Unrecorded};
 use crate::subject::{Key, Learned, Rules, Whose};
+use crate::warnings::{Kind, Warnings};
 use bulla::{Entry, Error, ErrorKind, Log, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub struct Recording {
     pub claims: Vec<String>,
     /// What is counted.
     pub counters: Arc<Counters>,
+    /// Who is told what an operator should know of.
+    pub warnings: Arc<Warnings>,
 }
 
 /// How many entries of one worker are durable, as the log's own thread tells it.
@@ -155,7 +158,7 @@ impl Recorder {
 impl Appender {
     fn append(&mut self, entry: &Entry<'_>, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
-        let appended = match self.takes || self.resume() {
+        let appended = match self.takes || self.resume(counters) {
             true => match self.producer.try_append(entry) {
                 Err(error) if error.kind() == ErrorKind::Timeout => {
                     counters.waits.add(1);
@@ -173,7 +176,12 @@ impl Appender {
             }
             Err(error) => {
                 // What is wrong with one entry is not wrong with the next.
-                self.takes &= error.kind() == ErrorKind::Invalid;
+                if self.takes && error.kind() != ErrorKind::Invalid {
+                    self.takes = false;
+                    counters.taking_nothing.add(1);
+                }
+                let told = || format!("an operation could not be recorded: {error}");
+                recording.warnings.once(Kind::Unrecorded, told);
                 self.missing += 1;
                 counters.unrecorded.add(1);
                 match recording.unrecordable {
@@ -185,11 +193,12 @@ impl Appender {
     }
 
     /// Has the log tell how many operations it did not take, if it takes that by now.
-    fn resume(&mut self) -> bool {
+    fn resume(&mut self, counters: &Counters) -> bool {
         let payload = format!("{{\"unrecorded\":{}}}", self.missing);
         let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
         self.takes = self.producer.try_append(&gap).is_ok();
         if self.takes {
+            counters.taking_nothing.subtract(1);
             (self.recorded, self.missing) = (self.recorded + 1, 0);
         }
         self.takes
@@ -237,13 +246,30 @@ impl Record for Recorder {
                 recording.counters.unaudited.add(1);
             }
         }
+        if operation.status == Status::Unknown && operation.stage == Stage::Over {
+            recording.counters.unknown.add(1);
+        }
         log.append(&entry, recording)
+    }
+
+    fn refused(&mut self, why: RefusedCommand) {
+        self.recording.counters.refused_command(why).add(1);
+    }
+
+    fn redirected(&mut self) {
+        let Recording { counters, warnings, .. } = &*self.recording;
+        counters.redirects.add(1);
+        warnings.once(Kind::Redirect, || {
+            "an answer sends a client to another server (MOVED, ASK, SENTINEL), where nothing is recorded of it".to_owned()
+        });
     }
 
     fn takes(&mut self) -> bool {
         match self.recording.unrecordable {
             Unrecordable::Pass => true,
-            Unrecordable::Refuse => !self.durable.has_failed() && (self.log.takes || self.log.resume()),
+            Unrecordable::Refuse => {
+                !self.durable.has_failed() && (self.log.takes || self.log.resume(&self.recording.counters))
+            }
         }
     }
 

@@ -31,6 +31,11 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
+    /// Nobody, who is told nothing.
+    pub fn nobody() -> Self {
+        ServiceManager { listening: None }
+    }
+
     /// The service manager that listens on a socket, which it names in the environment: `NOTIFY_SOCKET`. Where that is not set
     /// there is nobody to be told.
     ///
@@ -38,7 +43,7 @@ impl ServiceManager {
     /// It is no address of a Unix socket.
     pub fn new(notify_socket: Option<&OsStr>) -> io::Result<Self> {
         let Some(name) = notify_socket else {
-            return Ok(ServiceManager { listening: None });
+            return Ok(ServiceManager::nobody());
         };
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name),

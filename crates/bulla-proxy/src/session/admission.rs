@@ -14,6 +14,7 @@ use super::pending::Pending;
 use super::special::{ReplyMode, Special};
 use crate::command::{Answers, Class, Databases, Unknowable};
 use crate::config::Treatment;
+use crate::counters::RefusedCommand;
 use crate::resp::Arguments;
 use std::rc::Rc;
 
@@ -53,6 +54,8 @@ pub(super) enum Verdict {
     Pass,
     /// The proxy answers it, with this.
     Answer(Vec<u8>),
+    /// The same, and this is why.
+    Refuse(RefusedCommand, Vec<u8>),
     /// `DISCARD` goes to the server in its place.
     Discard,
 }
@@ -88,9 +91,9 @@ impl Admission {
             }
             _ => self.refusal(context, pending, takes),
         };
-        if let Some(refusal) = refusal {
+        if let Some((why, refusal)) = refusal {
             self.aborted |= self.multi;
-            return Verdict::Answer(format!("-BULLA {refusal}\r\n").into_bytes());
+            return Verdict::Refuse(why, format!("-BULLA {refusal}\r\n").into_bytes());
         }
         match pending.special {
             Special::Exec if self.multi && self.aborted => {
@@ -185,9 +188,41 @@ impl Admission {
     }
 
     /// Why a command may not go to the server, and what to do.
-    fn refusal(&self, context: &Context, pending: &Pending, takes: bool) -> Option<String> {
+    fn refusal(&self, context: &Context, pending: &Pending, takes: bool) -> Option<(RefusedCommand, String)> {
         let effect = &pending.effect;
         let name = context.table.name(effect.command).unwrap_or("this command");
+        if let Some(refusal) = self.misplaced(name, pending) {
+            return Some((RefusedCommand::NotRelayed, refusal));
+        }
+        let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
+        let (commands, kept) = self.queued;
+        if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
+            let refusal =
+                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it";
+            return Some((RefusedCommand::Limit, refusal.to_owned()));
+        }
+        if effect.administrative && context.policy.administrative == Treatment::Refuse {
+            let refusal = format!(
+                "{name} administers the server, which the proxy's configuration refuses (`policy.administrative`)"
+            );
+            return Some((RefusedCommand::Administrative, refusal));
+        }
+        if let Some(class) = effect.unknowable
+            && context.policy.of(class) == Treatment::Refuse
+        {
+            return Some(unknowable(class, name));
+        }
+        (!takes && pending.is_recorded()).then(|| {
+            let refusal = format!(
+                "the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)"
+            );
+            (RefusedCommand::Unrecordable, refusal)
+        })
+    }
+
+    /// Why a command is not relayed where it came.
+    fn misplaced(&self, name: &str, pending: &Pending) -> Option<String> {
+        let effect = &pending.effect;
         let in_transaction = self.multi && matches!(pending.special, Special::Purpose | Special::NoSuch);
         if in_transaction {
             return Some("commands of the proxy are not for transactions: send them before MULTI".to_owned());
@@ -201,47 +236,33 @@ impl Admission {
             return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
         }
         // CLIENT REPLY that the proxy does not answer is one that the server refuses, with a reply.
-        if effect.answers == Answers::None && effect.class != Class::Connection {
-            return Some(format!("{name} is not relayed: it has no reply, and is for replicas"));
-        }
-        let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
-        let (commands, kept) = self.queued;
-        if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
-            return Some(
-                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it"
-                    .to_owned(),
-            );
-        }
-        if effect.administrative && context.policy.administrative == Treatment::Refuse {
-            return Some(format!(
-                "{name} administers the server, which the proxy's configuration refuses (`policy.administrative`)"
-            ));
-        }
-        if let Some(class) = effect.unknowable
-            && context.policy.of(class) == Treatment::Refuse
-        {
-            return Some(match class {
-                Unknowable::Script => format!(
-                    "{name} runs a script that may touch keys that it does not declare (`policy.scripts`)"
-                ),
-                Unknowable::Pattern => {
-                    format!("{name} names keys by patterns, which nobody can know (`policy.patterns`)")
-                }
-                Unknowable::Whole => {
-                    format!("{name} takes out or replaces whatever there is (`policy.whole`)")
-                }
-                Unknowable::Undescribed => {
-                    format!("the server does not say where the keys of {name} are (`policy.undescribed`)")
-                }
-                Unknowable::TooMany => {
-                    format!("{name} has more arguments than the proxy keeps (`policy.too_many`)")
-                }
-            });
-        }
-        (!takes && pending.is_recorded()).then(|| {
-            format!(
-                "the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)"
-            )
-        })
+        (effect.answers == Answers::None && effect.class != Class::Connection)
+            .then(|| format!("{name} is not relayed: it has no reply, and is for replicas"))
+    }
+}
+
+/// Why a command may not go to the server of which this cannot be known.
+fn unknowable(class: Unknowable, name: &str) -> (RefusedCommand, String) {
+    match class {
+        Unknowable::Script => (
+            RefusedCommand::Script,
+            format!("{name} runs a script that may touch keys that it does not declare (`policy.scripts`)"),
+        ),
+        Unknowable::Pattern => (
+            RefusedCommand::Pattern,
+            format!("{name} names keys by patterns, which nobody can know (`policy.patterns`)"),
+        ),
+        Unknowable::Whole => (
+            RefusedCommand::Whole,
+            format!("{name} takes out or replaces whatever there is (`policy.whole`)"),
+        ),
+        Unknowable::Undescribed => (
+            RefusedCommand::Undescribed,
+            format!("the server does not say where the keys of {name} are (`policy.undescribed`)"),
+        ),
+        Unknowable::TooMany => (
+            RefusedCommand::TooMany,
+            format!("{name} has more arguments than the proxy keeps (`policy.too_many`)"),
+        ),
     }
 }

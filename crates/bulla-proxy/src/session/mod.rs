@@ -27,6 +27,7 @@ pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unreco
 pub use outlet::{Outlet, Place, Ticket};
 
 use crate::config::{Mode, Unfollowable};
+use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Replies, Requests, Violation};
 use admission::{ABORTED, Admission, Verdict};
 use pending::{Answer, Pending, Pipeline};
@@ -174,7 +175,7 @@ impl Session {
                     self.to_server.push(&rest[..progress.consumed]);
                     match progress.complete {
                         true => self.command(now, recorder)?,
-                        false => self.go_on(recorder.takes()),
+                        false => self.go_on(recorder),
                     }
                 }
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
@@ -245,15 +246,10 @@ impl Session {
                 self.to_server.settle(self.to_server.end(), ticket);
                 self.pipeline.push(pending);
             }
-            Verdict::Answer(reply) => {
-                self.to_server.truncate(self.to_server.settled());
-                let silent = pending.silent;
-                self.pipeline.give_back(pending.arguments);
-                match begun {
-                    // The server has its beginning, and waits for its end.
-                    true => self.refuse_rest_with(reply),
-                    false => self.pipeline.push(Pending::local(reply, silent)),
-                }
+            Verdict::Answer(reply) => self.answer_instead(pending, reply, begun),
+            Verdict::Refuse(why, reply) => {
+                recorder.refused(why);
+                self.answer_instead(pending, reply, begun);
             }
             Verdict::Discard => {
                 self.to_server.truncate(self.to_server.settled());
@@ -267,17 +263,31 @@ impl Session {
         Ok(())
     }
 
+    /// Answers a command in the place of the server, which may have its beginning.
+    fn answer_instead(&mut self, pending: Pending, reply: Vec<u8>, begun: bool) {
+        self.to_server.truncate(self.to_server.settled());
+        let silent = pending.silent;
+        self.pipeline.give_back(pending.arguments);
+        match begun {
+            // The server waits for its end.
+            true => self.refuse_rest_with(reply),
+            false => self.pipeline.push(Pending::local(reply, silent)),
+        }
+    }
+
     /// More of a command has come, which is not complete: if it is long, its beginning goes on.
-    fn go_on(&mut self, takes: bool) {
+    fn go_on(&mut self, recorder: &mut impl Record) {
         let end = self.to_server.end();
         let held = end - self.to_server.settled();
         if !self.begun && held <= HELD as u64 {
             return;
         }
-        if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), takes) {
+        if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), recorder.takes())
+        {
             self.begun = true;
             self.to_server.settle(end, 0);
         } else {
+            recorder.refused(RefusedCommand::Limit);
             self.refuse_rest("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
         }
     }

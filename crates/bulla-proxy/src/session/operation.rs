@@ -2,6 +2,7 @@
 
 use super::outlet::Ticket;
 use crate::command::{Access, Effect, Unknowable};
+use crate::counters::RefusedCommand;
 use crate::resp::Arguments;
 use crate::subject::Answer;
 
@@ -118,6 +119,12 @@ pub trait Record {
 
     /// Learns from a command that was carried out, before its operations are recorded.
     fn learn(&mut self, carried_out: &CarriedOut<'_>);
+
+    /// Is told that a command was refused. Nobody has to count it.
+    fn refused(&mut self, _: RefusedCommand) {}
+
+    /// Is told that an answer sends the client to another server. Nobody has to count it.
+    fn redirected(&mut self) {}
 
     /// Forgets what was learned of keys that a command took away, or takes it along, after its operations were recorded.
     fn forget(&mut self, carried_out: &CarriedOut<'_>);

@@ -8,7 +8,7 @@ use super::special::Special;
 use super::standing::Arrived;
 use super::{Ended, Session, WINDOW};
 use crate::config::{Mode, Unfollowable};
-use crate::resp::{DEEPEST, Kind, Limits};
+use crate::resp::{DEEPEST, Kind, Limits, Node, Reply};
 use bulla_proof::entry::MAX_STRING;
 
 /// What of a reply is kept where nothing in it is a key.
@@ -128,6 +128,9 @@ impl Session {
         recorded?;
         let reply = self.replies.reply();
         let Some(node) = reply.nodes().first() else { return Ok(()) };
+        if sends_elsewhere(&pending, reply, node) {
+            recorder.redirected();
+        }
         if self.standing.is_queued(reply, node) {
             self.standing.queued.push(pending);
         } else {
@@ -238,5 +241,14 @@ impl Session {
             }
             _ => (LITTLE, DEEPEST),
         }
+    }
+}
+
+/// Whether an answer sends the client to a server that the proxy does not stand before: another one of a cluster, or the one
+/// that a Sentinel names.
+fn sends_elsewhere(pending: &Pending, reply: &Reply, node: &Node) -> bool {
+    match node.kind {
+        Kind::Error => matches!(reply.error_code(node), Some("MOVED" | "ASK")),
+        _ => pending.arguments.is(0, "sentinel"),
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod channels;
+mod edges;
 mod ends;
 mod entries;
 mod large;

@@ -38,10 +38,42 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let server = RedisServer::start(folder.path(), arguments);
         let mut world = World { proxy: None, log: None, server: Some(server), folder, workers };
-        Init::default().create(world.directory()).unwrap();
-        world.log = Some(Log::open(world.directory(), Options::default()).unwrap());
+        world.create_log();
         world.proxy = Some(world.start(top, tables).unwrap());
         world
+    }
+
+    /// With these lines of `[listen]` and, where the server is not on its socket, of `[upstream]`.
+    pub(crate) fn edged(listen: &str, upstream: Option<&str>, arguments: &[&str]) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let server = RedisServer::start(folder.path(), arguments);
+        let mut world = World { proxy: None, log: None, server: Some(server), folder, workers: 1 };
+        world.create_log();
+        let config = world.config(listen, upstream, "");
+        world.proxy = Some(world.start_with(&config).unwrap());
+        world
+    }
+
+    /// A configuration with these lines, as [`World::edged`], and those before or behind them.
+    pub(crate) fn config(&self, listen: &str, upstream: Option<&str>, tables: &str) -> Config {
+        let (directory, workers) = (self.directory(), self.workers);
+        let socket = format!("unix = {:?}", self.server.as_ref().unwrap().socket());
+        let upstream = upstream.unwrap_or(&socket);
+        let text = format!(
+            "workers = {workers}\n[log]\ndirectory = {directory:?}\n[upstream]\n{upstream}\n[listen]\n\
+             address = \"127.0.0.1:0\"\n{listen}\n{tables}\n"
+        );
+        Config::parse(text.as_bytes()).unwrap()
+    }
+
+    /// A proxy of this configuration, which writes the world's log.
+    pub(crate) fn start_with(&self, config: &Config) -> bulla::Result<Proxy> {
+        Proxy::start(config, self.log.as_ref().unwrap(), &Environment::default())
+    }
+
+    fn create_log(&mut self) {
+        Init::default().create(self.directory()).unwrap();
+        self.log = Some(Log::open(self.directory(), Options::default()).unwrap());
     }
 
     fn start(&self, top: &str, tables: &str) -> bulla::Result<Proxy> {
@@ -60,7 +92,7 @@ impl World {
              [upstream]\nunix = {socket:?}\n{tables}\n"
         );
         let config = Config::parse(text.as_bytes()).unwrap();
-        Proxy::start(&config, self.log.as_ref().unwrap(), &Environment::default())
+        self.start_with(&config)
     }
 
     /// The log takes nothing any more.
@@ -85,7 +117,16 @@ impl World {
     }
 
     /// Ends the proxy and the log, and gives all entries: operation, location, and what else is told of them.
-    pub(crate) fn entries(mut self) -> Vec<String> {
+    pub(crate) fn entries(self) -> Vec<String> {
+        let entry = |(client, entry): (String, String)| {
+            assert!(client.starts_with("127.0.0.1:"), "{client}");
+            entry
+        };
+        self.entries_of_clients().into_iter().map(entry).collect()
+    }
+
+    /// The same, each with the address of its client.
+    pub(crate) fn entries_of_clients(mut self) -> Vec<(String, String)> {
         let proxy = self.proxy.take().unwrap();
         proxy.stopper().stop();
         proxy.join();
@@ -98,7 +139,6 @@ impl World {
         let told = |number, entry: &bulla::Entry<'_>| {
             assert_eq!(number, entries.len() as u64);
             let client = entry.client.unwrap();
-            assert!(client.starts_with("127.0.0.1:"), "{client}");
             let location = String::from_utf8_lossy(entry.location.unwrap_or_default());
             let mut line = format!("{} {location} {}", entry.operation, entry.status.unwrap());
             let subjects = entry.subjects.clone().unwrap_or_default().join("+");
@@ -110,7 +150,7 @@ impl World {
             ] {
                 line += &value.map_or(String::new(), |value| format!(" {name}={value}"));
             }
-            entries.push(line);
+            entries.push((client.to_owned(), line));
             Ok(())
         };
         reader.for_each(&Query::new(), told).unwrap();
@@ -124,24 +164,24 @@ pub(crate) fn plain(entries: &[String]) -> Vec<&str> {
 }
 
 /// A client of the proxy.
-pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) stream: S,
     replies: Replies,
     /// What came and is not read.
     rest: Vec<u8>,
 }
 
-impl Client {
-    pub(crate) fn new(stream: TcpStream) -> Client {
+impl<S: Read + Write> Client<S> {
+    pub(crate) fn new(stream: S) -> Client<S> {
         Client { stream, replies: Replies::new(ALL), rest: Vec::new() }
     }
 
-    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Client {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.stream.write_all(bytes.as_ref()).unwrap();
         self
     }
 
-    pub(crate) fn command(&mut self, words: &[&[u8]]) -> &mut Client {
+    pub(crate) fn command(&mut self, words: &[&[u8]]) -> &mut Self {
         let mut bytes = Vec::new();
         write_command(words, &mut bytes);
         self.send(bytes)
@@ -186,7 +226,9 @@ impl Client {
         self.send(lines.iter().map(|line| format!("{line}\r\n")).collect::<String>());
         lines.iter().map(|_| self.told()).collect()
     }
+}
 
+impl Client {
     /// Says that nothing more will come.
     pub(crate) fn finish(&mut self) -> &mut Client {
         self.stream.shutdown(Shutdown::Write).unwrap();

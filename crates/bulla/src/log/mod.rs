@@ -8,9 +8,11 @@ mod closing;
 mod receipt;
 pub(crate) mod record;
 mod threads;
+mod watch;
 
 pub use closing::Closing;
 pub use receipt::Receipt;
+pub use watch::Watch;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
@@ -316,6 +318,11 @@ impl Log {
     /// The erasure that was cut short before the log was opened, and what opening it made of that.
     pub fn resumed_erasure(&self) -> Option<&ResumedErasure> {
         self.engine.resumed.as_ref()
+    }
+
+    /// By what another thread can see how this log is doing.
+    pub fn watch(&self) -> Watch {
+        Watch { engine: Arc::downgrade(&self.engine) }
     }
 
     /// By what another thread can say that this log is about to be closed.
