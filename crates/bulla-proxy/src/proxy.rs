@@ -95,8 +95,7 @@ impl Proxy {
     /// As [`Proxy::start`].
     pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
         refuse_unfinished(config)?;
-        let mut digest_key = [0; 32];
-        environment.random.fill(&mut digest_key)?;
+        let digest_key = *log.digest_key()?;
         let runtime = crate::runtime::new()?;
         let connector = connector(config)?;
         let described =

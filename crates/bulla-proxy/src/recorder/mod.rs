@@ -239,7 +239,7 @@ impl Record for Recorder {
             }
             Target::Unknowable(Unknowable::Script, _) => entry.operation = "execute",
             Target::Unknowable(..) => entry.operation = "access",
-            Target::Unlisted(_) => entry.operation = "list",
+            Target::Unlisted(..) => entry.operation = "list",
             Target::Server => {}
             Target::Unaudited => {
                 entry.operation = "relay";

@@ -41,11 +41,23 @@ pub(super) fn describe(operation: &Operation<'_>, claims_count: bool, payload: &
                 member("script", script, payload);
             }
         }
-        Target::Unlisted(count) => drop(write!(payload, ",\"unlisted\":{count}")),
+        Target::Unlisted(count, digest) => {
+            let _ = write!(payload, ",\"unlisted\":{count}");
+            if let Some(digest) = digest.filter(|_| count > 0) {
+                member("reply_digest", &hexadecimal(&digest), payload);
+            }
+        }
         Target::Unaudited => payload.push_str(",\"unaudited\":true"),
         Target::Key { .. } | Target::Server => {}
     }
     payload.push('}');
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn member(name: &str, text: &str, payload: &mut String) {

@@ -51,6 +51,10 @@ impl Context {
             Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, false),
             _ => {}
         }
+        // What a script is named by is its digest, for which all of it is needed.
+        if index == 1 && (so_far.is(0, "eval") || so_far.is(0, "eval_ro")) {
+            return (self.limits.kept, false);
+        }
         match () {
             () if length <= WORD => (CommandTable::WORD, false),
             () if self.table.may_be_key(so_far, index) => (MAX_STRING, true),

@@ -30,9 +30,11 @@ use crate::config::{Mode, Unfollowable};
 use crate::counters::RefusedCommand;
 use crate::resp::{Arguments, Replies, Requests, Violation};
 use admission::{ABORTED, Admission, Verdict};
+use hmac::Hmac;
 use pending::{Answer, Pending, Pipeline};
 use replies::LITTLE;
 use report::Report;
+use sha2::Sha256;
 use special::Special;
 use standing::Standing;
 use std::sync::Arc;
@@ -70,6 +72,8 @@ pub struct Session {
     admission: Admission,
     standing: Standing,
     pipeline: Pipeline,
+    /// Of the reply at hand, where it names keys.
+    reply_digest: Option<Hmac<Sha256>>,
     /// What goes to the server.
     pub to_server: Outlet,
     /// What goes to the client.
@@ -97,6 +101,7 @@ impl Session {
             admission: Admission::default(),
             standing: Standing::new(certificate),
             pipeline: Pipeline::default(),
+            reply_digest: None,
             to_server: Outlet::default(),
             to_client: Outlet::default(),
             ticket: 0,
@@ -342,6 +347,6 @@ impl Session {
             Stage::Intended => self.admission.database().unwrap_or(standing.database),
             Stage::Begun | Stage::Over => standing.database,
         };
-        Report { context, standing, database, client, stage, from, to }
+        Report { context, standing, database, client, stage, reply_digest: None, from, to }
     }
 }

@@ -35,8 +35,9 @@ pub enum Target<'a> {
     },
     /// Keys that nobody can know, and why; the script or function that knows, where it has a name.
     Unknowable(Unknowable, Option<&'a [u8]>),
-    /// So many keys that a reply named beyond those that are listed.
-    Unlisted(u64),
+    /// So many keys that a reply named beyond those that are listed, and the keyed digest (HMAC-SHA256) of all of the reply as it came,
+    /// where it came.
+    Unlisted(u64, Option<[u8; 32]>),
     /// The server.
     Server,
     /// A connection that nobody audits from here on.

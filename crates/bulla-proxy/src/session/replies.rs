@@ -7,9 +7,12 @@ use super::report::Report;
 use super::special::Special;
 use super::standing::Arrived;
 use super::{Ended, Session, WINDOW};
+use crate::command::Class;
 use crate::config::{Mode, Unfollowable};
 use crate::resp::{DEEPEST, Kind, Limits, Node, Reply};
 use bulla_proof::entry::MAX_STRING;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 
 /// What of a reply is kept where nothing in it is a key.
 pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
@@ -35,6 +38,7 @@ impl Session {
             match self.replies.next(rest) {
                 Ok(progress) => {
                     at += progress.consumed;
+                    self.digest_reply(&rest[..progress.consumed]);
                     self.to_client.push(&rest[..progress.consumed]);
                     if progress.complete {
                         self.reply(now, recorder)?;
@@ -49,6 +53,19 @@ impl Session {
             }
         }
         self.stream_reply(now, recorder)
+    }
+
+    /// Goes on with the digest of a reply, where it may name more keys than are listed.
+    fn digest_reply(&mut self, bytes: &[u8]) {
+        let Some(first) = self.pipeline.first() else { return };
+        if first.effect.class != Class::Listing {
+            return;
+        }
+        let key = &self.context.digest_key;
+        let begun = || <Hmac<Sha256> as KeyInit>::new_from_slice(key).ok();
+        if let Some(digest) = self.reply_digest.take().or_else(begun) {
+            self.reply_digest = Some(digest.chain_update(bytes));
+        }
     }
 
     /// Whether what the server sends is no reply, but the beginning of what a replica gets.
@@ -68,6 +85,7 @@ impl Session {
         let first = self.pipeline.first();
         let arrived = self.standing.arrived(reply, first.as_deref());
         let Some(first) = first.filter(|_| arrived == Arrived::Answer) else {
+            self.reply_digest = None;
             self.to_client.settle(end, self.ticket);
             return Ok(());
         };
@@ -122,6 +140,7 @@ impl Session {
     fn answered(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         let Some(pending) = self.pipeline.pop() else { return Ok(()) };
         let recorded = self.record(&pending, now, recorder);
+        self.reply_digest = None;
         if pending.silent || recorded.is_err() {
             self.to_client.truncate(self.to_client.settled());
         }
@@ -155,6 +174,7 @@ impl Session {
                     database: self.standing.database,
                     client: &self.client,
                     stage: Stage::Over,
+                    reply_digest: None,
                     from: pending.come,
                     to: now,
                 };
@@ -166,7 +186,9 @@ impl Session {
             }
             self.ticket = self.ticket_after(recorder);
         } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
-            self.report(Stage::Over, pending.come, now).command(pending, Some((reply, 0)), recorder)?;
+            let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
+            let report = Report { reply_digest: digest, ..self.report(Stage::Over, pending.come, now) };
+            report.command(pending, Some((reply, 0)), recorder)?;
             self.ticket = self.ticket_after(recorder);
         }
         Ok(())

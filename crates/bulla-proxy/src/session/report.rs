@@ -7,6 +7,7 @@ use super::standing::Standing;
 use crate::command::{Access, Class, Outcome};
 use crate::resp::{Kind, Node, Reply};
 use crate::subject::Answer;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Of whom and when.
 pub(super) struct Report<'a> {
@@ -17,6 +18,8 @@ pub(super) struct Report<'a> {
     /// The address of the client.
     pub(super) client: &'a str,
     pub(super) stage: Stage,
+    /// The keyed digest of the reply, where it names keys.
+    pub(super) reply_digest: Option<[u8; 32]>,
     /// When the command came that had it carried out, and when its reply had.
     pub(super) from: u64,
     pub(super) to: u64,
@@ -111,7 +114,8 @@ impl Report<'_> {
             })?;
         }
         if let Some(class) = pending.effect.unknowable {
-            let script = script(operation.command, pending);
+            let digest = digest_of_script(operation.command, pending);
+            let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
             recorder.record(&Operation { target: Target::Unknowable(class, script), ..operation })?;
         }
         if pending.effect.administrative {
@@ -156,7 +160,8 @@ impl Report<'_> {
         }
         match named.saturating_sub(listed) {
             0 if operation.status == Status::Done => Ok(()),
-            left => recorder.record(&Operation { target: Target::Unlisted(left), ..*operation }),
+            left => recorder
+                .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
         }
     }
 
@@ -204,6 +209,19 @@ fn carried(pending: &Pending) -> u64 {
         last = used.argument;
     }
     all - keys
+}
+
+/// What names the script that an `EVAL` brings: its SHA-1 in hexadecimal digits, as the server has it. `None` where not all of it is kept.
+fn digest_of_script(command: &str, pending: &Pending) -> Option<[u8; 40]> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let brings = matches!(command, "eval" | "eval_ro") && pending.arguments.is_whole(1);
+    let script = pending.arguments.get(1).filter(|_| brings)?;
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, script);
+    let mut text = [0; 40];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest.as_ref()) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+    }
+    Some(text)
 }
 
 /// What names the script or function that a command runs.

@@ -1,6 +1,7 @@
 //! Entries: one a key and role, of whom, and why.
 
-use super::world::{MODES, World, plain};
+use super::world::{Client, MODES, World, plain};
+use std::net::TcpStream;
 
 const RULES: &str = "[[rules]]\nkey = \"user:{subject}:*\"\n[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"";
 
@@ -127,4 +128,32 @@ fn transactions_are_recorded_as_they_were_carried_out() {
             ["write text 0", "write a 0", "write text 1", "read b 0", "read d 0", "read a 0", "write a 0"];
         assert_eq!(plain(&told), expected, "{mode}");
     }
+}
+
+#[test]
+fn what_a_script_is_named_by_is_told_and_keys_beyond_those_that_are_listed_have_a_digest() {
+    let world = World::edged("", None, &[]);
+    let tables = "[policy]\nscripts = \"record\"\n[limits]\nlisted_keys = 2";
+    let mut sha = String::new();
+    // Another proxy of the same log has the same digests.
+    for _ in 0..2 {
+        let proxy = world.start_with(&world.config("", None, tables)).unwrap();
+        let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+        assert_eq!(client.ask("MSET a 1 b 2 c 3"), "OK");
+        sha = client.ask("SCRIPT LOAD \"return {1,2,3}\"");
+        assert_eq!(client.ask("EVAL \"return {1,2,3}\" 0"), "Array(3) 1 2 3");
+        assert!(client.ask("KEYS *").starts_with("Array(3)"));
+        // What is queued is no reply that names keys.
+        assert_eq!(client.ask_all(&["MULTI", "KEYS *", "DISCARD"])[1], "QUEUED");
+        assert!(client.ask("KEYS *").starts_with("Array(3)"));
+    }
+    let told = world.entries();
+    assert_eq!(sha.len(), 40, "{sha}");
+    let evals =
+        told.iter().filter(|it| it.contains("\"eval\"") && it.contains(&format!("\"script\":\"{sha}\"")));
+    assert_eq!(evals.count(), 2, "{told:?}");
+    let mut lists = told.iter().filter(|it| it.starts_with("list ")).collect::<Vec<_>>();
+    assert_eq!(lists.len(), 4, "{told:?}");
+    lists.dedup();
+    assert!(lists.len() == 1 && lists[0].contains("\"unlisted\":1,\"reply_digest\":\""), "{lists:?}");
 }

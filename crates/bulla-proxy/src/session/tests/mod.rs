@@ -30,6 +30,7 @@ impl Record for Notes {
                 let key = if key.len() as u64 == length { text(key) } else { format!("{length} bytes") };
                 format!("{verb} {key}")
             }
+            Target::Unlisted(count, _) => format!("unlisted({count})"),
             other => format!("{other:?}").to_lowercase(),
         };
         let mut note = format!("{target} {} {:?}", operation.command, operation.status);
