@@ -1,4 +1,5 @@
 //! [`Listeners`]: where clients come.
+#![expect(clippy::disallowed_methods, reason = "the file of a Unix socket is no part of a log")]
 
 use crate::clients::{Client, Counted};
 use crate::config::{Config, UpstreamPlace};

@@ -94,7 +94,6 @@ impl Proxy {
     /// # Errors
     /// As [`Proxy::start`].
     pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
-        refuse_unfinished(config)?;
         let digest_key = *log.digest_key()?;
         let runtime = crate::runtime::new()?;
         let connector = connector(config)?;
@@ -209,15 +208,5 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.stop();
         self.wait();
-    }
-}
-
-/// What is configured and not built is refused, not passed by.
-fn refuse_unfinished(config: &Config) -> Result<()> {
-    match config.record_values {
-        Some(_) => {
-            Err(Error::new(ErrorKind::Invalid, "`record_values` is not built yet: leave it out".to_owned()))
-        }
-        None => Ok(()),
     }
 }

@@ -34,6 +34,8 @@ pub struct Recording {
     pub unrecordable: Unrecordable,
     /// The users whose claims count.
     pub claims: Vec<String>,
+    /// How many bytes of each value are recorded, if any.
+    pub record_values: Option<usize>,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// Who is told what an operator should know of.
@@ -209,10 +211,19 @@ impl Record for Recorder {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
         let Recorder { recording, log, payload, .. } = self;
         let claims_count = recording.claims.iter().any(|user| user == operation.actor);
+        let whose = match operation.target {
+            Target::Key { key, length, .. } => {
+                let known = Key { bytes: key, whole: key.len() as u64 == length };
+                Some(recording.rules.whose(operation.database, known, &recording.learned))
+            }
+            _ => None,
+        };
+        // What is nobody's could not be erased with anybody.
+        let is_somebodys = matches!(whose, Some(Whose::Subject(_) | Whose::Default(_)));
+        let most = recording.record_values.filter(|_| is_somebodys);
         payload.clear();
-        payload::describe(operation, claims_count, payload);
+        payload::describe(operation, claims_count, most, payload);
         let location;
-        let whose;
         let mut entry = Entry {
             operation: "administer",
             client: Some(operation.client),
@@ -229,12 +240,10 @@ impl Record for Recorder {
                 entry.operation = verb(access);
                 location = recording.rules.location(key, length, digest.as_ref());
                 entry.location = Some(location.as_bytes());
-                let known = Key { bytes: key, whole: key.len() as u64 == length };
-                whose = recording.rules.whose(operation.database, known, &recording.learned);
                 match &whose {
-                    Whose::Subject(subject) => entry = entry.subject(subject),
-                    Whose::Default(subject) => entry = entry.subject(subject),
-                    Whose::Unmapped | Whose::Undecided => recording.counters.unmapped.add(1),
+                    Some(Whose::Subject(subject)) => entry = entry.subject(subject),
+                    Some(Whose::Default(subject)) => entry = entry.subject(subject),
+                    Some(Whose::Unmapped | Whose::Undecided) | None => recording.counters.unmapped.add(1),
                 }
             }
             Target::Unknowable(Unknowable::Script, _) => entry.operation = "execute",

@@ -1,11 +1,21 @@
 //! The payload of an entry: what of an operation has no field of its own.
 
 use crate::command::Unknowable;
-use crate::session::{Operation, Stage, Target};
+use crate::resp::Kind;
+use crate::session::{Operation, Stage, Target, Values};
+use crate::subject::form::uncut;
 use std::fmt::Write;
 
-/// Appends it, as a JSON object.
-pub(super) fn describe(operation: &Operation<'_>, claims_count: bool, payload: &mut String) {
+/// Once the values of one operation take so many bytes, no further one is recorded.
+const MOST_OF_VALUES: usize = 1 << 20;
+
+/// Appends it, as a JSON object, with so many bytes of each value.
+pub(super) fn describe(
+    operation: &Operation<'_>,
+    claims_count: bool,
+    most: Option<usize>,
+    payload: &mut String,
+) {
     // Nothing is written but to memory.
     let _ = write!(payload, "{{\"command\":\"");
     escape(operation.command, payload);
@@ -50,7 +60,60 @@ pub(super) fn describe(operation: &Operation<'_>, claims_count: bool, payload: &
         Target::Unaudited => payload.push_str(",\"unaudited\":true"),
         Target::Key { .. } | Target::Server => {}
     }
+    if let Some(most) = most {
+        values(operation.values, most, payload);
+    }
     payload.push('}');
+}
+
+/// Appends values in the form that keys have (`%` and two hexadecimal digits for bytes that are not UTF-8), and whether anything of
+/// them is missing.
+fn values(values: Values<'_>, most: usize, payload: &mut String) {
+    let before = payload.len();
+    let mut cut = false;
+    let mut value = |bytes: &[u8], length: u64| {
+        if payload.len() - before > MOST_OF_VALUES {
+            cut = true;
+            return;
+        }
+        let kept = &bytes[..bytes.len().min(most)];
+        cut |= (kept.len() as u64) < length;
+        payload.push_str(if payload.len() == before { ",\"values\":[\"" } else { ",\"" });
+        escape(&uncut(kept), payload);
+        payload.push('"');
+    };
+    let mut missing = false;
+    match values {
+        Values::None => {}
+        Values::Carried(arguments, from, to) => {
+            for index in from..to.min(arguments.count()) {
+                match (arguments.get(index), arguments.argument(index)) {
+                    (Some(bytes), Some(argument)) => value(bytes, argument.length),
+                    _ => {
+                        missing = true;
+                        break;
+                    }
+                }
+            }
+        }
+        Values::Told(reply, at) => {
+            missing = reply.count() > reply.nodes().len() as u64;
+            let nodes = reply.nodes().get(at..).unwrap_or_default();
+            let depth = nodes.first().map_or(0, |node| node.depth);
+            let inside = nodes.iter().skip(1).take_while(|node| node.depth > depth);
+            for node in nodes.first().into_iter().chain(inside) {
+                if !node.is_aggregate() && !matches!(node.kind, Kind::Null | Kind::Error) {
+                    value(reply.text(node), node.length);
+                }
+            }
+        }
+    }
+    if payload.len() > before {
+        payload.push(']');
+    }
+    if cut || missing {
+        payload.push_str(",\"values_cut\":true");
+    }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

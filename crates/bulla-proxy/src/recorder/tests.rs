@@ -1,7 +1,7 @@
 //! What an entry says that has no field of its own.
 
 use super::*;
-use crate::session::{Stage, Status};
+use crate::session::{Stage, Status, Values};
 
 fn operation() -> Operation<'static> {
     Operation {
@@ -18,12 +18,13 @@ fn operation() -> Operation<'static> {
         name: Some("w\u{7f}eb"),
         certificate: None,
         stage: Stage::Over,
+        values: Values::None,
     }
 }
 
 fn described(operation: &Operation<'_>, claims_count: bool) -> serde_json::Value {
     let mut text = String::new();
-    payload::describe(operation, claims_count, &mut text);
+    payload::describe(operation, claims_count, None, &mut text);
     serde_json::from_str(&text).unwrap()
 }
 

@@ -21,6 +21,8 @@ pub struct Context {
     pub mode: Mode,
     /// What becomes of bytes that are no commands or replies.
     pub unfollowable: Unfollowable,
+    /// How many bytes of each value are recorded, if any.
+    pub record_values: Option<usize>,
     /// Whether values say whose data keys are.
     pub learns: bool,
     /// Under which what is too long to be kept has its digest: the key of the rules.
@@ -59,7 +61,7 @@ impl Context {
             () if length <= WORD => (CommandTable::WORD, false),
             () if self.table.may_be_key(so_far, index) => (MAX_STRING, true),
             () if self.learns => (self.limits.kept, false),
-            () => (CommandTable::WORD, false),
+            () => (self.record_values.unwrap_or(CommandTable::WORD), false),
         }
     }
 

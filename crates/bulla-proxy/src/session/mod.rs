@@ -23,7 +23,7 @@ mod standing;
 mod tests;
 
 pub use context::Context;
-pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded};
+pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
 pub use outlet::{Outlet, Place, Ticket};
 
 use crate::config::{Mode, Unfollowable};

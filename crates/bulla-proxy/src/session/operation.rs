@@ -3,7 +3,7 @@
 use super::outlet::Ticket;
 use crate::command::{Access, Effect, Unknowable};
 use crate::counters::RefusedCommand;
-use crate::resp::Arguments;
+use crate::resp::{Arguments, Reply};
 use crate::subject::Answer;
 
 /// What became of an operation: the `status` of its entry.
@@ -73,6 +73,19 @@ pub struct Operation<'a> {
     pub certificate: Option<&'a str>,
     /// At which point of its way the command is.
     pub stage: Stage,
+    /// What was written or read, where that is to be recorded and is known to be of this key alone.
+    pub values: Values<'a>,
+}
+
+/// Where the values of an operation are.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// Nowhere, or they are not to be recorded.
+    None,
+    /// Arguments of the command, of these places.
+    Carried(&'a Arguments, u64, u64),
+    /// In the value of this place in a reply.
+    Told(&'a Reply, usize),
 }
 
 /// At which point of its way a command is recorded.

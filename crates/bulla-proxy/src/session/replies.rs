@@ -261,7 +261,13 @@ impl Session {
             Some(first) if first.effect.reply_names_keys() => {
                 (Limits { bytes: limits.kept, items: limits.kept_items, text: MAX_STRING }, DEEPEST)
             }
-            _ => (LITTLE, DEEPEST),
+            Some(first) => match self.context.record_values {
+                Some(text) if !first.effect.keys.is_empty() => {
+                    (Limits { bytes: limits.kept, items: limits.kept_items, text }, DEEPEST)
+                }
+                _ => (LITTLE, DEEPEST),
+            },
+            None => (LITTLE, DEEPEST),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What of a command is recorded, once it is answered, or will never be.
 
 use super::Context;
-use super::operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded};
+use super::operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
 use super::pending::Pending;
 use super::standing::Standing;
-use crate::command::{Access, Class, Outcome};
+use crate::command::{Access, Class, KeyUse, Outcome};
 use crate::resp::{Kind, Node, Reply};
 use crate::subject::Answer;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -83,6 +83,7 @@ impl Report<'_> {
             name: self.standing.name.as_deref(),
             certificate: self.standing.certificate.as_deref(),
             stage: self.stage,
+            values: Values::None,
         };
         let mut written = None;
         for used in &pending.effect.keys {
@@ -109,6 +110,7 @@ impl Report<'_> {
                 target: Target::Key { key, length: argument.length, digest: argument.digest, access },
                 status,
                 size,
+                values: self.values(pending, used, (access, status), answer),
                 database: used.database.unwrap_or(self.database),
                 ..operation
             })?;
@@ -125,6 +127,40 @@ impl Report<'_> {
             self.list(answer, &operation, recorder)?;
         }
         Ok(())
+    }
+
+    /// The values that were written to a key, or read of it. Those that could be of another key, too, are none: they would stay when
+    /// the other one's subject is erased.
+    fn values<'a>(
+        &self,
+        pending: &'a Pending,
+        used: &KeyUse,
+        (access, status): (Access, Status),
+        answer: Option<(&'a Reply, usize)>,
+    ) -> Values<'a> {
+        let is_wanted =
+            self.context.record_values.is_some() && self.stage == Stage::Over && status == Status::Done;
+        let keys = &pending.effect.keys;
+        let several = keys.iter().any(|other| other.argument != used.argument);
+        match (is_wanted, access, self.name(pending)) {
+            (false, ..) | (_, Access::Delete, _) => Values::None,
+            (true, Access::Read, name) => match answer {
+                Some((reply, at)) if name == "mget" => {
+                    let place = keys.iter().position(|other| other.argument == used.argument);
+                    let child = place.and_then(|place| reply.children(at).nth(place));
+                    child.map_or(Values::None, |(at, _)| Values::Told(reply, at))
+                }
+                Some((reply, at)) if !several => Values::Told(reply, at),
+                _ => Values::None,
+            },
+            (true, _, "mset" | "msetnx") => {
+                Values::Carried(&pending.arguments, used.argument + 1, used.argument + 2)
+            }
+            (true, ..) if !several => {
+                Values::Carried(&pending.arguments, used.argument + 1, pending.arguments.count())
+            }
+            _ => Values::None,
+        }
     }
 
     /// Records the keys that a reply names.
@@ -185,6 +221,7 @@ impl Report<'_> {
             name: self.standing.name.as_deref(),
             certificate: self.standing.certificate.as_deref(),
             stage: Stage::Over,
+            values: Values::None,
         })
     }
 }

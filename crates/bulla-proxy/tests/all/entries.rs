@@ -157,3 +157,53 @@ fn what_a_script_is_named_by_is_told_and_keys_beyond_those_that_are_listed_have_
     lists.dedup();
     assert!(lists.len() == 1 && lists[0].contains("\"unlisted\":1,\"reply_digest\":\""), "{lists:?}");
 }
+
+#[test]
+fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
+    let world = World::of_workers(1, "record_values = \"1 KiB\"", RULES, &[]);
+    let mut client = world.connect();
+    let long = "x".repeat(2000);
+    client.command(&[b"SET", b"user:1:a", b"\xffsecret\""]).told();
+    client.command(&[b"SET", b"user:1:long", long.as_bytes()]).told();
+    for line in [
+        "GET user:1:a",
+        "GET user:1:long",
+        "MSET user:1:b one user:2:b two",
+        "MGET user:1:b user:2:b",
+        "SET other theirs",
+        "GET other",
+        "RPUSH user:3:l p q",
+        "LRANGE user:3:l 0 -1",
+        "SET user:3:l p NX",
+        "SUNION user:1:none user:2:none",
+    ] {
+        client.ask(line);
+    }
+    let told = world.entries();
+    let values = told.iter().map(|entry| {
+        let payload = entry.split_once(" payload=").unwrap().1;
+        let payload: serde_json::Value = serde_json::from_str(payload).unwrap();
+        (payload["values"].clone(), payload["values_cut"] == true)
+    });
+    let none = serde_json::Value::Null;
+    let cut = &long[..1024];
+    let expected = [
+        (serde_json::json!(["%FFsecret\""]), false),
+        (serde_json::json!([cut]), true),
+        (serde_json::json!(["%FFsecret\""]), false),
+        (serde_json::json!([cut]), true),
+        (serde_json::json!(["one"]), false),
+        (serde_json::json!(["two"]), false),
+        (serde_json::json!(["one"]), false),
+        (serde_json::json!(["two"]), false),
+        (none.clone(), false),
+        (none.clone(), false),
+        (serde_json::json!(["p", "q"]), false),
+        (serde_json::json!(["p", "q"]), false),
+        (none.clone(), false),
+        (none.clone(), false),
+        (none, false),
+    ];
+    assert_eq!(values.collect::<Vec<_>>(), expected, "{told:?}");
+    assert_eq!(told.concat().matches("theirs").count(), 0);
+}

@@ -68,8 +68,16 @@ fn config(lines: &str) -> Config {
 fn context(change: impl FnOnce(&mut Context)) -> Arc<Context> {
     let config::Config { policy, limits, mode, unfollowable, .. } = config("");
     let table = CommandTable::pinned();
-    let mut context =
-        Context { table, policy, limits, mode, unfollowable, learns: false, digest_key: [7; 32] };
+    let mut context = Context {
+        table,
+        policy,
+        limits,
+        mode,
+        unfollowable,
+        record_values: None,
+        learns: false,
+        digest_key: [7; 32],
+    };
     change(&mut context);
     Arc::new(context)
 }
