@@ -263,3 +263,49 @@ impl Drop for Serving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::CommandTable;
+    use crate::config::Config;
+    use crate::metrics::{exposition, format};
+    use crate::settings::Lasting;
+    use crate::subject::Learned;
+    use crate::warnings::Warnings;
+    use bulla::{Init, Log, Options};
+
+    #[test]
+    fn what_is_told_is_what_every_reader_of_the_format_takes_and_nothing_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("audit");
+        Init::default().create(&directory).unwrap();
+        let log = Log::open(&directory, Options::default()).unwrap();
+        let counters = Arc::<Counters>::default();
+        let lasting = Lasting {
+            table: CommandTable::pinned(),
+            digest_key: [0; 32],
+            learned: Arc::new(Learned::new(1 << 20)),
+            counters: counters.clone(),
+            warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
+        };
+        let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
+        let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
+        let (_stop, stopped) = watch::channel(false);
+        let observation = Observation::new(counters.clone(), log.watch(), settings, stopped);
+        counters.refused_command(RefusedCommand::Limit).add(7);
+        let samples = format::read(&exposition(&observation.metrics())).unwrap();
+        for why in RefusedCommand::ALL {
+            let series = format!("bulla_proxy_refused_commands_total{{reason=\"{}\"}}", why.name());
+            let expected = if why == RefusedCommand::Limit { 7.0 } else { 0.0 };
+            assert_eq!(samples[&series], expected, "{series}");
+        }
+        assert!(samples.contains_key("bulla_log_durable_total"));
+        assert_eq!(observation.ready(), Ok(()));
+        log.close().unwrap();
+        assert_eq!(observation.ready(), Err("the log takes no entries".to_owned()));
+        // What of the log is gone is not told as nothing.
+        let samples = format::read(&exposition(&observation.metrics())).unwrap();
+        assert!(!samples.contains_key("bulla_log_durable_total"));
+    }
+}

@@ -148,7 +148,7 @@ fn with_tls_on_both_sides_the_certificates_name_acts_until_somebody_authenticate
     let authority = Authority::new();
     let (address, port) = free_address();
     authority.certify("proxy", "the proxy", &["127.0.0.1".to_owned()]);
-    authority.certify("server", "the server", &[address.clone()]);
+    authority.certify("server", "the server", std::slice::from_ref(&address));
     authority.certify("ada", "ada", &[]);
     let [ca, certificate, key] =
         ["ca.pem", "server.pem", "server.key"].map(|name| shown(&authority.path(name)));
