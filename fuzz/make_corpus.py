@@ -29,6 +29,19 @@ COMBINED = [
     '2001:db8::1 id alice [01/Jan/1970:00:00:00 -0130] "POST /a b HTTP/2.0" 500 - "http://x/" "q \\" q"',
     '192.0.2.1 - - [21/Nov/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 203 "-" "no end',
 ]
+# As haproxy 2.6 sends them.
+PROXY_V2 = b"\r\n\r\n\0\r\nQUIT\n"
+PROXY_HEADERS = [
+    b"PROXY TCP4 127.0.0.1 127.0.0.1 58298 17001\r\nPING\r\n",
+    b"PROXY TCP6 ::1 ::1 58904 17005\r\n",
+    b"PROXY UNKNOWN\r\n",
+    PROXY_V2 + bytes.fromhex("2111000c7f0000017f000001eab4426a"),
+    PROXY_V2 + bytes.fromhex("211100237f0000017f000001ac5a426b030004c1ea987005000d") + b"7F000001:AC5A",
+    PROXY_V2 + bytes.fromhex("2121002b" + 2 * ("00" * 15 + "01") + "ad36426c030004a5b10d2a"),
+    PROXY_V2 + bytes.fromhex("20000000"),
+    PROXY_V2 + bytes.fromhex("20000007030004a9b87e8f"),
+    PROXY_V2 + bytes.fromhex("213100d8") + bytes(216),
+]
 CONFIG = """[log]
 version = 1
 id = "000102030405060708090a0b0c0d0e0f"
@@ -240,6 +253,8 @@ def main():
         write("jsonl", f"line-{index}", line.encode() + b"\n")
     for index, stream in enumerate(RESP):
         write("resp", f"stream-{index}", stream)
+    for index, header in enumerate(PROXY_HEADERS):
+        write("proxy_header", f"header-{index}", header)
     for index, line in enumerate(COMBINED):
         write("combined", f"line-{index}", line.encode() + b"\n")
     write("config", "example", CONFIG.encode())

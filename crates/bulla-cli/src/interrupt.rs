@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What ends a command in order. SIGHUP too, unless whoever started it has that ignored, as `nohup` does.
-fn signals() -> impl Iterator<Item = i32> {
+fn signals() -> impl Iterator<Item = i32> + Clone {
     [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP))
 }
 
@@ -51,26 +51,45 @@ impl Interrupt {
     /// From now on the first signal is noted here, and a second one ends the process.
     pub(crate) fn install() -> Result<Self, Failure> {
         let raised = Arc::new(AtomicBool::new(false));
-        Self::note_in(raised.clone(), &raised)
+        Self::note_in(raised.clone(), &raised, signals())
     }
 
     /// Notes signals in `raised`; each ends the process where `ends` is set.
-    fn note_in(raised: Arc<AtomicBool>, ends: &Arc<AtomicBool>) -> Result<Self, Failure> {
-        for signal in signals() {
+    fn note_in(
+        raised: Arc<AtomicBool>,
+        ends: &Arc<AtomicBool>,
+        signals: impl Iterator<Item = i32> + Clone,
+    ) -> Result<Self, Failure> {
+        for signal in signals.clone() {
             // In this order: the flag that the first signal sets must not end the process at once.
             signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, ends.clone())
                 .and_then(|_| signal_hook::flag::register(signal, raised.clone()))
                 .map_err(|error| failed(&error))?;
         }
-        Ok(Interrupt { raised, woken: wake_up().map_err(|error| failed(&error))? })
+        Ok(Interrupt { raised, woken: wake_up(signals).map_err(|error| failed(&error))? })
     }
 
     /// From now on the first signal is noted here, and `act` deals with each, in a thread of its own. Once that sets the flag
     /// that it is given, a further signal ends the process.
-    pub(crate) fn on_each(mut act: impl FnMut(&AtomicBool) + Send + 'static) -> Result<Self, Failure> {
+    pub(crate) fn on_each(act: impl FnMut(&AtomicBool) + Send + 'static) -> Result<Self, Failure> {
+        Self::on_each_of(signals(), act)
+    }
+
+    /// The same of SIGINT and SIGTERM alone: for who does something else at SIGHUP ([`on_hang_up`]).
+    #[cfg(feature = "proxy")]
+    pub(crate) fn on_each_but_hang_up(
+        act: impl FnMut(&AtomicBool) + Send + 'static,
+    ) -> Result<Self, Failure> {
+        Self::on_each_of([SIGINT, SIGTERM].into_iter(), act)
+    }
+
+    fn on_each_of(
+        signals: impl Iterator<Item = i32> + Clone,
+        mut act: impl FnMut(&AtomicBool) + Send + 'static,
+    ) -> Result<Self, Failure> {
         let ends = Arc::new(AtomicBool::new(false));
-        let interrupt = Self::note_in(Arc::default(), &ends)?;
-        let mut woken = wake_up().map_err(|error| failed(&error))?;
+        let interrupt = Self::note_in(Arc::default(), &ends, signals.clone())?;
+        let mut woken = wake_up(signals).map_err(|error| failed(&error))?;
         let wait = move || {
             while woken.read_exact(&mut [0]).is_ok() {
                 act(&ends);
@@ -112,6 +131,19 @@ impl Interrupt {
     }
 }
 
+/// From now on SIGHUP ends nothing, and `act` deals with each, in a thread of its own.
+#[cfg(feature = "proxy")]
+pub(crate) fn on_hang_up(mut act: impl FnMut() + Send + 'static) -> Result<(), Failure> {
+    let mut woken = wake_up([SIGHUP].into_iter()).map_err(|error| failed(&error))?;
+    let wait = move || {
+        while woken.read_exact(&mut [0]).is_ok() {
+            act();
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulla-hang-up".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| failed(&error))
+}
+
 /// From now on a signal ends the process.
 pub(crate) fn exit_at_once() -> Result<(), Failure> {
     let ends = Arc::new(AtomicBool::new(true));
@@ -132,7 +164,7 @@ pub(crate) fn exit_for_now(json: bool) -> Result<ForNow, Failure> {
 
 /// Until the guard that is given is dropped, a signal ends the process, which says this.
 pub(crate) fn exit_meanwhile(json: bool, what: &'static str) -> Result<ForNow, Failure> {
-    let mut woken = wake_up().map_err(|error| failed(&error))?;
+    let mut woken = wake_up(signals()).map_err(|error| failed(&error))?;
     let begun = Arc::new(Mutex::new(false));
     let of_signals = begun.clone();
     let wait = move || {
@@ -173,7 +205,7 @@ pub(crate) enum Came {
 /// From now on a signal runs `clean_up` and ends the process; where that finds that it came too late, the command ends
 /// as it would have without it, unless another one comes.
 pub(crate) fn exit_after(clean_up: impl FnOnce() -> Came + Send + 'static) -> Result<(), Failure> {
-    let mut woken = wake_up().map_err(|error| failed(&error))?;
+    let mut woken = wake_up(signals()).map_err(|error| failed(&error))?;
     let wait = move || {
         let mut signalled = || woken.read_exact(&mut [0]).is_ok();
         if signalled() && (clean_up() == Came::InTime || signalled()) {
@@ -209,10 +241,10 @@ pub(crate) fn finish_first(
     Interrupt::on_each(act).map(drop)
 }
 
-/// A stream that has a byte to read for every signal.
-fn wake_up() -> io::Result<UnixStream> {
+/// A stream that has a byte to read for every one of these signals.
+fn wake_up(signals: impl Iterator<Item = i32>) -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
-    for signal in signals() {
+    for signal in signals {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok(read)

@@ -50,6 +50,12 @@ pub(crate) struct LogPaths {
 }
 
 impl LogPaths {
+    /// Of a log that a file names.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn of(directory: PathBuf, keys: Option<PathBuf>) -> Self {
+        LogPaths { directory, keys }
+    }
+
     pub(crate) fn directory(&self) -> PathBuf {
         // `.` and `..` have no name that `.keys` could be put behind.
         match self.directory.file_name() {

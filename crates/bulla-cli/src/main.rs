@@ -29,6 +29,8 @@ mod new_file;
 mod nothing_found;
 mod order;
 mod prove;
+#[cfg(feature = "proxy")]
+mod proxy;
 mod pseudonym;
 mod restore;
 mod tail;
@@ -64,6 +66,8 @@ enum Command {
     Grant(grant::Grant),
     Check(check::Check),
     Tail(tail::Tail),
+    #[cfg(feature = "proxy")]
+    Proxy(proxy::Proxy),
     Pseudonym(pseudonym::Pseudonym),
     Erase(erase::Erase),
     Order(order::Order),
@@ -160,6 +164,8 @@ impl Command {
             Command::Grant(grant) => grant.run(),
             Command::Check(check) => check.run(),
             Command::Tail(tail) => tail.run(),
+            #[cfg(feature = "proxy")]
+            Command::Proxy(proxy) => proxy.run(),
             Command::Pseudonym(pseudonym) => pseudonym.run(),
             Command::Erase(erase) => erase.run(),
             Command::Order(order) => order.run(),

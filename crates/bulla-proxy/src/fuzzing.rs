@@ -1,6 +1,7 @@
-//! What the fuzz target `resp` runs, and what tests of the parsers share. Not part of a library: there are no entry points but
+//! What the fuzz targets `resp` and `proxy_header` run, and what tests of the parsers share. Not part of a library: there are no entry points but
 //! in tests and under a fuzzer.
 
+use crate::proxy_header::{Expected, MOST};
 use crate::resp::{Kind, Limits, Node, Progress, Replies, Reply, Requests, Violation, write_command};
 use redis_protocol::{resp2, resp3};
 
@@ -24,6 +25,26 @@ pub fn resp(bytes: &[u8]) {
     if bytes.len() <= 1024 {
         hold_commands_against_another_parser(bytes);
         hold_replies_against_another_parser(bytes);
+    }
+}
+
+/// Bytes as the beginning of a connection: a header says the same from the byte on that it ends with, and nothing before.
+pub fn proxy_header(bytes: &[u8]) {
+    for expected in [Expected::Required, Expected::Refused] {
+        let whole = expected.read(bytes);
+        for cut in 0..bytes.len().min(400) {
+            match (expected.read(&bytes[..cut]), &whole) {
+                (Ok(None), Ok(Some(header))) => assert!(cut < header.length.max(12), "{cut}"),
+                (Ok(None), _) => {}
+                (told, whole) => assert_eq!(told, *whole, "{cut}"),
+            }
+        }
+        if let Ok(Some(header)) = whole {
+            assert!(
+                header.length <= bytes.len().min(MOST)
+                    && (header.length > 0) == (expected == Expected::Required)
+            );
+        }
     }
 }
 
@@ -285,6 +306,6 @@ fn hold_replies_against_another_parser(bytes: &[u8]) {
 mod tests {
     #[test]
     fn the_target_holds_on_its_corpus_and_close_to_it() {
-        bulla_testkit::corpus::check(&[("resp", super::resp)]);
+        bulla_testkit::corpus::check(&[("resp", super::resp), ("proxy_header", super::proxy_header)]);
     }
 }

@@ -57,6 +57,11 @@ impl<'a> Monitor<'a> {
         Monitor { input, line: 0 }
     }
 
+    /// Which line was read last, from 1 on; 0 before the first one.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
     /// The next command; `None` at the end.
     ///
     /// # Errors

@@ -1,45 +1,26 @@
-//! A server of a test's own.
-#![allow(clippy::disallowed_methods, reason = "tests start servers")]
+//! A server of a test's own, and a connection to it.
 
 use crate::fuzzing::ALL;
 use crate::resp::{Replies, Reply};
-use std::io::{BufRead, BufReader, Read, Write};
+use bulla_testkit::RedisServer;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 
-/// A `redis-server` without persistence, on a socket in a temporary directory. It ends with this.
+/// A server in a temporary directory. It ends with this.
 pub(crate) struct Server {
-    process: Child,
-    folder: tempfile::TempDir,
+    server: RedisServer,
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
     pub(crate) fn start() -> Server {
         let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
-        let mut command = Command::new("redis-server");
-        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(socket);
-        let started = command.current_dir(folder.path()).stdout(Stdio::piped()).spawn();
-        let process = started.expect("redis-server is installed: `make setup` does it");
-        let mut server = Server { process, folder };
-        let log = BufReader::new(server.process.stdout.take().unwrap());
-        let mut lines = log.lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.contains("eady to accept connections")), "redis-server did not start");
-        // It may go on to write.
-        std::thread::spawn(|| lines.for_each(drop));
-        server
+        Server { server: RedisServer::start(folder.path(), &[]), _folder: folder }
     }
 
     pub(crate) fn connect(&self) -> Connection {
-        let stream = UnixStream::connect(self.folder.path().join("socket")).unwrap();
+        let stream = UnixStream::connect(self.server.socket()).unwrap();
         Connection { stream, replies: Replies::new(ALL) }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

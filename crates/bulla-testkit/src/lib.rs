@@ -2,8 +2,8 @@
 //! machine that loses at a crash what was not synced and fails on request.
 //!
 //! Both stores are a [`Store`](bulla_store::Store), and both are held to the same tests as the file system. [`allocator`] counts memory,
-//! [`alone`] runs a test in a process of its own, [`unsynced`] fails the syncs of a program, and [`second_reader`] runs another
-//! implementation.
+//! [`alone`] runs a test in a process of its own, [`unsynced`] fails the syncs of a program, [`second_reader`] runs another
+//! implementation, and [`RedisServer`] is a server for what stands before one.
 //! Nothing here is part of a released library.
 
 pub mod allocator;
@@ -12,6 +12,7 @@ mod content;
 pub mod corpus;
 pub mod fault;
 mod memory;
+mod redis;
 mod rng;
 mod second_reader;
 pub mod sweep;
@@ -21,6 +22,7 @@ mod unsynced;
 
 pub use alone::{ALONE, alone, is_alone};
 pub use memory::Memory;
+pub use redis::RedisServer;
 pub use rng::Rng;
 pub use second_reader::{second_reader, second_readers_python};
 pub use unsynced::unsynced;

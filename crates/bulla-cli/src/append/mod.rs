@@ -264,7 +264,7 @@ pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<
 }
 
 /// What tells at once what the log waits for, from a thread of its own: the log's must not wait for whoever reads what is told.
-fn teller() -> Result<Tell, Failure> {
+pub(crate) fn teller() -> Result<Tell, Failure> {
     let (failed, told) = mpsc::sync_channel::<String>(1);
     let tell = move || {
         let mut before = None::<(String, Instant)>;

@@ -190,6 +190,7 @@ fn table_of(words: &[impl AsRef<OsStr>]) -> Option<String> {
         }
         "erase" if has("--again") => Some("erase---again".to_owned()),
         "generate" if has("--describe") => Some("generate---describe".to_owned()),
+        "proxy" if has("--dry-run") => Some("proxy---dry-run".to_owned()),
         "generate" | "tail" => Some("an-entry".to_owned()),
         command => Some(command.to_owned()),
     }
@@ -289,6 +290,11 @@ fn each_member_of_the_document_is_printed_by_some_command() {
     look_at_changes_that_are_amiss(&mut seen, &place, &new_key);
     look_at_pseudonyms(&mut seen);
     seen.bulla(words("generate", &["--describe"]), b"").exits(exit::DONE);
+    #[cfg(feature = "proxy")]
+    {
+        seen.look(&words("proxy", &[]), &crate::proxy::serve(&Place::new()).out);
+        crate::proxy::dry_run(&Place::empty(), |words, out| seen.look(words, out));
+    }
 
     let all = DOCUMENT
         .0

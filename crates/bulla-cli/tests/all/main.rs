@@ -34,6 +34,8 @@ mod keys;
 mod manual;
 mod memory;
 mod prove;
+#[cfg(feature = "proxy")]
+mod proxy;
 mod pseudonym;
 mod rekey;
 mod restore;

@@ -1,6 +1,6 @@
 //! [`Outcome`]: what a reply tells of what became of a key.
 
-use super::effect::{Access, Effect, Telling};
+use super::effect::{Access, Class, Effect, Telling};
 use crate::resp::{Kind, Node, Reply};
 
 /// What became of a key, as far as the command and its reply tell.
@@ -17,6 +17,11 @@ pub enum Outcome {
 }
 
 impl Effect {
+    /// Whether the reply names keys, so that it has to be kept for [`Effect::refine`], and for whoever lists them.
+    pub fn reply_names_keys(&self) -> bool {
+        self.telling == Telling::NamesKey || self.class == Class::Listing
+    }
+
     /// What value `at` of `reply`, the reply to this command, tells of one use of a key: 0, but in the reply to `EXEC`, whose
     /// children are replies. `key` is the key, where all of it is known.
     ///

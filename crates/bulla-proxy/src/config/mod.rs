@@ -207,6 +207,26 @@ impl Config {
     pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
         read::config(bytes)
     }
+
+    /// The first key that says another thing in `other`, of those that say what cannot change while the proxy runs.
+    pub fn fixed_difference(&self, other: &Config) -> Option<&'static str> {
+        let (listen, upstream) = (&self.listen, &self.upstream);
+        let differences = [
+            ("mode", self.mode != other.mode),
+            ("unfollowable", self.unfollowable != other.unfollowable),
+            ("workers", self.workers != other.workers),
+            ("metrics", self.metrics != other.metrics),
+            ("log", self.log != other.log),
+            ("listen.address", listen.address != other.listen.address),
+            ("listen.unix", listen.unix != other.listen.unix),
+            ("listen.tls", listen.tls.is_some() != other.listen.tls.is_some()),
+            ("upstream.address", upstream.place != other.upstream.place),
+            ("upstream.tls", upstream.tls.is_some() != other.upstream.tls.is_some()),
+            ("upstream.user", upstream.user != other.upstream.user),
+            ("limits.learned", self.limits.learned != other.limits.learned),
+        ];
+        differences.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
+    }
 }
 
 impl Policy {

@@ -61,6 +61,11 @@ impl Arguments {
             && self.get(index).is_some_and(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
     }
 
+    /// How many bytes of memory it takes up, used or not.
+    pub fn room(&self) -> usize {
+        self.bytes.capacity() + self.items.capacity() * size_of::<Argument>()
+    }
+
     /// Forgets the command. What its buffers have grown to stays.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();

@@ -9,6 +9,8 @@ pub const DEEPEST: usize = 1024;
 /// Cuts what a server sends into replies and pushes, of RESP2 and RESP3.
 pub struct Replies {
     limits: Limits,
+    /// How deep values lie that are kept, at most.
+    depth: usize,
     reply: Reply,
     state: State,
     /// What the value at hand lies in, outermost first.
@@ -113,11 +115,20 @@ impl Replies {
     pub fn new(limits: Limits) -> Self {
         Replies {
             limits,
+            depth: DEEPEST,
             reply: Reply::default(),
             state: State::Between,
             levels: Vec::new(),
             attributes: 0,
             kept: false,
+        }
+    }
+
+    /// Keeps no more than `limits` of the replies that have not begun, and nothing of values that lie deeper than `depth`: 0 keeps the
+    /// reply itself, 1 what is right inside it, too.
+    pub fn limit(&mut self, limits: Limits, depth: usize) {
+        if matches!(self.state, State::Between) {
+            (self.limits, self.depth) = (limits, depth);
         }
     }
 
@@ -138,6 +149,11 @@ impl Replies {
         }
         self.reply.wire += at as u64;
         Ok(Progress { consumed: at, complete })
+    }
+
+    /// Whether a reply has begun that is not complete.
+    pub fn is_in_reply(&self) -> bool {
+        !matches!(self.state, State::Between)
     }
 
     /// The reply at hand, as far as it has come; the whole of it after it was complete, until the next one begins.
@@ -380,7 +396,7 @@ impl Replies {
             return;
         }
         self.reply.count += 1;
-        if self.reply.nodes.len() >= self.limits.items.max(1) {
+        if self.reply.nodes.len() >= self.limits.items.max(1) || self.levels.len() > self.depth {
             return;
         }
         self.kept = true;

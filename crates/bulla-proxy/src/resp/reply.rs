@@ -70,7 +70,8 @@ impl Reply {
         self.nodes.first().map(|node| node.kind)
     }
 
-    /// Its values, as far as they were kept: the reply itself first. Those that were not kept all come after those that were.
+    /// Its values, as far as they were kept: the reply itself first. Those that were not kept come after those that were, or lie
+    /// deeper than what was to be kept ([`super::Replies::limit`]).
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }

@@ -89,6 +89,13 @@ impl Requests {
         &self.arguments
     }
 
+    /// Exchanges the command, which is complete, for others whose room the next one is kept in.
+    pub fn take(&mut self, spare: Arguments) -> Arguments {
+        let taken = std::mem::replace(&mut self.arguments, spare);
+        self.arguments.clear();
+        taken
+    }
+
     fn advance(&mut self, bytes: &[u8], keep: Keep<'_>) -> Result<Progress, Violation> {
         // Where the command at hand begins in these bytes, and how far they are read.
         let (mut from, mut at) = (0, 0);
@@ -178,7 +185,7 @@ impl Requests {
         let length = usize::from(length);
         let Some(body) = rest.get(begins..begins + length + 2) else { return false };
         self.begin_argument(length as u64, keep);
-        self.take(&body[..length]);
+        self.absorb(&body[..length]);
         self.end_argument();
         *at += 1 + begins + length + 2;
         true
@@ -187,7 +194,7 @@ impl Requests {
     /// Goes on with an argument of which so many bytes are to come. Whether the command is complete.
     fn body(&mut self, left: u64, bytes: &[u8], at: &mut usize) -> bool {
         let length = (bytes.len() - *at).min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.take(&bytes[*at..][..length]);
+        self.absorb(&bytes[*at..][..length]);
         *at += length;
         if left > length as u64 {
             self.state = State::Body(left - length as u64);
@@ -257,7 +264,7 @@ impl Requests {
         let mut rest = line;
         while let Some(after) = next_word(rest, &mut word)? {
             self.begin_argument(word.len() as u64, keep);
-            self.take(&word);
+            self.absorb(&word);
             self.end_argument();
             rest = after;
         }
@@ -279,7 +286,7 @@ impl Requests {
     }
 
     /// Takes the next bytes of the argument at hand.
-    fn take(&mut self, bytes: &[u8]) {
+    fn absorb(&mut self, bytes: &[u8]) {
         if let Some(digest) = &mut self.digest {
             digest.update(bytes);
         }

@@ -85,7 +85,8 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     (uncut(&bytes) == text).then_some(bytes)
 }
 
-fn uncut(bytes: &[u8]) -> Cow<'_, str> {
+/// The form of all bytes of a text, however long it is.
+pub fn uncut(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !bytes.contains(&b'%')
     {

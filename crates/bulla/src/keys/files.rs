@@ -18,6 +18,8 @@ pub const SEAL_KEY: &str = "seal.key";
 pub const IDENTITY: &str = "identity.age";
 /// The key of the pseudonyms, where a rule for a field makes some.
 pub const PSEUDONYM: &str = "pseudonym.key";
+/// The key of the digests that stand for what is too long for an entry, where something makes such.
+pub const DIGEST: &str = "digest.key";
 /// The embedded default's erasure key, which orders erasures.
 pub const ERASURE_KEY: &str = "erasure.key";
 /// An erasure that the log does not tell of yet.

@@ -1,5 +1,6 @@
-//! A log's keys at rest: the files of the key directory, the seal chain's state, the key of its pseudonyms.
+//! A log's keys at rest: the files of the key directory, the seal chain's state, the keys of its pseudonyms and digests.
 
+pub(crate) mod digest;
 pub mod files;
 pub(crate) mod pseudonym;
 pub(crate) mod restoring;

@@ -8,9 +8,11 @@ mod closing;
 mod receipt;
 pub(crate) mod record;
 mod threads;
+mod watch;
 
 pub use closing::Closing;
 pub use receipt::Receipt;
+pub use watch::Watch;
 
 use crate::admin::configure::{Configure, Configured};
 use crate::control;
@@ -19,7 +21,7 @@ use crate::fields::{CompiledRules, Replacements};
 use crate::format::config::load_of_log;
 use crate::format::event::{Event, ExportRecord};
 use crate::format::options::Options;
-use crate::keys::default_keys;
+use crate::keys::{default_keys, digest};
 use crate::write::engine::{Directories, Engine};
 use crate::write::recover::Recovery;
 use crate::write::stage::buffer::{ROW_PREFIX, Writer};
@@ -36,6 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threads::Threads;
+use zeroize::Zeroizing;
 
 /// A log that is open for appending. One at a time: its directory and its key directory are locked.
 ///
@@ -316,6 +319,21 @@ impl Log {
     /// The erasure that was cut short before the log was opened, and what opening it made of that.
     pub fn resumed_erasure(&self) -> Option<&ResumedErasure> {
         self.engine.resumed.as_ref()
+    }
+
+    /// The key of the digests that stand for what is too long for an entry, which is made the first time: the same as long as the
+    /// log lives, and in no entry.
+    ///
+    /// # Errors
+    /// `Unavailable` where it cannot be read or written, or is damaged; `Refused` where it is another log's.
+    pub fn digest_key(&self) -> Result<Zeroizing<[u8; 32]>> {
+        let engine = &self.engine;
+        digest::load_or_make(&*engine.keys, engine.config().id, &*engine.environment.random)
+    }
+
+    /// By what another thread can see how this log is doing.
+    pub fn watch(&self) -> Watch {
+        Watch { engine: Arc::downgrade(&self.engine) }
     }
 
     /// By what another thread can say that this log is about to be closed.

@@ -38,6 +38,18 @@ impl Receipt {
         self.wait(Stage::Durable, Some(timeout))
     }
 
+    /// Has `tell` called once, with what [`Receipt::durable`] would return, without anybody waiting: by this thread where that is known
+    /// already, else by the thread of the log that comes to know it, which goes on when `tell` returns. So whoever serves many others on
+    /// one thread learns when to go on with whom.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child, whose log this is not; `tell` is not called then.
+    pub fn when_durable(&self, tell: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        check_owner(self.owner)?;
+        self.engine.progress.tell_durable(self.from, self.to, tell);
+        Ok(())
+    }
+
     /// Waits until a signed checkpoint covers the entries, and asks for one, with the sync before it, as soon as they are
     /// written: the intervals of syncs and checkpoints are not waited for.
     ///

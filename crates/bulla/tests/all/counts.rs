@@ -115,6 +115,40 @@ fn counts_follow_the_sync_in_every_mode() {
     }
 }
 
+/// Whoever asks a receipt to tell is told once: after the sync, at once where that was before, and what was lost.
+#[test]
+fn a_receipt_tells_without_anybody_waiting() {
+    let log = stepped(&Faults::new(), Durability::Group);
+    let mut producer = log.producer().unwrap();
+    let (told, hear) = mpsc::channel();
+    let tell = |number: u32| {
+        let told = told.clone();
+        move |outcome: Result<()>| told.send((number, outcome.is_ok())).unwrap()
+    };
+    let first = append(&mut producer, 0);
+    first.when_durable(tell(1)).unwrap();
+    append(&mut producer, 1).when_durable(tell(2)).unwrap();
+    assert_eq!(hear.try_iter().count(), 0, "nothing is durable");
+    commit(&log).unwrap();
+    assert!(hear.try_iter().eq([(1, true), (2, true)]));
+    first.when_durable(tell(3)).unwrap();
+    assert!(hear.try_iter().eq([(3, true)]));
+
+    let (workshop, cipher) = (Workshop::new(), Arc::new(Refusing::default()));
+    let (store, keys) = workshop.watched(workshop.gate.clone());
+    let environment = Environment { cipher: cipher.clone(), ..Environment::default() };
+    let log = Log::open_stores(store, keys, Options::default().writers(1), environment).unwrap();
+    let mut producer = log.producer().unwrap();
+    let lost = (4..100).any(|number| {
+        cipher.armed.store(true, Ordering::SeqCst);
+        append(&mut producer, 0).when_durable(tell(number)).unwrap();
+        let (of, is_durable) = hear.recv().unwrap();
+        assert_eq!(of, number);
+        !is_durable
+    });
+    assert!(lost && log.lost() == 1, "the cipher is not asked");
+}
+
 /// A segment is synced before the next one is begun: what is in it is counted, and what begins the next one is not.
 #[test]
 fn what_a_rotation_syncs_is_counted() {

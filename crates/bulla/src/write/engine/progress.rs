@@ -67,6 +67,31 @@ struct State {
     /// First and last position of slices whose entries were lost to a failure inside.
     lost: Vec<(StagedPosition, StagedPosition)>,
     failure: Option<(ErrorKind, String)>,
+    /// Whom to tell that slices are durable, or cannot become so.
+    waiting: Vec<Waiting>,
+}
+
+/// Somebody who is told, once, what became of the slices after `from` up to `to`.
+struct Waiting {
+    from: StagedPosition,
+    to: StagedPosition,
+    tell: Box<dyn FnOnce(Result<()>) + Send>,
+}
+
+impl State {
+    /// What became of the slices after `from` up to `to`, of which `come` says how far they have come; `None` while that is open.
+    fn outcome(&self, from: StagedPosition, to: StagedPosition, come: StagedPosition) -> Option<Result<()>> {
+        if come >= to {
+            let lost = self.lost.iter().any(|&(first, last)| first <= to && last > from);
+            return Some(match lost {
+                false => Ok(()),
+                true => Err(Error::unavailable(
+                    "a block was lost inside; entries of this receipt may be among it",
+                )),
+            });
+        }
+        self.failure.as_ref().map(|(kind, message)| Err(Error::new(*kind, message.clone())))
+    }
 }
 
 /// See the module.
@@ -93,6 +118,7 @@ impl Progress {
             terms,
             lost: Vec::new(),
             failure: None,
+            waiting: Vec::new(),
         };
         let state = RankedMutex::new(Rank::Leaf, state);
         Progress { state, changed: Condvar::new(), teller: Mutex::new(None) }
@@ -114,6 +140,7 @@ impl Progress {
     /// All slices up to `position` are as durable as the mode makes them.
     pub(super) fn durable(&self, position: StagedPosition) {
         self.change(|state| state.durable = state.durable.max(position));
+        self.tell_waiting();
     }
 
     /// A sync has covered these entries.
@@ -123,6 +150,37 @@ impl Progress {
             let teller = self.teller.lock().unwrap_or_else(PoisonError::into_inner).clone();
             teller.iter().for_each(|tell| tell(entries.prefix));
         }
+    }
+
+    /// Has `tell` told, once, when the slices after `from` up to `to` are durable, or why they cannot become so: at once where that is
+    /// known already.
+    pub(crate) fn tell_durable(
+        &self,
+        from: StagedPosition,
+        to: StagedPosition,
+        tell: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let mut state = self.state.lock();
+        if let Some(outcome) = state.outcome(from, to, state.durable) {
+            drop(state);
+            return tell(outcome);
+        }
+        state.waiting.push(Waiting { from, to, tell: Box::new(tell) });
+    }
+
+    /// Tells those whose wait is over, without the mutex: they may ask for anything.
+    fn tell_waiting(&self) {
+        let mut state = self.state.lock();
+        let mut due = Vec::new();
+        let mut at = 0;
+        while let Some(waiting) = state.waiting.get(at) {
+            match state.outcome(waiting.from, waiting.to, state.durable) {
+                Some(outcome) => due.push((state.waiting.remove(at).tell, outcome)),
+                None => at += 1,
+            }
+        }
+        drop(state);
+        due.into_iter().for_each(|(tell, outcome)| tell(outcome));
     }
 
     /// Has `tell` told, from now on, how many entries from the first on are durable, whenever there are more.
@@ -163,6 +221,7 @@ impl Progress {
         self.change(|state| {
             state.failure.get_or_insert_with(|| (error.kind(), error.to_string()));
         });
+        self.tell_waiting();
     }
 
     /// Why nothing can be committed any more, if so.
@@ -215,16 +274,8 @@ impl Progress {
                 Stage::Durable => state.durable,
                 Stage::Checkpointed => state.checkpointed,
             };
-            if come >= to {
-                if state.lost.iter().any(|&(first, last)| first <= to && last > from) {
-                    return Err(Error::unavailable(
-                        "a block was lost inside; entries of this receipt may be among it",
-                    ));
-                }
-                return Ok(true);
-            }
-            if let Some((kind, message)) = &state.failure {
-                return Err(Error::new(*kind, message.clone()));
+            if let Some(outcome) = state.outcome(from, to, come) {
+                return outcome.map(|()| true);
             }
             let Some(deadline) = deadline else {
                 state = state.wait(&self.changed);

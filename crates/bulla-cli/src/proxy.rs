@@ -1,0 +1,188 @@
+//! `bulla proxy`.
+
+mod dry_run;
+mod reloading;
+
+use crate::append::{open, teller};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::{Interrupt, no_room};
+use crate::log_paths::LogPaths;
+use crate::output::{on_line, print, print_json, time};
+use crate::terminal::telling_environment;
+use bulla::Closing;
+use bulla_proxy::config::{self, Config};
+use bulla_proxy::counters::Counters;
+use bulla_proxy::proxy::{Proxy as Relaying, Stop};
+use bulla_proxy::service::{ServiceManager, State};
+use bulla_proxy::warnings::{Kind, Warn};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The longest configuration that is looked at, in bytes.
+const MAX_CONFIGURATION: u64 = 2 << 20;
+
+/// Stand before a Redis or Valkey server, and record what clients do to personal data.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "\
+bulla proxy <FILE> [--dry-run <CAPTURE>] [--json]
+       bulla proxy --example",
+    after_help = "\
+Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does by
+itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy may
+reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
+`limits.drain_timeout` for what they began; then the log is closed. SIGHUP: FILE is read anew.
+
+Example:
+  bulla proxy --example > proxy.toml
+  bulla proxy proxy.toml"
+)]
+pub(crate) struct Proxy {
+    /// The configuration, in TOML
+    #[arg(value_name = "FILE", required_unless_present = "example")]
+    file: Option<PathBuf>,
+
+    /// Print a configuration that has every key and says what each does
+    #[arg(long, conflicts_with_all = ["file", "json", "dry_run"])]
+    example: bool,
+
+    /// Serve nobody: show what would be recorded of what `redis-cli MONITOR` printed (`-`: standard input)
+    #[arg(long, value_name = "CAPTURE")]
+    dry_run: Option<PathBuf>,
+
+    /// At the end, print what was counted as one JSON object; warnings are objects on standard error
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a signal is to end.
+enum Phase {
+    Starting,
+    Serving(Stop, Closing, Arc<ServiceManager>),
+    Draining(Closing),
+}
+
+impl Proxy {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let Some(file) = &self.file else {
+            print(config::EXAMPLE)?;
+            return Ok(Exit::Done);
+        };
+        if let Some(capture) = &self.dry_run {
+            return dry_run::show(&read(file)?, capture, self.json);
+        }
+        let manager = Arc::new(service_manager());
+        let phase = Arc::new(Mutex::new(Phase::Starting));
+        let of_signals = phase.clone();
+        let _interrupt = Interrupt::on_each_but_hang_up(move |ends| {
+            let mut phase = of_signals.lock().unwrap_or_else(PoisonError::into_inner);
+            *phase = match &*phase {
+                Phase::Starting => std::process::exit(Exit::Interrupted as i32),
+                Phase::Serving(stop, closing, manager) => {
+                    note!("no more clients are accepted; another signal ends those that are there");
+                    stop.stop();
+                    reloading::tell(manager, State::Stopping, "clients end what they began");
+                    closing.announce();
+                    Phase::Draining(closing.clone())
+                }
+                Phase::Draining(closing) => {
+                    closing.give_up();
+                    ends.store(true, Ordering::Relaxed);
+                    return;
+                }
+            };
+        })?;
+        let config = read(file)?;
+        let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
+        place.check_named_keys()?;
+        let environment = telling_environment(teller()?);
+        let log = open(&place, environment.clone())?;
+        if let Some(failure) = log.control_failure() {
+            note!("whatever needs the log has to wait until this ends: {failure}");
+        }
+        let proxy = Relaying::start_warning(&config, &log, &environment, warn(self.json)?)?;
+        if let Some(why) = proxy.pinned() {
+            note!("the commands are taken to be those of Redis 7.0: {why}");
+        }
+        let tcp = proxy.address().map(|address| address.to_string());
+        let unix = config.listen.unix.as_ref().map(|path| path.display().to_string());
+        let places = [tcp, unix].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        let counters = proxy.counters().clone();
+        *phase.lock().unwrap_or_else(PoisonError::into_inner) =
+            Phase::Serving(proxy.stopper(), log.closing(), manager.clone());
+        reloading::reload_on_hang_up(file.clone(), proxy.reloader(), manager.clone())?;
+        if let Some(address) = proxy.metrics_address() {
+            note!("metrics are at http://{address}/metrics");
+        }
+        note!("listening at {places}");
+        reloading::tell(&manager, State::Ready, "clients are served");
+        proxy.join();
+        log.close()?;
+        match self.json {
+            true => print_json(&told(&counters))?,
+            false => note!("{} entries of {} clients", counters.recorded.get(), counters.accepted.get()),
+        }
+        match counters.cut_off.get() {
+            0 => Ok(Exit::Done),
+            count => {
+                note!(
+                    "{count} clients were cut off while they waited for something: `limits.drain_timeout` was over"
+                );
+                Ok(Exit::Interrupted)
+            }
+        }
+    }
+}
+
+/// Whoever started this, if it wants to be told how it is.
+fn service_manager() -> ServiceManager {
+    let socket = std::env::var_os("NOTIFY_SOCKET");
+    ServiceManager::new(socket.as_deref()).unwrap_or_else(|error| {
+        note!("the service manager is not told anything: NOTIFY_SOCKET: {error}");
+        ServiceManager::nobody()
+    })
+}
+
+/// Tells warnings on standard error, as text or as one JSON object each, in a thread of its own: those that warn have clients to serve.
+fn warn(json: bool) -> Result<Warn, Failure> {
+    let (warned, told) = mpsc::sync_channel::<(Kind, String)>(16);
+    let tell = move || {
+        for (kind, what) in told {
+            match json {
+                true => note!("{}", warning(kind, &what)),
+                false => note!("{}", on_line(&what)),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("bulla-warned".to_owned()).spawn(tell);
+    thread.map_err(|error| no_room("starting a thread", &error))?;
+    Ok(Arc::new(move |kind, what: &str| drop(warned.try_send((kind, what.to_owned())))))
+}
+
+/// A warning for programs.
+fn warning(kind: Kind, what: &str) -> Value {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    json!({ "time": time(now), "warning": kind.name(), "message": what })
+}
+
+fn read(file: &Path) -> Result<Config, Failure> {
+    let failed = |error| Failure::io(format!("reading {}", file.display()), &error);
+    let opened = std::fs::File::open(file).map_err(failed)?;
+    let mut bytes = Vec::new();
+    opened.take(MAX_CONFIGURATION).read_to_end(&mut bytes).map_err(failed)?;
+    Config::parse(&bytes).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+}
+
+fn told(counters: &Counters) -> Value {
+    json!({
+        "clients": counters.accepted.get(),
+        "recorded": counters.recorded.get(),
+        "unmapped": counters.unmapped.get(),
+        "unrecorded": counters.unrecorded.get(),
+        "cut_off": counters.cut_off.get(),
+    })
+}

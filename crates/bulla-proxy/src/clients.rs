@@ -1,0 +1,139 @@
+//! Clients, from the first byte of each to its last, on the thread of a [`Worker`].
+
+use crate::counters::Counters;
+use crate::entrance::{Accepted, Entered, NotEntered, enter};
+use crate::relay::Relay;
+use crate::session::{Ended, Session};
+use crate::settings::Settings;
+use crate::stream::Stream;
+use crate::upstream;
+use crate::warnings::Kind;
+use crate::worker::Worker;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::io::AsyncWrite;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// A client that was accepted.
+pub(crate) struct Client {
+    pub(crate) stream: Accepted,
+    pub(crate) counted: Counted,
+}
+
+/// Counts a client for as long as it is there.
+pub(crate) struct Counted(pub(crate) Arc<Counters>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.clients.subtract(1);
+    }
+}
+
+/// Serves clients until no more can come and none is left, or those that are have had their time.
+pub(crate) async fn run(
+    worker: Worker,
+    mut clients: mpsc::UnboundedReceiver<Client>,
+    mut settings: watch::Receiver<Arc<Settings>>,
+    stopped: watch::Receiver<bool>,
+) {
+    let worker = Rc::new(worker);
+    let mut tasks = JoinSet::new();
+    let mut durability = pin!(worker.clone().tell_durable());
+    let mut more = true;
+    while more || !tasks.is_empty() {
+        tokio::select! {
+            client = clients.recv(), if more => match client {
+                Some(client) => drop(tasks.spawn_local(serve(worker.clone(), client, stopped.clone()))),
+                None => more = false,
+            },
+            Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
+            _ = tasks.join_next(), if !tasks.is_empty() => {}
+            () = &mut durability => {}
+        }
+    }
+}
+
+/// Serves one client from its first byte to its last.
+async fn serve(worker: Rc<Worker>, client: Client, mut stopped: watch::Receiver<bool>) {
+    let Client { stream, counted } = client;
+    let settings = worker.settings();
+    let entered = tokio::select! {
+        entered = enter(stream, &settings) => entered,
+        _ = stopped.wait_for(|stopped| *stopped) => Err(NotEntered::Gone),
+    };
+    match entered {
+        Ok(entered) => relay(worker, entered, stopped).await,
+        Err(NotEntered::Refused(why, what)) => worker.shared.refused(why, || what),
+        // Whoever is gone already wants nothing.
+        Err(NotEntered::Gone) => {}
+    }
+    drop(counted);
+}
+
+/// Relays between a client, over whatever it came, and the server.
+async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receiver<bool>) {
+    let Entered { stream: mut client, address, certificate, first_bytes } = entered;
+    let shared = worker.shared.clone();
+    let settings = worker.settings();
+    let connected =
+        upstream::connect(&settings.place, settings.connector.as_ref(), settings.limits.connect_timeout);
+    let server = match connected.await {
+        Ok(server) => server,
+        Err(error) => {
+            shared.counters.unreachable.add(1);
+            shared.warnings.once(Kind::Unreachable, || format!("the server cannot be reached: {error}"));
+            tell(&mut client, b"-BULLA the server behind the proxy cannot be reached\r\n").await;
+            return;
+        }
+    };
+    let session = Session::new(settings.context.clone(), &address, certificate.as_deref());
+    drop(settings);
+    let mut relay = Relay::new(client, server, session, first_bytes, worker.clone());
+    let mut draining = false;
+    let ended = loop {
+        let limits = worker.settings().limits;
+        let limit = if draining { Some(limits.drain_timeout) } else { limits.idle_timeout };
+        let time = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            ended = poll_fn(|cx| relay.poll(cx)) => break ended,
+            _ = stopped.wait_for(|stopped| *stopped), if !draining => {
+                draining = true;
+                relay.drain();
+            }
+            () = time => if draining {
+                shared.counters.cut_off.add(1);
+                break Ok(());
+            } else if relay.is_idle() {
+                break Ok(());
+            }
+        }
+    };
+    if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_))) {
+        shared.counters.not_followed.add(1);
+        shared.warnings.once(Kind::NotFollowed, || match ended {
+            Err(Ended::ServerNotFollowed(violation)) => {
+                format!("{address}: what the server sent is no reply: {violation}")
+            }
+            _ => format!("{address}: what came is no command"),
+        });
+    }
+    relay.end();
+}
+
+/// Tells a client why it is closed, as far as it takes that at once.
+async fn tell(client: &mut Stream, told: &[u8]) {
+    let _ = poll_fn(|cx| {
+        let written = Pin::new(&mut *client).poll_write(cx, told);
+        let _ = Pin::new(&mut *client).poll_flush(cx);
+        written
+    })
+    .await;
+}

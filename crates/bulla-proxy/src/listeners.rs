@@ -1,0 +1,135 @@
+//! [`Listeners`]: where clients come.
+#![expect(clippy::disallowed_methods, reason = "the file of a Unix socket is no part of a log")]
+
+use crate::clients::{Client, Counted};
+use crate::config::{Config, UpstreamPlace};
+use crate::entrance::Accepted;
+use crate::settings::Settings;
+use crate::warnings::Kind;
+use crate::worker::Shared;
+use bulla::{Error, ErrorKind, Result};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{mpsc, watch};
+
+/// Where clients come.
+pub(crate) struct Listeners {
+    tcp: Option<TcpListener>,
+    unix: Option<(UnixListener, SocketFile)>,
+    pub(crate) address: Option<SocketAddr>,
+}
+
+/// The file of a Unix socket, which goes when nobody listens there any more.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listeners {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// `Unavailable` where an address cannot be listened at.
+    pub(crate) async fn bind(config: &Config) -> Result<Listeners> {
+        let failed = |place: String, error: std::io::Error| {
+            Error::new(ErrorKind::Unavailable, format!("listening at {place}: {error}"))
+        };
+        let tcp = match config.listen.address {
+            Some(address) => {
+                Some(TcpListener::bind(address).await.map_err(|error| failed(address.to_string(), error))?)
+            }
+            None => None,
+        };
+        let unix = match &config.listen.unix {
+            Some(path) => {
+                remove_left_over(path, &config.upstream.place);
+                let listener =
+                    UnixListener::bind(path).map_err(|error| failed(path.display().to_string(), error))?;
+                Some((listener, SocketFile(path.clone())))
+            }
+            None => None,
+        };
+        let address = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        Ok(Listeners { tcp, unix, address })
+    }
+
+    /// Accepts clients until the proxy is stopped, and gives them to the workers in turn.
+    pub(crate) async fn accept(
+        self,
+        workers: &[mpsc::UnboundedSender<Client>],
+        settings: watch::Receiver<Arc<Settings>>,
+        shared: Arc<Shared>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        let counters = &shared.counters;
+        let tcp = async || match &self.tcp {
+            Some(tcp) => {
+                let (stream, address) = tcp.accept().await?;
+                Ok(Accepted::Tcp(stream.into_std()?, address))
+            }
+            None => std::future::pending().await,
+        };
+        let unix = async || match &self.unix {
+            Some((unix, _)) => {
+                let (stream, _) = unix.accept().await?;
+                Ok(Accepted::Unix(stream.into_std()?))
+            }
+            None => std::future::pending().await,
+        };
+        for worker in workers.iter().cycle() {
+            let accepted: std::io::Result<_> = tokio::select! {
+                accepted = tcp() => accepted,
+                accepted = unix() => accepted,
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            };
+            let Ok(stream) = accepted else {
+                // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                continue;
+            };
+            counters.accepted.add(1);
+            let most = settings.borrow().limits.clients as u64;
+            if counters.clients.get() >= most {
+                counters.turned_away.add(1);
+                let told = || format!("there are {most} clients, which is the most (`limits.clients`)");
+                shared.warnings.once(Kind::TooManyClients, told);
+                if settings.borrow().acceptor.is_none() {
+                    turn_away(&stream);
+                }
+                continue;
+            }
+            counters.clients.add(1);
+            // A worker ends after this alone.
+            let _ = worker.send(Client { stream, counted: Counted(counters.clone()) });
+        }
+    }
+}
+
+fn turn_away(stream: &Accepted) {
+    const TOLD: &[u8] = b"-ERR max number of clients reached\r\n";
+    // It does not block, and whoever cannot be told is closed all the same.
+    let _ = match stream {
+        Accepted::Tcp(stream, _) => (&*stream).write(TOLD),
+        Accepted::Unix(stream) => (&*stream).write(TOLD),
+    };
+}
+
+/// Removes the socket of a proxy that was killed: one at which nobody listens. That of the server stays whatever it is.
+fn remove_left_over(path: &Path, server: &UpstreamPlace) {
+    let is_servers = matches!(server, UpstreamPlace::Unix(its) if its == path);
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = || {
+        let connected = std::os::unix::net::UnixStream::connect(path);
+        connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    };
+    if !is_servers && is_socket && refused() {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,311 @@
+//! [`Observation`]: what is told of the proxy over HTTP, and the thread that tells it.
+#![expect(clippy::disallowed_methods, reason = "the thread that tells, which is joined")]
+
+use crate::config::Unrecordable;
+use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
+use crate::metrics::{Distribution, Histogram, Metric, Value};
+use crate::recorder::Durable;
+use crate::served::{Observed, Served};
+use crate::settings::Settings;
+use bulla::{Error, ErrorKind, Result, Watch};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// See the module.
+pub(crate) struct Observation {
+    counters: Arc<Counters>,
+    log: Watch,
+    settings: watch::Receiver<Arc<Settings>>,
+    stopped: watch::Receiver<bool>,
+    /// Of each worker.
+    waits: Vec<Arc<Histogram>>,
+    durable: Vec<Arc<Durable>>,
+}
+
+/// What is counted and never becomes less: its name, what it is, and where it is counted.
+type Counted = (&'static str, &'static str, fn(&Counters) -> &Counter);
+
+const COUNTED: [Counted; 14] = [
+    ("bulla_proxy_connections_total", "Connections that were accepted.", |it| &it.accepted),
+    (
+        "bulla_proxy_turned_away_total",
+        "Connections that were turned away because there were too many clients.",
+        |it| &it.turned_away,
+    ),
+    ("bulla_proxy_unreachable_total", "Connections for which the server could not be reached.", |it| {
+        &it.unreachable
+    }),
+    (
+        "bulla_proxy_not_followed_total",
+        "Connections that ended because what came was no protocol that is known.",
+        |it| &it.not_followed,
+    ),
+    ("bulla_proxy_unaudited_total", "Connections that nobody audits from some point on.", |it| &it.unaudited),
+    ("bulla_proxy_cut_off_total", "Clients that were cut off when the proxy ended.", |it| &it.cut_off),
+    ("bulla_proxy_client_bytes_total", "Bytes that came from clients.", |it| &it.from_clients),
+    ("bulla_proxy_server_bytes_total", "Bytes that came from the server.", |it| &it.from_server),
+    (
+        "bulla_proxy_redirects_total",
+        "Answers that send clients to another server (MOVED, ASK, SENTINEL).",
+        |it| &it.redirects,
+    ),
+    ("bulla_proxy_recorded_total", "Entries that the log was given.", |it| &it.recorded),
+    ("bulla_proxy_unmapped_total", "Entries with a key of which no rule says whose data it is.", |it| {
+        &it.unmapped
+    }),
+    ("bulla_proxy_unrecorded_total", "Operations that the log did not take.", |it| &it.unrecorded),
+    (
+        "bulla_proxy_unknown_total",
+        "Entries of operations of which nobody knows whether they were carried out.",
+        |it| &it.unknown,
+    ),
+    ("bulla_proxy_memory_waits_total", "How often a thread waited for memory of the log.", |it| &it.waits),
+];
+
+impl Observation {
+    /// Of a proxy without workers.
+    pub(crate) fn new(
+        counters: Arc<Counters>,
+        log: Watch,
+        settings: watch::Receiver<Arc<Settings>>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        Observation { counters, log, settings, stopped, waits: Vec::new(), durable: Vec::new() }
+    }
+
+    /// Has one worker more observed.
+    pub(crate) fn observe(&mut self, waits: Arc<Histogram>, durable: Arc<Durable>) {
+        self.waits.push(waits);
+        self.durable.push(durable);
+    }
+
+    fn of_proxy(&self, metrics: &mut Vec<Metric>) {
+        let counters = &*self.counters;
+        metrics.extend(COUNTED.map(|(name, help, of)| counter(name, help, &[], of(counters).get())));
+        metrics.push(gauge("bulla_proxy_clients", "Clients that are connected.", counters.clients.get()));
+        let (name, help) = (
+            "bulla_proxy_refused_connections_total",
+            "Connections that were refused before their first command.",
+        );
+        let refused = RefusedConnection::ALL.into_iter().zip(&REFUSED_CONNECTIONS);
+        metrics.extend(refused.map(|(why, labels)| counter(name, help, labels, counters.refused(why).get())));
+        let (name, help) = ("bulla_proxy_refused_commands_total", "Commands that were refused.");
+        let refused = RefusedCommand::ALL.into_iter().zip(&REFUSED_COMMANDS);
+        let refused =
+            refused.map(|(why, labels)| counter(name, help, labels, counters.refused_command(why).get()));
+        metrics.extend(refused);
+        let mut waits = Distribution::default();
+        self.waits.iter().for_each(|histogram| waits.add(&histogram.distribution()));
+        metrics.push(Metric {
+            name: "bulla_proxy_durability_wait_seconds",
+            help: "How long replies (before-reply) or commands (before-send) waited for entries to be durable.",
+            labels: &[],
+            value: Value::Histogram(waits),
+        });
+    }
+
+    fn of_log(&self, metrics: &mut Vec<Metric>) {
+        let Some(log) = self.log.telemetry() else { return };
+        let counts = [
+            ("bulla_log_durable_total", "Entries that are durable.", log.entries),
+            ("bulla_log_lost_total", "Entries that were accepted and then lost.", log.lost),
+            ("bulla_log_written_bytes_total", "Bytes that were written to segments.", log.written_bytes),
+            ("bulla_log_syncs_total", "Syncs of segments.", log.syncs.count),
+            ("bulla_log_checkpoints_total", "Checkpoints that were published.", log.checkpoints.count),
+            ("bulla_log_abandoned_total", "Segments that were given up.", log.abandoned),
+        ];
+        metrics.extend(counts.map(|(name, help, count)| counter(name, help, &[], count)));
+        let left_out = self.log.vault_replicas().iter().filter(|it| it.failure.is_some()).count();
+        let gauges = [
+            (
+                "bulla_log_durable_prefix",
+                "Entries that are durable without one missing before them.",
+                log.durable_prefix,
+            ),
+            ("bulla_log_staged_bytes", "Bytes of entries that wait to be sealed.", log.queues.staged_bytes),
+            (
+                "bulla_log_in_flight_bytes",
+                "Bytes of entries that are not committed yet.",
+                log.queues.in_flight_bytes,
+            ),
+            (
+                "bulla_log_replicas_left_out",
+                "Replicas of the vault that were left out because they failed.",
+                left_out as u64,
+            ),
+        ];
+        metrics.extend(gauges.map(|(name, help, value)| gauge(name, help, value)));
+    }
+}
+
+impl Observed for Observation {
+    fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = Vec::new();
+        self.of_proxy(&mut metrics);
+        self.of_log(&mut metrics);
+        metrics
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if *self.stopped.borrow() {
+            return Err("the proxy ends, and takes no more clients".to_owned());
+        }
+        let failed = self.durable.iter().any(|durable| durable.has_failed());
+        let refuses = self.settings.borrow().unrecordable == Unrecordable::Refuse;
+        let fails = failed || self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
+        if refuses && fails {
+            return Err("the log takes no entries".to_owned());
+        }
+        Ok(())
+    }
+}
+
+type Labels = [(&'static str, &'static str); 1];
+
+/// The label of each reason, in the order of the reasons.
+const REFUSED_CONNECTIONS: [Labels; RefusedConnection::ALL.len()] = {
+    let mut labels = [[("reason", "")]; RefusedConnection::ALL.len()];
+    let mut at = 0;
+    while at < labels.len() {
+        labels[at] = [("reason", RefusedConnection::ALL[at].name())];
+        at += 1;
+    }
+    labels
+};
+
+/// See [`REFUSED_CONNECTIONS`].
+const REFUSED_COMMANDS: [Labels; RefusedCommand::ALL.len()] = {
+    let mut labels = [[("reason", "")]; RefusedCommand::ALL.len()];
+    let mut at = 0;
+    while at < labels.len() {
+        labels[at] = [("reason", RefusedCommand::ALL[at].name())];
+        at += 1;
+    }
+    labels
+};
+
+fn counter(
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [(&'static str, &'static str)],
+    count: u64,
+) -> Metric {
+    Metric { name, help, labels, value: Value::Counter(count) }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a gauge is a floating-point number")]
+fn gauge(name: &'static str, help: &'static str, value: u64) -> Metric {
+    Metric { name, help, labels: &[], value: Value::Gauge(value as f64) }
+}
+
+/// Listens where metrics are served.
+pub(crate) struct MetricsServer {
+    runtime: Runtime,
+    served: Served,
+    address: SocketAddr,
+}
+
+/// Tells what is observed, until it is dropped.
+pub(crate) struct Serving {
+    /// Where.
+    pub(crate) address: SocketAddr,
+    ended: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MetricsServer {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// `Unavailable` where the address cannot be listened at.
+    pub(crate) fn listen(address: SocketAddr) -> Result<MetricsServer> {
+        let unavailable = |error: std::io::Error| Error::new(ErrorKind::Unavailable, error.to_string());
+        let runtime = crate::runtime::new()?;
+        let served = runtime.block_on(Served::listen(address)).map_err(unavailable)?;
+        let address = served.address().map_err(unavailable)?;
+        Ok(MetricsServer { runtime, served, address })
+    }
+
+    /// Tells whoever asks what is observed.
+    ///
+    /// # Errors
+    /// `Unavailable` where there is no thread for it.
+    pub(crate) fn serve(self, observation: Observation) -> Result<Serving> {
+        let MetricsServer { runtime, served, address } = self;
+        let (ended, mut end) = watch::channel(());
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = served.run(Arc::new(observation)) => {}
+                    // Nothing is ever sent.
+                    _ = end.changed() => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("bulla-metrics".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| {
+            let message =
+                format!("starting a thread for metrics: {error}; look at the limit on threads (`ulimit -u`)");
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+        Ok(Serving { address, ended: Some(ended), thread: Some(thread) })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.ended = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::CommandTable;
+    use crate::config::Config;
+    use crate::metrics::{exposition, format};
+    use crate::settings::Lasting;
+    use crate::subject::Learned;
+    use crate::warnings::Warnings;
+    use bulla::{Init, Log, Options};
+
+    #[test]
+    fn what_is_told_is_what_every_reader_of_the_format_takes_and_nothing_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("audit");
+        Init::default().create(&directory).unwrap();
+        let log = Log::open(&directory, Options::default()).unwrap();
+        let counters = Arc::<Counters>::default();
+        let lasting = Lasting {
+            table: CommandTable::pinned(),
+            digest_key: [0; 32],
+            learned: Arc::new(Learned::new(1 << 20)),
+            counters: counters.clone(),
+            warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
+        };
+        let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
+        let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
+        let (_stop, stopped) = watch::channel(false);
+        let observation = Observation::new(counters.clone(), log.watch(), settings, stopped);
+        counters.refused_command(RefusedCommand::Limit).add(7);
+        let samples = format::read(&exposition(&observation.metrics())).unwrap();
+        for why in RefusedCommand::ALL {
+            let series = format!("bulla_proxy_refused_commands_total{{reason=\"{}\"}}", why.name());
+            let expected = if why == RefusedCommand::Limit { 7.0 } else { 0.0 };
+            assert_eq!(samples[&series], expected, "{series}");
+        }
+        assert!(samples.contains_key("bulla_log_durable_total"));
+        assert_eq!(observation.ready(), Ok(()));
+        log.close().unwrap();
+        assert_eq!(observation.ready(), Err("the log takes no entries".to_owned()));
+        // What of the log is gone is not told as nothing.
+        let samples = format::read(&exposition(&observation.metrics())).unwrap();
+        assert!(!samples.contains_key("bulla_log_durable_total"));
+    }
+}

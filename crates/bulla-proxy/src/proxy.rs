@@ -1,0 +1,212 @@
+//! [`Proxy`]: listens, and has workers relay.
+#![expect(clippy::disallowed_methods, reason = "the threads of a proxy, each of which is joined")]
+
+use crate::clients;
+use crate::command::NoTable;
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::listeners::Listeners;
+use crate::metrics::Histogram;
+use crate::observation::{MetricsServer, Observation, Serving};
+use crate::recorder::Recorder;
+use crate::settings::{Lasting, Settings, connector};
+use crate::subject::Learned;
+use crate::upstream::{self, Described};
+use crate::warnings::{Warn, Warnings};
+use crate::worker::{Gathering, Shared, Worker};
+use bulla::environment::Environment;
+use bulla::{Error, ErrorKind, Log, Result};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::LocalSet;
+
+/// A proxy that serves clients, on threads of its own. It ends when it is asked to ([`Stop::stop`]) or dropped.
+pub struct Proxy {
+    address: Option<SocketAddr>,
+    counters: Arc<Counters>,
+    pinned: Option<NoTable>,
+    stop: Stop,
+    reload: Reload,
+    threads: Vec<JoinHandle<()>>,
+    metrics: Option<Serving>,
+}
+
+/// By what another thread can have a proxy end.
+#[derive(Clone)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Stop {
+    /// No client is accepted any more; those that are there have the configured time for what they began.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// By what another thread can give a proxy another configuration.
+#[derive(Clone)]
+pub struct Reload(Arc<Reloading>);
+
+struct Reloading {
+    /// The one that it has.
+    config: Mutex<Config>,
+    lasting: Lasting,
+    renewed: watch::Sender<Arc<Settings>>,
+}
+
+impl Reload {
+    /// From now on the proxy does what this configuration says. Rules, claims, policy and what becomes of commands that cannot be
+    /// recorded hold at once, for clients that are there, too; limits on what is kept of commands, TLS and PROXY headers for those
+    /// that come. The files that it names are read anew.
+    ///
+    /// # Errors
+    /// `Refused` where something is another than it was that cannot change while the proxy runs; `Invalid` for a file that is not
+    /// what it has to be. Nothing is changed then.
+    pub fn reload(&self, config: &Config) -> Result<()> {
+        let Reloading { config: current, lasting, renewed } = &*self.0;
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = current.fixed_difference(config) {
+            let message = format!(
+                "`{key}` cannot change while the proxy runs: end it and start it again, or leave `{key}` as it was"
+            );
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let settings = Settings::new(config, lasting)?;
+        *current = config.clone();
+        renewed.send_replace(Arc::new(settings));
+        Ok(())
+    }
+}
+
+impl Proxy {
+    /// Connects to the server, listens, and serves clients from now on; what they do is recorded in `log`.
+    ///
+    /// # Errors
+    /// `Unavailable` where the server cannot be reached or an address not be listened at, `Refused` where the server does not let the
+    /// proxy in or is one of a cluster, `Invalid` for what this cannot do yet that is configured; as [`Log::producer`].
+    pub fn start(config: &Config, log: &Log, environment: &Environment) -> Result<Proxy> {
+        Proxy::start_warning(config, log, environment, Arc::new(|_, _| {}))
+    }
+
+    /// The same, and `warn` is told what an operator should know of, each once.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_warning(config: &Config, log: &Log, environment: &Environment, warn: Warn) -> Result<Proxy> {
+        let digest_key = *log.digest_key()?;
+        let runtime = crate::runtime::new()?;
+        let connector = connector(config)?;
+        let described =
+            upstream::describe(&config.upstream, connector.as_ref(), config.limits.connect_timeout);
+        let Described { table, pinned } = runtime.block_on(described)?;
+        let counters = Arc::<Counters>::default();
+        let learned = Arc::new(Learned::new(config.limits.learned));
+        let warnings = Arc::new(Warnings::new(warn));
+        let lasting =
+            Lasting { table, digest_key, learned, counters: counters.clone(), warnings: warnings.clone() };
+        let settings = Arc::new(Settings::new(config, &lasting)?);
+        let (renewed, settings) = watch::channel(settings);
+        let shared =
+            Arc::new(Shared { counters: counters.clone(), warnings, clock: environment.clock.clone() });
+        let listeners = runtime.block_on(Listeners::bind(config))?;
+        let metrics = config.metrics.map(MetricsServer::listen).transpose()?;
+        let (stop, stopped) = watch::channel(false);
+        let mut proxy = Proxy {
+            address: listeners.address,
+            counters,
+            pinned,
+            stop: Stop(Arc::new(stop)),
+            reload: Reload(Arc::new(Reloading { config: Mutex::new(config.clone()), lasting, renewed })),
+            threads: Vec::new(),
+            metrics: None,
+        };
+        let mut observation =
+            Observation::new(proxy.counters.clone(), log.watch(), settings.clone(), stopped.clone());
+        let workers =
+            config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
+        let gathering = Arc::new(Gathering::new(changed.clone()));
+        let mut senders = Vec::new();
+        for (number, changed) in changed.into_iter().enumerate() {
+            let nudge = changed.clone();
+            let first = settings.borrow().clone();
+            let recorder = Recorder::new(log, first.recording.clone(), move || nudge.notify_one())?;
+            let waits = Arc::<Histogram>::default();
+            observation.observe(waits.clone(), recorder.durable().clone());
+            let runtime = crate::runtime::new()?;
+            let (sender, accepted) = mpsc::unbounded_channel();
+            senders.push(sender);
+            let (shared, settings, stopped, gathering) =
+                (shared.clone(), settings.clone(), stopped.clone(), gathering.clone());
+            proxy.spawn(format!("bulla-proxy-{number}"), move || {
+                let worker = Worker::new(shared, first, recorder, gathering, changed, waits);
+                LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
+            })?;
+        }
+        proxy.metrics = metrics.map(|metrics| metrics.serve(observation)).transpose()?;
+        proxy.spawn("bulla-accept".to_owned(), move || {
+            runtime.block_on(listeners.accept(&senders, settings, shared, stopped));
+        })?;
+        Ok(proxy)
+    }
+
+    /// Where clients come over TCP.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Where metrics and health are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|metrics| metrics.address)
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Why the server's commands are taken to be those of Redis 7.0, where the server did not tell them.
+    pub fn pinned(&self) -> Option<&NoTable> {
+        self.pinned.as_ref()
+    }
+
+    /// By what another thread can have this end.
+    pub fn stopper(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// By what another thread can give this another configuration.
+    pub fn reloader(&self) -> Reload {
+        self.reload.clone()
+    }
+
+    /// Waits until it was stopped, and the last client is gone.
+    pub fn join(mut self) {
+        self.wait();
+    }
+
+    /// Waits until its threads have ended. What it tells of itself it tells to the end.
+    fn wait(&mut self) {
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.metrics = None;
+    }
+
+    fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(|error| {
+            let message = format!(
+                "starting a thread of the proxy: {error}; look at the limit on threads (`ulimit -u`)"
+            );
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.stop();
+        self.wait();
+    }
+}

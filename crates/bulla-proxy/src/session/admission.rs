@@ -1,0 +1,268 @@
+//! [`Admission`]: what becomes of a command, by what the client sent before it.
+//!
+//! Invariants:
+//! - a transaction in which something was refused never runs: `DISCARD` goes to the server in the place of its `EXEC`;
+//! - a purpose never outlives the user who claimed it: `AUTH`, `HELLO` and `RESET` end it, whatever the server answers.
+//!
+//! - while the server tells what others do (`MONITOR`), no command passes whose reply could be taken for what it tells.
+//!
+//! That the client is in a transaction, or monitors, is expected here as soon as it sends the command; once everything is answered,
+//! [`Standing`](super::standing::Standing) knows better ([`Admission::settle`]).
+
+use super::context::{Context, MAX_PURPOSE};
+use super::pending::Pending;
+use super::special::{ReplyMode, Special};
+use crate::command::{Answers, Class, Databases, Unknowable};
+use crate::config::Treatment;
+use crate::counters::RefusedCommand;
+use crate::resp::Arguments;
+use std::rc::Rc;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Admission {
+    multi: bool,
+    monitors: bool,
+    /// The database of the connection, once what was sent is answered, where something sent changes it.
+    database: Option<u32>,
+    /// Something was refused since `MULTI`.
+    aborted: bool,
+    /// How many commands came since then, and how many bytes are kept of them.
+    queued: (usize, usize),
+    /// Why, of the next command or transaction.
+    next: Option<Rc<str>>,
+    /// Why, of the transaction at hand.
+    transaction: Option<Rc<str>>,
+    /// Why, of all others.
+    session: Option<Rc<str>>,
+    replies: Replies,
+}
+
+/// Whether the client wants replies (`CLIENT REPLY`).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Replies {
+    #[default]
+    Wanted,
+    NextUnwanted,
+    Unwanted,
+}
+
+/// What becomes of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It goes to the server.
+    Pass,
+    /// The proxy answers it, with this.
+    Answer(Vec<u8>),
+    /// The same, and this is why.
+    Refuse(RefusedCommand, Vec<u8>),
+    /// `DISCARD` goes to the server in its place.
+    Discard,
+}
+
+/// What an `EXEC` is answered with when something of its transaction was refused.
+pub(super) const ABORTED: &[u8] = b"-EXECABORT Transaction discarded because of previous errors.\r\n";
+
+impl Admission {
+    /// Everything is answered, and this is so: whether the server queues commands, and whether it tells what others do.
+    pub(super) fn settle(&mut self, multi: bool, monitors: bool) {
+        (self.monitors, self.database) = (monitors, None);
+        self.set_multi(multi);
+    }
+
+    /// The database of the connection once what was sent is answered, where something sent changes it.
+    pub(super) fn database(&self) -> Option<u32> {
+        self.database
+    }
+
+    fn set_multi(&mut self, multi: bool) {
+        if self.multi != multi {
+            (self.multi, self.aborted, self.queued, self.transaction) = (multi, false, (0, 0), None);
+        }
+    }
+
+    /// What becomes of a command that is complete; of `pending` it says what else is so. `takes` is whether the log takes entries.
+    pub(super) fn decide(&mut self, context: &Context, pending: &mut Pending, takes: bool) -> Verdict {
+        pending.silent = self.is_silent(pending.special);
+        pending.purpose = self.purpose(pending.special);
+        let refusal = match pending.special {
+            Special::Purpose | Special::NoSuch | Special::Reply(_) if !self.multi => {
+                return Verdict::Answer(self.answer(pending));
+            }
+            _ => self.refusal(context, pending, takes),
+        };
+        if let Some((why, refusal)) = refusal {
+            self.aborted |= self.multi;
+            return Verdict::Refuse(why, format!("-BULLA {refusal}\r\n").into_bytes());
+        }
+        match pending.special {
+            Special::Exec if self.multi && self.aborted => {
+                self.set_multi(false);
+                return Verdict::Discard;
+            }
+            Special::Reset => self.settle(false, false),
+            Special::Exec | Special::Discard => self.set_multi(false),
+            Special::Monitor => self.monitors = true,
+            Special::Multi if !self.multi => (self.multi, self.aborted, self.queued) = (true, false, (0, 0)),
+            _ if self.multi => {
+                self.queued.0 += 1;
+                self.queued.1 += pending.arguments.room();
+            }
+            _ => {}
+        }
+        if let Databases::Select(database) = pending.effect.databases {
+            self.database = Some(database);
+        }
+        Verdict::Pass
+    }
+
+    /// Whether a command may go on to the server of which only the beginning has come; later it may turn out that it may not.
+    pub(super) fn may_begin(&self, context: &Context, arguments: &Arguments, takes: bool) -> bool {
+        let effect = context.table.effect(arguments);
+        let is_known = effect.unknowable.is_none_or(|class| {
+            // What is not kept is yet to come.
+            class == Unknowable::TooMany || context.policy.of(class) == Treatment::Record
+        });
+        let is_own = arguments.get(0).is_some_and(super::special::is_own);
+        is_known
+            && !is_own
+            && takes
+            && !(effect.administrative && context.policy.administrative == Treatment::Refuse)
+    }
+
+    /// Whether the client wants no reply to a command.
+    fn is_silent(&mut self, special: Special) -> bool {
+        // In a transaction it is refused, and changes nothing.
+        let refused = self.multi && matches!(special, Special::Reply(_));
+        let (silent, replies) = match (if refused { Special::None } else { special }, self.replies) {
+            (Special::Reset | Special::Reply(ReplyMode::On), _) => (false, Replies::Wanted),
+            (Special::Reply(ReplyMode::Off), _) | (_, Replies::Unwanted) => (true, Replies::Unwanted),
+            (Special::Reply(ReplyMode::Skip), _) => (true, Replies::NextUnwanted),
+            (_, Replies::NextUnwanted) => (true, Replies::Wanted),
+            (_, Replies::Wanted) => (false, Replies::Wanted),
+        };
+        self.replies = replies;
+        silent
+    }
+
+    /// Why a command is sent, as the client said.
+    fn purpose(&mut self, special: Special) -> Option<Rc<str>> {
+        match special {
+            Special::Auth | Special::Hello | Special::Reset => {
+                (self.next, self.transaction, self.session) = (None, None, None);
+                None
+            }
+            Special::Purpose | Special::NoSuch | Special::Reply(_) => None,
+            _ if self.multi => self.transaction.clone().or_else(|| self.session.clone()),
+            Special::Multi => {
+                self.transaction = self.next.take();
+                None
+            }
+            _ => self.next.take().or_else(|| self.session.clone()),
+        }
+    }
+
+    /// The proxy's own reply to a command that is for it.
+    fn answer(&mut self, pending: &Pending) -> Vec<u8> {
+        const OK: &[u8] = b"+OK\r\n";
+        const USAGE: &[u8] = b"-BULLA `BULLA.PURPOSE text` is for the next command or transaction, \
+            `BULLA.PURPOSE SESSION text` until RESET, AUTH or HELLO\r\n";
+        const TEXT: &[u8] = b"-BULLA a purpose is UTF-8, at least one byte and at most 1024\r\n";
+        let arguments = &pending.arguments;
+        let of_session = match (pending.special, arguments.count()) {
+            (Special::Reply(_), _) => return OK.to_vec(),
+            (Special::Purpose, 2) => false,
+            (Special::Purpose, 3) if arguments.is(1, "session") => true,
+            (Special::Purpose, _) => return USAGE.to_vec(),
+            _ => return b"-BULLA there is no such command of the proxy; BULLA.PURPOSE is one\r\n".to_vec(),
+        };
+        let index = arguments.count() - 1;
+        let text = arguments.get(index).filter(|text| (1..=MAX_PURPOSE).contains(&text.len()));
+        let text = text.filter(|_| arguments.is_whole(index)).and_then(|text| str::from_utf8(text).ok());
+        match text {
+            None => return TEXT.to_vec(),
+            Some(text) if of_session => self.session = Some(text.into()),
+            Some(text) => self.next = Some(text.into()),
+        }
+        OK.to_vec()
+    }
+
+    /// Why a command may not go to the server, and what to do.
+    fn refusal(&self, context: &Context, pending: &Pending, takes: bool) -> Option<(RefusedCommand, String)> {
+        let effect = &pending.effect;
+        let name = context.table.name(effect.command).unwrap_or("this command");
+        if let Some(refusal) = self.misplaced(name, pending) {
+            return Some((RefusedCommand::NotRelayed, refusal));
+        }
+        let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
+        let (commands, kept) = self.queued;
+        if self.multi && !ends && (commands >= context.limits.pipeline || kept >= context.most_kept()) {
+            let refusal =
+                "the transaction is too long for the proxy; `limits.pipeline` and `limits.kept` bound it";
+            return Some((RefusedCommand::Limit, refusal.to_owned()));
+        }
+        if effect.administrative && context.policy.administrative == Treatment::Refuse {
+            let refusal = format!(
+                "{name} administers the server, which the proxy's configuration refuses (`policy.administrative`)"
+            );
+            return Some((RefusedCommand::Administrative, refusal));
+        }
+        if let Some(class) = effect.unknowable
+            && context.policy.of(class) == Treatment::Refuse
+        {
+            return Some(unknowable(class, name));
+        }
+        (!takes && pending.is_recorded()).then(|| {
+            let refusal = format!(
+                "the audit log takes no entries at present, so {name} cannot be recorded (`unrecordable`)"
+            );
+            (RefusedCommand::Unrecordable, refusal)
+        })
+    }
+
+    /// Why a command is not relayed where it came.
+    fn misplaced(&self, name: &str, pending: &Pending) -> Option<String> {
+        let effect = &pending.effect;
+        let in_transaction = self.multi && matches!(pending.special, Special::Purpose | Special::NoSuch);
+        if in_transaction {
+            return Some("commands of the proxy are not for transactions: send them before MULTI".to_owned());
+        }
+        if self.monitors && effect.class != Class::Connection {
+            return Some(format!("{name} is not relayed while MONITOR goes on: RESET ends that"));
+        }
+        let unqueued =
+            matches!(pending.special, Special::Reply(_) | Special::Subscribe(_) | Special::Unsubscribe(_));
+        if self.multi && unqueued {
+            return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
+        }
+        // CLIENT REPLY that the proxy does not answer is one that the server refuses, with a reply.
+        (effect.answers == Answers::None && effect.class != Class::Connection)
+            .then(|| format!("{name} is not relayed: it has no reply, and is for replicas"))
+    }
+}
+
+/// Why a command may not go to the server of which this cannot be known.
+fn unknowable(class: Unknowable, name: &str) -> (RefusedCommand, String) {
+    match class {
+        Unknowable::Script => (
+            RefusedCommand::Script,
+            format!("{name} runs a script that may touch keys that it does not declare (`policy.scripts`)"),
+        ),
+        Unknowable::Pattern => (
+            RefusedCommand::Pattern,
+            format!("{name} names keys by patterns, which nobody can know (`policy.patterns`)"),
+        ),
+        Unknowable::Whole => (
+            RefusedCommand::Whole,
+            format!("{name} takes out or replaces whatever there is (`policy.whole`)"),
+        ),
+        Unknowable::Undescribed => (
+            RefusedCommand::Undescribed,
+            format!("the server does not say where the keys of {name} are (`policy.undescribed`)"),
+        ),
+        Unknowable::TooMany => (
+            RefusedCommand::TooMany,
+            format!("{name} has more arguments than the proxy keeps (`policy.too_many`)"),
+        ),
+    }
+}

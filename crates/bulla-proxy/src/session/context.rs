@@ -1,0 +1,72 @@
+//! [`Context`]: what sessions have in common.
+
+use super::special;
+use crate::command::CommandTable;
+use crate::config::{self, Mode, Policy, Unfollowable};
+use crate::resp::{Arguments, Limits};
+use bulla_proof::entry::MAX_STRING;
+
+/// The longest purpose, in bytes.
+pub(super) const MAX_PURPOSE: usize = 1024;
+
+/// What sessions of one proxy have in common.
+pub struct Context {
+    /// What the server's commands do.
+    pub table: CommandTable,
+    /// What becomes of commands of which not everything can be known.
+    pub policy: Policy,
+    /// How much of anything there may be.
+    pub limits: config::Limits,
+    /// When replies pass.
+    pub mode: Mode,
+    /// What becomes of bytes that are no commands or replies.
+    pub unfollowable: Unfollowable,
+    /// How many bytes of each value are recorded, if any.
+    pub record_values: Option<usize>,
+    /// Whether values say whose data keys are.
+    pub learns: bool,
+    /// Under which what is too long to be kept has its digest: the key of the rules.
+    pub digest_key: [u8; 32],
+}
+
+impl Context {
+    /// Bytes that are kept of commands that are not answered, and of those of a transaction.
+    pub(super) fn most_kept(&self) -> usize {
+        self.limits.kept.saturating_mul(8)
+    }
+
+    /// How much to keep of an argument, and whether its digest is wanted.
+    pub(super) fn keep(&self, so_far: &Arguments, index: u64, length: u64) -> (usize, bool) {
+        const WORD: u64 = CommandTable::WORD as u64;
+        if index == 0 {
+            return (CommandTable::WORD, false);
+        }
+        match so_far.get(0) {
+            // Of what authenticates only the name.
+            Some(name) if name.eq_ignore_ascii_case(b"auth") => {
+                return (if index == 1 && so_far.count() > 2 { MAX_STRING } else { 0 }, false);
+            }
+            Some(name) if name.eq_ignore_ascii_case(b"hello") => {
+                let is_secret = index > 2 && so_far.is(index - 2, "auth");
+                return (if is_secret { 0 } else { MAX_STRING }, false);
+            }
+            Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, false),
+            _ => {}
+        }
+        // What a script is named by is its digest, for which all of it is needed.
+        if index == 1 && (so_far.is(0, "eval") || so_far.is(0, "eval_ro")) {
+            return (self.limits.kept, false);
+        }
+        match () {
+            () if length <= WORD => (CommandTable::WORD, false),
+            () if self.table.may_be_key(so_far, index) => (MAX_STRING, true),
+            () if self.learns => (self.limits.kept, false),
+            () => (self.record_values.unwrap_or(CommandTable::WORD), false),
+        }
+    }
+
+    /// What is kept of a command.
+    pub(super) fn request_limits(&self) -> Limits {
+        Limits { bytes: self.limits.kept, items: self.limits.kept_items, text: MAX_STRING }
+    }
+}

@@ -1,0 +1,352 @@
+//! One client's connection through the proxy, without I/O: [`Session`] is given what came from each side, and says what leaves to the
+//! other ([`Outlet`]) and what is recorded ([`Record`]).
+//!
+//! Invariants:
+//! - bytes leave as they came, but for what the proxy answers itself, which takes its place in the order of replies; nothing leaves to the
+//!   server of a command that is refused, but the beginning of one that is longer than [`HELD`], which never gets its end;
+//! - every command that went to the server and is to be recorded is recorded once it is answered, in the order of the replies, or
+//!   when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
+//! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
+//!   `REPLCONF ACK`, which has none, is refused. Nobody can shift replies against their commands;
+//! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
+
+mod admission;
+mod context;
+mod operation;
+mod outlet;
+mod pending;
+mod replies;
+mod report;
+mod special;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+pub use context::Context;
+pub use operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
+pub use outlet::{Outlet, Place, Ticket};
+
+use crate::config::{Mode, Unfollowable};
+use crate::counters::RefusedCommand;
+use crate::resp::{Arguments, Replies, Requests, Violation};
+use admission::{ABORTED, Admission, Verdict};
+use hmac::Hmac;
+use pending::{Answer, Pending, Pipeline};
+use replies::LITTLE;
+use report::Report;
+use sha2::Sha256;
+use special::Special;
+use standing::Standing;
+use std::sync::Arc;
+
+/// A command is held until all of it has come, where it is no longer than this.
+pub const HELD: usize = 64 << 10;
+/// No more is read from one side while so much waits to leave to the other.
+pub const WINDOW: usize = 256 << 10;
+/// As whom clients act who have not said who they are.
+pub const DEFAULT_USER: &str = "default";
+
+/// Why a connection ends that neither side has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// What the server sends is no reply.
+    ServerNotFollowed(Violation),
+    /// The log takes nothing, and a command was carried out meanwhile: its reply stays here.
+    Unrecorded,
+    /// The server refused to discard a transaction that may not run.
+    NotDiscarded,
+}
+
+impl From<Unrecorded> for Ended {
+    fn from(_: Unrecorded) -> Self {
+        Ended::Unrecorded
+    }
+}
+
+/// See the module.
+pub struct Session {
+    context: Arc<Context>,
+    client: Box<str>,
+    requests: Requests,
+    replies: Replies,
+    admission: Admission,
+    standing: Standing,
+    pipeline: Pipeline,
+    /// Of the reply at hand, where it names keys.
+    reply_digest: Option<Hmac<Sha256>>,
+    /// What goes to the server.
+    pub to_server: Outlet,
+    /// What goes to the client.
+    pub to_client: Outlet,
+    /// What has to be durable for all that was recorded of this connection to be.
+    ticket: Ticket,
+    /// Whether the command at hand was let through before all of it had come.
+    begun: bool,
+    /// No commands are read any more: the connection ends once everything is answered.
+    closing: bool,
+    /// What the client sent was no command.
+    violated: bool,
+    /// Bytes are relayed as they are.
+    unaudited: bool,
+}
+
+impl Session {
+    /// Of a client at this address, and with a certificate of this name.
+    pub fn new(context: Arc<Context>, client: &str, certificate: Option<&str>) -> Self {
+        Session {
+            requests: Requests::new(context.request_limits(), context.digest_key),
+            replies: Replies::new(LITTLE),
+            context,
+            client: client.into(),
+            admission: Admission::default(),
+            standing: Standing::new(certificate),
+            pipeline: Pipeline::default(),
+            reply_digest: None,
+            to_server: Outlet::default(),
+            to_client: Outlet::default(),
+            ticket: 0,
+            begun: false,
+            closing: false,
+            violated: false,
+            unaudited: false,
+        }
+    }
+
+    /// Whether more should be read from the client.
+    pub fn wants_client(&self) -> bool {
+        let bounded = self.pipeline.len() < self.context.limits.pipeline
+            && self.pipeline.kept() < self.context.most_kept();
+        !self.closing && bounded && self.to_server.waiting() < WINDOW && self.to_client.waiting() < 2 * WINDOW
+    }
+
+    /// Whether more should be read from the server.
+    pub fn wants_server(&self) -> bool {
+        self.to_client.waiting() < WINDOW
+    }
+
+    /// Whether the connection is to be ended: nothing more is read, and all of it is answered.
+    pub fn is_over(&self) -> bool {
+        self.closing && self.is_answered()
+    }
+
+    /// Whether everything is answered that came, and nothing waits to leave.
+    pub fn is_answered(&self) -> bool {
+        self.pipeline.len() == 0 && self.to_client.waiting() == 0
+    }
+
+    /// Whether the client waits for nothing, and could be told to go: it is in no transaction either.
+    pub fn is_idle(&self) -> bool {
+        self.is_answered() && !self.standing.is_multi() && !self.unaudited
+    }
+
+    /// Whether the server may say something at any time.
+    pub fn listens(&self) -> bool {
+        self.unaudited || self.standing.listens()
+    }
+
+    /// Whether the client sent what is no command, and is refused for that.
+    pub fn is_violated(&self) -> bool {
+        self.violated
+    }
+
+    /// From now on what follows from the configuration follows from this; what is at hand goes on as it began.
+    pub fn adopt(&mut self, context: &Arc<Context>) {
+        self.context = context.clone();
+    }
+
+    /// Answers with an error whatever came and was not taken, after which nothing more is read from the client.
+    pub fn refuse(&mut self, reply: &str) {
+        self.refuse_rest(reply);
+    }
+
+    /// Takes what came from the client. `now` is a steady clock's, in nanoseconds.
+    ///
+    /// # Errors
+    /// The connection is to be ended at once.
+    pub fn from_client(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let mut at = 0;
+        while at < bytes.len() && !self.closing {
+            let rest = &bytes[at..];
+            if self.unaudited {
+                self.to_server.push(rest);
+                self.to_server.settle(self.to_server.end(), 0);
+                return Ok(());
+            }
+            let context = &self.context;
+            let keep = |so_far: &Arguments, index, length| context.keep(so_far, index, length);
+            match self.requests.next(rest, keep) {
+                Ok(progress) => {
+                    at += progress.consumed;
+                    self.to_server.push(&rest[..progress.consumed]);
+                    match progress.complete {
+                        true => self.command(now, recorder)?,
+                        false => self.go_on(recorder),
+                    }
+                }
+                Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
+                Err(violation) => {
+                    self.violated = true;
+                    self.refuse_rest(&format!("-ERR Protocol error: {violation}\r\n"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection ended: what was not answered is recorded as such.
+    pub fn end(&mut self, now: u64, recorder: &mut impl Record) {
+        let mut queued = Vec::new();
+        let mut multi = self.standing.is_multi();
+        while let Some(pending) = self.standing.queued.pop() {
+            queued.push(pending);
+        }
+        while let Some(pending) = self.pipeline.pop() {
+            match pending.special {
+                Special::Multi => multi = true,
+                Special::Exec if !matches!(pending.answer, Answer::Instead(_)) => {
+                    for pending in queued.drain(..) {
+                        self.give_up_on(&pending, now, recorder);
+                    }
+                    multi = false;
+                }
+                Special::Exec | Special::Discard | Special::Reset => {
+                    queued.clear();
+                    multi = false;
+                }
+                _ if multi => queued.push(pending),
+                _ => self.give_up_on(&pending, now, recorder),
+            }
+        }
+    }
+
+    /// A command is complete.
+    fn command(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        if self.pipeline.len() == 0 {
+            self.admission.settle(self.standing.is_multi(), self.standing.monitors());
+        }
+        let arguments = self.requests.take(self.pipeline.room());
+        let effect = self.context.table.effect(&arguments);
+        let special = Special::of(&self.context.table, &effect, &arguments);
+        let answer = Pending::answer_of(&effect);
+        let mut pending = Pending {
+            arguments,
+            effect,
+            special,
+            purpose: None,
+            come: now,
+            answer,
+            silent: false,
+            begun: false,
+        };
+        let begun = std::mem::take(&mut self.begun);
+        match self.admission.decide(&self.context, &mut pending, recorder.takes()) {
+            Verdict::Pass => {
+                let ticket = match self.context.mode {
+                    Mode::BeforeSend if pending.is_recorded() => {
+                        self.report(Stage::Intended, now, now).command(&pending, None, recorder)?;
+                        recorder.ticket()
+                    }
+                    _ => 0,
+                };
+                self.to_server.settle(self.to_server.end(), ticket);
+                self.pipeline.push(pending);
+            }
+            Verdict::Answer(reply) => self.answer_instead(pending, reply, begun),
+            Verdict::Refuse(why, reply) => {
+                recorder.refused(why);
+                self.answer_instead(pending, reply, begun);
+            }
+            Verdict::Discard => {
+                self.to_server.truncate(self.to_server.settled());
+                self.to_server.push(b"*1\r\n$7\r\nDISCARD\r\n");
+                self.to_server.settle(self.to_server.end(), 0);
+                pending.answer = Answer::Instead(ABORTED);
+                self.pipeline.push(pending);
+            }
+        }
+        self.answer_locally();
+        Ok(())
+    }
+
+    /// Answers a command in the place of the server, which may have its beginning.
+    fn answer_instead(&mut self, pending: Pending, reply: Vec<u8>, begun: bool) {
+        self.to_server.truncate(self.to_server.settled());
+        let silent = pending.silent;
+        self.pipeline.give_back(pending.arguments);
+        match begun {
+            // The server waits for its end.
+            true => self.refuse_rest_with(reply),
+            false => self.pipeline.push(Pending::local(reply, silent)),
+        }
+    }
+
+    /// More of a command has come, which is not complete: if it is long, its beginning goes on.
+    fn go_on(&mut self, recorder: &mut impl Record) {
+        let end = self.to_server.end();
+        let held = end - self.to_server.settled();
+        if !self.begun && held <= HELD as u64 {
+            return;
+        }
+        if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), recorder.takes())
+        {
+            self.begun = true;
+            self.to_server.settle(end, 0);
+        } else {
+            recorder.refused(RefusedCommand::Limit);
+            self.refuse_rest("-BULLA a command of this kind, and of this length, may not pass the proxy\r\n");
+        }
+    }
+
+    fn refuse_rest(&mut self, reply: &str) {
+        self.to_server.truncate(self.to_server.settled());
+        self.refuse_rest_with(reply.as_bytes().to_vec());
+    }
+
+    /// Answers with an error, after which nothing more is read from the client.
+    fn refuse_rest_with(&mut self, reply: Vec<u8>) {
+        self.closing = true;
+        self.pipeline.push(Pending::local(reply, false));
+        self.answer_locally();
+    }
+
+    /// From here on nobody audits the connection.
+    fn give_up(&mut self, recorder: &mut impl Record) -> Result<(), Ended> {
+        self.unaudited = true;
+        self.end(0, recorder);
+        self.report(Stage::Over, 0, 0).unaudited(recorder)?;
+        self.ticket = recorder.ticket();
+        self.to_server.settle(self.to_server.end(), 0);
+        self.to_client.settle(self.to_client.end(), self.ticket);
+        Ok(())
+    }
+
+    fn give_up_on(&self, pending: &Pending, now: u64, recorder: &mut impl Record) {
+        // The connection has ended already; that the log takes nothing, it counts itself.
+        let _ = self.report(Stage::Over, pending.come, now).command(pending, None, recorder);
+    }
+
+    /// Gives the replies that are the proxy's own, where it is their turn.
+    fn answer_locally(&mut self) {
+        // Inside a reply, or something that the server says, nothing else can be said.
+        if self.replies.is_in_reply() {
+            return;
+        }
+        while let Some(Pending { answer: Answer::Proxy(reply), silent, .. }) = self.pipeline.first() {
+            if !*silent {
+                self.to_client.push(reply);
+                self.to_client.settle(self.to_client.end(), self.ticket);
+            }
+            self.pipeline.pop();
+        }
+    }
+
+    fn report(&self, stage: Stage, from: u64, to: u64) -> Report<'_> {
+        let (context, standing, client) = (&*self.context, &self.standing, &*self.client);
+        // What was sent may be ahead of what was answered.
+        let database = match stage {
+            Stage::Intended => self.admission.database().unwrap_or(standing.database),
+            Stage::Begun | Stage::Over => standing.database,
+        };
+        Report { context, standing, database, client, stage, reply_digest: None, from, to }
+    }
+}

@@ -1,0 +1,130 @@
+//! [`Pending`]: a command on its way, and [`Pipeline`], those that are not answered.
+
+use super::special::Special;
+use crate::command::{Answers, Class, Effect};
+use crate::resp::Arguments;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// So many buffers for arguments are kept for the next commands, and none that is larger.
+const SPARE: usize = 64;
+const SPARE_ROOM: usize = 4 << 10;
+
+/// A command that was let through, or is answered by the proxy in its place.
+pub(super) struct Pending {
+    pub(super) arguments: Arguments,
+    pub(super) effect: Effect,
+    pub(super) special: Special,
+    /// Why, as the client says.
+    pub(super) purpose: Option<Rc<str>>,
+    /// When all of it had come, by the steady clock.
+    pub(super) come: u64,
+    pub(super) answer: Answer,
+    /// Whether its reply is kept from the client, who wanted none (`CLIENT REPLY`).
+    pub(super) silent: bool,
+    /// Whether an entry says already that its reply began to leave.
+    pub(super) begun: bool,
+}
+
+/// Where the reply to a command comes from.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The server.
+    Server,
+    /// The server, once for each of so many channels; `None` until the first has come, and it is known of how many.
+    Channels(Option<u64>),
+    /// The proxy: the server does not get the command.
+    Proxy(Box<[u8]>),
+    /// The proxy, in the place of what the server answers to another command.
+    Instead(&'static [u8]),
+}
+
+impl Pending {
+    /// Whether anything of it is recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        let effect = &self.effect;
+        let is_told = effect.administrative || effect.unknowable.is_some() || effect.class == Class::Listing;
+        (is_told || !effect.keys.is_empty()) && !matches!(self.answer, Answer::Proxy(_) | Answer::Instead(_))
+    }
+
+    /// Where its reply comes from, as far as its own arguments tell.
+    pub(super) fn answer_of(effect: &Effect) -> Answer {
+        match effect.answers {
+            Answers::Channels(_) => Answer::Channels(None),
+            Answers::One | Answers::None | Answers::Endless => Answer::Server,
+        }
+    }
+
+    /// A reply of the proxy's own.
+    pub(super) fn local(reply: impl Into<Box<[u8]>>, silent: bool) -> Self {
+        Pending {
+            arguments: Arguments::default(),
+            effect: Effect::default(),
+            special: Special::None,
+            purpose: None,
+            come: 0,
+            answer: Answer::Proxy(reply.into()),
+            silent,
+            begun: false,
+        }
+    }
+}
+
+/// Commands in their order, and room for those to come.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    commands: VecDeque<Pending>,
+    /// Bytes that are kept of them.
+    kept: usize,
+    spare: Vec<Arguments>,
+}
+
+impl Pipeline {
+    pub(super) fn push(&mut self, pending: Pending) {
+        self.kept += pending.arguments.room();
+        self.commands.push_back(pending);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Pending> {
+        let pending = self.commands.pop_front()?;
+        self.kept -= pending.arguments.room();
+        if self.commands.is_empty() && self.commands.capacity() > SPARE {
+            self.commands = VecDeque::new();
+        }
+        Some(pending)
+    }
+
+    pub(super) fn first(&mut self) -> Option<&mut Pending> {
+        self.commands.front_mut()
+    }
+
+    /// Puts back the one that was popped last.
+    pub(super) fn put_back(&mut self, pending: Pending) {
+        self.kept += pending.arguments.room();
+        self.commands.push_front(pending);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        self.commands.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub(super) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Room for the arguments of a command.
+    pub(super) fn room(&mut self) -> Arguments {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back the room of a command that is done.
+    pub(super) fn give_back(&mut self, arguments: Arguments) {
+        if self.spare.len() < SPARE && (1..=SPARE_ROOM).contains(&arguments.room()) {
+            self.spare.push(arguments);
+        }
+    }
+}

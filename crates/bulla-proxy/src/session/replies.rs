@@ -1,0 +1,282 @@
+//! What of a [`Session`] the server's bytes bring about.
+
+use super::operation::{Record, Stage};
+use super::outlet::Ticket;
+use super::pending::{Answer, Pending};
+use super::report::Report;
+use super::special::Special;
+use super::standing::Arrived;
+use super::{Ended, Session, WINDOW};
+use crate::command::Class;
+use crate::config::{Mode, Unfollowable};
+use crate::resp::{DEEPEST, Kind, Limits, Node, Reply};
+use bulla_proof::entry::MAX_STRING;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// What of a reply is kept where nothing in it is a key.
+pub(super) const LITTLE: Limits = Limits { bytes: 1024, items: 4, text: 256 };
+/// How many bytes of the result of each command of a transaction.
+const RESULT: usize = 64;
+
+impl Session {
+    /// Takes what came from the server.
+    ///
+    /// # Errors
+    /// The connection is to be ended at once; what is settled may still leave.
+    pub fn from_server(&mut self, bytes: &[u8], now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            if self.unaudited || self.begins_replication(rest, recorder)? {
+                self.to_client.push(rest);
+                self.to_client.settle(self.to_client.end(), self.ticket);
+                return Ok(());
+            }
+            let (limits, depth) = self.reply_limits();
+            self.replies.limit(limits, depth);
+            match self.replies.next(rest) {
+                Ok(progress) => {
+                    at += progress.consumed;
+                    self.digest_reply(&rest[..progress.consumed]);
+                    self.to_client.push(&rest[..progress.consumed]);
+                    if progress.complete {
+                        self.reply(now, recorder)?;
+                        self.answer_locally();
+                    }
+                }
+                Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
+                Err(violation) => {
+                    self.to_client.truncate(self.to_client.settled());
+                    return Err(Ended::ServerNotFollowed(violation));
+                }
+            }
+        }
+        self.stream_reply(now, recorder)
+    }
+
+    /// Goes on with the digest of a reply, where it may name more keys than are listed.
+    fn digest_reply(&mut self, bytes: &[u8]) {
+        let Some(first) = self.pipeline.first() else { return };
+        if first.effect.class != Class::Listing {
+            return;
+        }
+        let key = &self.context.digest_key;
+        let begun = || <Hmac<Sha256> as KeyInit>::new_from_slice(key).ok();
+        if let Some(digest) = self.reply_digest.take().or_else(begun) {
+            self.reply_digest = Some(digest.chain_update(bytes));
+        }
+    }
+
+    /// Whether what the server sends is no reply, but the beginning of what a replica gets.
+    fn begins_replication(&mut self, bytes: &[u8], recorder: &mut impl Record) -> Result<bool, Ended> {
+        let first = self.pipeline.first();
+        let begins = first.is_some_and(|first| first.special == Special::Sync) && bytes[0] != b'-';
+        if begins && !self.replies.is_in_reply() {
+            self.give_up(recorder)?;
+        }
+        Ok(self.unaudited)
+    }
+
+    /// A reply is complete, or something that the server says by itself.
+    fn reply(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let reply = self.replies.reply();
+        let end = self.to_client.end();
+        let first = self.pipeline.first();
+        let arrived = self.standing.arrived(reply, first.as_deref());
+        let Some(first) = first.filter(|_| arrived == Arrived::Answer) else {
+            self.reply_digest = None;
+            self.to_client.settle(end, self.ticket);
+            return Ok(());
+        };
+        let is_error = reply.kind() == Some(Kind::Error);
+        match &mut first.answer {
+            Answer::Channels(left) if !is_error => {
+                let left = match left {
+                    Some(left) => left,
+                    None => {
+                        let answers = self.standing.answers(first);
+                        let Answer::Channels(left) = &mut first.answer else { return Ok(()) };
+                        left.insert(answers)
+                    }
+                };
+                *left -= 1;
+                let (left, special, silent) = (*left, first.special, first.silent);
+                self.standing.subscribe(special, reply);
+                if silent && reply.kind() != Some(Kind::Push) {
+                    self.to_client.truncate(self.to_client.settled());
+                }
+                self.to_client.settle(self.to_client.end(), self.ticket);
+                if left > 0 {
+                    return Ok(());
+                }
+                if let Some(done) = self.pipeline.pop() {
+                    self.pipeline.give_back(done.arguments);
+                }
+                Ok(())
+            }
+            Answer::Instead(text) => {
+                let text = *text;
+                let silent = first.silent;
+                if reply.nodes().first().and_then(|node| reply.error_code(node)) == Some("NOPERM") {
+                    return Err(Ended::NotDiscarded);
+                }
+                self.to_client.truncate(self.to_client.settled());
+                self.standing.end_transaction();
+                if !silent {
+                    self.to_client.push(text);
+                }
+                self.to_client.settle(self.to_client.end(), self.ticket);
+                if let Some(done) = self.pipeline.pop() {
+                    self.pipeline.give_back(done.arguments);
+                }
+                Ok(())
+            }
+            Answer::Server | Answer::Channels(_) | Answer::Proxy(_) => self.answered(now, recorder),
+        }
+    }
+
+    /// The command that waits longest is answered.
+    fn answered(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let Some(pending) = self.pipeline.pop() else { return Ok(()) };
+        let recorded = self.record(&pending, now, recorder);
+        self.reply_digest = None;
+        if pending.silent || recorded.is_err() {
+            self.to_client.truncate(self.to_client.settled());
+        }
+        recorded?;
+        let reply = self.replies.reply();
+        let Some(node) = reply.nodes().first() else { return Ok(()) };
+        if sends_elsewhere(&pending, reply, node) {
+            recorder.redirected();
+        }
+        if self.standing.is_queued(reply, node) {
+            self.standing.queued.push(pending);
+        } else {
+            self.standing.carried_out(&pending, node);
+            self.pipeline.give_back(pending.arguments);
+        }
+        self.to_client.settle(self.to_client.end(), self.ticket);
+        Ok(())
+    }
+
+    /// Records a command that was answered, or all of a transaction that was carried out.
+    fn record(&mut self, pending: &Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let reply = self.replies.reply();
+        let Some(node) = reply.nodes().first() else { return Ok(()) };
+        if pending.special == Special::Exec && node.kind == Kind::Array {
+            let mut answers = reply.children(0);
+            while let Some(queued) = self.standing.queued.pop() {
+                let answer = answers.next();
+                let report = Report {
+                    context: &self.context,
+                    standing: &self.standing,
+                    database: self.standing.database,
+                    client: &self.client,
+                    stage: Stage::Over,
+                    reply_digest: None,
+                    from: pending.come,
+                    to: now,
+                };
+                report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder)?;
+                if let Some((_, node)) = answer {
+                    self.standing.carried_out(&queued, node);
+                }
+                self.pipeline.give_back(queued.arguments);
+            }
+            self.ticket = self.ticket_after(recorder);
+        } else if pending.is_recorded() && !self.standing.is_queued(reply, node) {
+            let digest = self.reply_digest.take().map(|digest| digest.finalize().into_bytes().into());
+            let report = Report { reply_digest: digest, ..self.report(Stage::Over, pending.come, now) };
+            report.command(pending, Some((reply, 0)), recorder)?;
+            self.ticket = self.ticket_after(recorder);
+        }
+        Ok(())
+    }
+
+    /// What the replies from now on wait for.
+    fn ticket_after(&self, recorder: &impl Record) -> Ticket {
+        match self.context.mode {
+            Mode::BeforeReply => recorder.ticket(),
+            Mode::Async | Mode::BeforeSend => 0,
+        }
+    }
+
+    /// Lets the beginning of a reply leave that is not complete, where it may.
+    fn stream_reply(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let open = self.to_client.end() - self.to_client.settled();
+        let Some(kind) = self.replies.reply().kind().filter(|_| open > 0 && self.replies.is_in_reply())
+        else {
+            return Ok(());
+        };
+        let may_be_message = kind == Kind::Array && self.standing.is_subscribed();
+        let first = self.pipeline.first();
+        let hidden =
+            first.as_ref().is_some_and(|first| first.silent || matches!(first.answer, Answer::Instead(_)));
+        match (hidden, kind) {
+            (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
+            (_, Kind::Push) | (false, _) => {
+                let begun = first.as_ref().is_none_or(|first| first.begun);
+                if open < WINDOW as u64 / 2 && !begun {
+                    return Ok(());
+                }
+                if !begun && let Some(pending) = self.pipeline.pop() {
+                    self.begin(pending, now, recorder)?;
+                }
+            }
+            (true, _) if may_be_message || kind == Kind::Simple => return Ok(()),
+            (true, _) => {
+                self.to_client.truncate(self.to_client.settled());
+                return Ok(());
+            }
+        }
+        self.to_client.settle(self.to_client.end(), self.ticket);
+        Ok(())
+    }
+
+    /// Has an entry say that the reply to a command begins to leave.
+    fn begin(&mut self, mut pending: Pending, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let report = self.report(Stage::Begun, pending.come, now);
+        let recorded = match pending.special {
+            Special::Exec => {
+                self.standing.queued.iter().try_for_each(|queued| report.command(queued, None, recorder))
+            }
+            _ => report.command(&pending, None, recorder),
+        };
+        pending.begun = true;
+        self.pipeline.put_back(pending);
+        self.ticket = self.ticket_after(recorder);
+        Ok(recorded?)
+    }
+
+    /// What is kept of the next reply, and how deep.
+    fn reply_limits(&mut self) -> (Limits, usize) {
+        let limits = &self.context.limits;
+        match self.pipeline.first() {
+            // Of each command's result its type, and whether it is an error: whatever else there is, the database depends on it.
+            Some(first) if first.special == Special::Exec => {
+                let results = self.standing.queued.len() + 1;
+                (Limits { bytes: results * RESULT, items: results, text: RESULT }, 1)
+            }
+            Some(first) if first.effect.reply_names_keys() => {
+                (Limits { bytes: limits.kept, items: limits.kept_items, text: MAX_STRING }, DEEPEST)
+            }
+            Some(first) => match self.context.record_values {
+                Some(text) if !first.effect.keys.is_empty() => {
+                    (Limits { bytes: limits.kept, items: limits.kept_items, text }, DEEPEST)
+                }
+                _ => (LITTLE, DEEPEST),
+            },
+            None => (LITTLE, DEEPEST),
+        }
+    }
+}
+
+/// Whether an answer sends the client to a server that the proxy does not stand before: another one of a cluster, or the one
+/// that a Sentinel names.
+fn sends_elsewhere(pending: &Pending, reply: &Reply, node: &Node) -> bool {
+    match node.kind {
+        Kind::Error => matches!(reply.error_code(node), Some("MOVED" | "ASK")),
+        _ => pending.arguments.is(0, "sentinel"),
+    }
+}

@@ -1,0 +1,270 @@
+//! What of a command is recorded, once it is answered, or will never be.
+
+use super::Context;
+use super::operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
+use super::pending::Pending;
+use super::standing::Standing;
+use crate::command::{Access, Class, KeyUse, Outcome};
+use crate::resp::{Kind, Node, Reply};
+use crate::subject::Answer;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+/// Of whom and when.
+pub(super) struct Report<'a> {
+    pub(super) context: &'a Context,
+    pub(super) standing: &'a Standing,
+    /// The database of the connection.
+    pub(super) database: u32,
+    /// The address of the client.
+    pub(super) client: &'a str,
+    pub(super) stage: Stage,
+    /// The keyed digest of the reply, where it names keys.
+    pub(super) reply_digest: Option<[u8; 32]>,
+    /// When the command came that had it carried out, and when its reply had.
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+impl Report<'_> {
+    /// Records a command to which value `at` of a reply is the answer; `None` where there is none.
+    pub(super) fn command(
+        &self,
+        pending: &Pending,
+        answer: Option<(&Reply, usize)>,
+        recorder: &mut impl Record,
+    ) -> Result<(), Unrecorded> {
+        if !pending.is_recorded() {
+            return Ok(());
+        }
+        let node = answer.and_then(|(reply, at)| Some((reply, reply.nodes().get(at)?)));
+        let carried_out = node.filter(|(_, node)| self.context.learns && node.kind != Kind::Error);
+        let carried_out = carried_out.map(|(reply, node)| CarriedOut {
+            command: self.name(pending),
+            arguments: &pending.arguments,
+            effect: &pending.effect,
+            database: self.database,
+            answer: Answer::of(node.kind, reply.text(node)),
+        });
+        if let Some(carried_out) = &carried_out {
+            recorder.learn(carried_out);
+        }
+        self.record(pending, answer, recorder)?;
+        if let Some(carried_out) = &carried_out {
+            recorder.forget(carried_out);
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        pending: &Pending,
+        answer: Option<(&Reply, usize)>,
+        recorder: &mut impl Record,
+    ) -> Result<(), Unrecorded> {
+        let node = answer.and_then(|(reply, at)| Some((reply, reply.nodes().get(at)?)));
+        let error = node.and_then(|(reply, node)| reply.error_code(node));
+        let status = match (node, error) {
+            (None, _) => Status::Unknown,
+            (Some(_), Some(_)) => Status::Failed,
+            (Some(_), None) => Status::Done,
+        };
+        let operation = Operation {
+            target: Target::Server,
+            status,
+            error,
+            command: self.name(pending),
+            database: self.database,
+            size: None,
+            duration: (self.stage == Stage::Over && node.is_some())
+                .then(|| self.to.saturating_sub(self.from)),
+            client: self.client,
+            actor: &self.standing.actor,
+            purpose: pending.purpose.as_deref(),
+            name: self.standing.name.as_deref(),
+            certificate: self.standing.certificate.as_deref(),
+            stage: self.stage,
+            values: Values::None,
+        };
+        let mut written = None;
+        for used in &pending.effect.keys {
+            let arguments = &pending.arguments;
+            let (Some(argument), Some(key)) =
+                (arguments.argument(used.argument), arguments.get(used.argument))
+            else {
+                continue;
+            };
+            let whole = Some(key).filter(|_| arguments.is_whole(used.argument));
+            let outcome = answer
+                .map_or(Outcome::Unknown, |(reply, at)| pending.effect.refine(used.access, whole, reply, at));
+            let (access, status) = match outcome {
+                Outcome::Done(access) => (access, Status::Done),
+                Outcome::NotExecuted => (used.access, Status::NotExecuted),
+                Outcome::Failed => (used.access, Status::Failed),
+                Outcome::Unknown => (used.access, Status::Unknown),
+            };
+            let size = match access {
+                Access::Read => answer.zip(node).and_then(|((_, at), (reply, node))| told(reply, at, node)),
+                _ => Some(*written.get_or_insert_with(|| carried(pending))),
+            };
+            recorder.record(&Operation {
+                target: Target::Key { key, length: argument.length, digest: argument.digest, access },
+                status,
+                size,
+                values: self.values(pending, used, (access, status), answer),
+                database: used.database.unwrap_or(self.database),
+                ..operation
+            })?;
+        }
+        if let Some(class) = pending.effect.unknowable {
+            let digest = digest_of_script(operation.command, pending);
+            let script = digest.as_ref().map(|digest| &digest[..]).or(script(operation.command, pending));
+            recorder.record(&Operation { target: Target::Unknowable(class, script), ..operation })?;
+        }
+        if pending.effect.administrative {
+            recorder.record(&Operation { target: Target::Server, ..operation })?;
+        }
+        if pending.effect.class == Class::Listing {
+            self.list(answer, &operation, recorder)?;
+        }
+        Ok(())
+    }
+
+    /// The values that were written to a key, or read of it. Those that could be of another key, too, are none: they would stay when
+    /// the other one's subject is erased.
+    fn values<'a>(
+        &self,
+        pending: &'a Pending,
+        used: &KeyUse,
+        (access, status): (Access, Status),
+        answer: Option<(&'a Reply, usize)>,
+    ) -> Values<'a> {
+        let is_wanted =
+            self.context.record_values.is_some() && self.stage == Stage::Over && status == Status::Done;
+        let keys = &pending.effect.keys;
+        let several = keys.iter().any(|other| other.argument != used.argument);
+        match (is_wanted, access, self.name(pending)) {
+            (false, ..) | (_, Access::Delete, _) => Values::None,
+            (true, Access::Read, name) => match answer {
+                Some((reply, at)) if name == "mget" => {
+                    let place = keys.iter().position(|other| other.argument == used.argument);
+                    let child = place.and_then(|place| reply.children(at).nth(place));
+                    child.map_or(Values::None, |(at, _)| Values::Told(reply, at))
+                }
+                Some((reply, at)) if !several => Values::Told(reply, at),
+                _ => Values::None,
+            },
+            (true, _, "mset" | "msetnx") => {
+                Values::Carried(&pending.arguments, used.argument + 1, used.argument + 2)
+            }
+            (true, ..) if !several => {
+                Values::Carried(&pending.arguments, used.argument + 1, pending.arguments.count())
+            }
+            _ => Values::None,
+        }
+    }
+
+    /// Records the keys that a reply names.
+    fn list(
+        &self,
+        answer: Option<(&Reply, usize)>,
+        operation: &Operation<'_>,
+        recorder: &mut impl Record,
+    ) -> Result<(), Unrecorded> {
+        let (mut named, mut listed) = (0, 0);
+        if let Some((reply, at)) = answer.filter(|_| operation.status == Status::Done) {
+            // SCAN tells where to go on before the keys.
+            let at = match operation.command {
+                "scan" => reply.children(at).nth(1).map(|(at, _)| at),
+                _ => Some(at),
+            };
+            let top = at.and_then(|at| Some((at, reply.nodes().get(at)?)));
+            let single = top.filter(|(_, node)| node.kind == Kind::Bulk);
+            named = match top {
+                Some((_, node)) if node.is_aggregate() => node.length,
+                Some(_) => u64::from(single.is_some()),
+                None => 0,
+            };
+            let several = top.into_iter().flat_map(|(at, _)| reply.children(at).map(|(_, node)| node));
+            let keys = single.map(|(_, node)| node).into_iter().chain(several).filter(|node| node.is_whole());
+            for key in keys.take(self.context.limits.listed_keys) {
+                let text = reply.text(key);
+                let target =
+                    Target::Key { key: text, length: key.length, digest: None, access: Access::Read };
+                recorder.record(&Operation { target, ..*operation })?;
+                listed += 1;
+            }
+        }
+        match named.saturating_sub(listed) {
+            0 if operation.status == Status::Done => Ok(()),
+            left => recorder
+                .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
+        }
+    }
+
+    fn name(&self, pending: &Pending) -> &str {
+        self.context.table.name(pending.effect.command).unwrap_or_default()
+    }
+
+    /// Records that nobody audits the connection from here on.
+    pub(super) fn unaudited(&self, recorder: &mut impl Record) -> Result<(), Unrecorded> {
+        recorder.record(&Operation {
+            target: Target::Unaudited,
+            status: Status::Unknown,
+            error: None,
+            command: "",
+            database: self.database,
+            size: None,
+            duration: None,
+            client: self.client,
+            actor: &self.standing.actor,
+            purpose: None,
+            name: self.standing.name.as_deref(),
+            certificate: self.standing.certificate.as_deref(),
+            stage: Stage::Over,
+            values: Values::None,
+        })
+    }
+}
+
+/// How many bytes a reply told: those of a value, or all of a reply that has several.
+fn told(reply: &Reply, at: usize, node: &Node) -> Option<u64> {
+    match node.kind {
+        Kind::Bulk | Kind::Simple => Some(node.length),
+        _ if node.is_aggregate() && at == 0 => Some(reply.wire()),
+        _ => None,
+    }
+}
+
+/// How many bytes a command carries besides its keys, as far as its arguments are kept.
+fn carried(pending: &Pending) -> u64 {
+    let length = |index: u64| pending.arguments.argument(index).map(|argument| argument.length);
+    let all = (1..).map_while(length).sum::<u64>();
+    // The uses of one key stand side by side.
+    let (mut keys, mut last) = (0, 0);
+    for used in &pending.effect.keys {
+        keys += if used.argument == last { 0 } else { length(used.argument).unwrap_or(0) };
+        last = used.argument;
+    }
+    all - keys
+}
+
+/// What names the script that an `EVAL` brings: its SHA-1 in hexadecimal digits, as the server has it. `None` where not all of it is kept.
+fn digest_of_script(command: &str, pending: &Pending) -> Option<[u8; 40]> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let brings = matches!(command, "eval" | "eval_ro") && pending.arguments.is_whole(1);
+    let script = pending.arguments.get(1).filter(|_| brings)?;
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, script);
+    let mut text = [0; 40];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest.as_ref()) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+    }
+    Some(text)
+}
+
+/// What names the script or function that a command runs.
+fn script<'a>(command: &str, pending: &'a Pending) -> Option<&'a [u8]> {
+    let is_named = matches!(command, "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro");
+    let name = pending.arguments.get(1).filter(|_| is_named && pending.arguments.is_whole(1))?;
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    name.iter().all(is_word).then_some(name)
+}

@@ -1,0 +1,119 @@
+//! [`Special`]: the commands that change what later ones of the connection are.
+
+use crate::command::{Class, CommandTable, Effect};
+use crate::resp::Arguments;
+
+/// A command that changes what later ones of its connection are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    /// Any other.
+    None,
+    Multi,
+    Exec,
+    Discard,
+    Auth,
+    Hello,
+    Reset,
+    Reply(ReplyMode),
+    SetName,
+    Monitor,
+    /// `SYNC` and `PSYNC`: no replies follow.
+    Sync,
+    Subscribe(Channels),
+    Unsubscribe(Channels),
+    /// `BULLA.PURPOSE`, which the proxy answers.
+    Purpose,
+    /// Any other of the names that are the proxy's.
+    NoSuch,
+}
+
+/// What `CLIENT REPLY` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplyMode {
+    On,
+    Off,
+    Skip,
+}
+
+/// What is subscribed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channels {
+    Named,
+    Patterns,
+    Shards,
+}
+
+impl Special {
+    /// Which of them a command is.
+    pub(super) fn of(table: &CommandTable, effect: &Effect, arguments: &Arguments) -> Special {
+        let Some(name) = table.name(effect.command) else {
+            return match arguments.get(0) {
+                Some(name) if arguments.is(0, "bulla.purpose") && !name.is_empty() => Special::Purpose,
+                Some(name) if is_own(name) => Special::NoSuch,
+                _ => Special::None,
+            };
+        };
+        match effect.class {
+            Class::Data | Class::Blocking | Class::Listing | Class::Script => return Special::None,
+            Class::Connection | Class::Transaction | Class::PubSub | Class::Administrative => {}
+        }
+        match name {
+            "multi" => Special::Multi,
+            // With arguments the server refuses it, and the transaction goes on.
+            "exec" if arguments.count() == 1 => Special::Exec,
+            "discard" if arguments.count() == 1 => Special::Discard,
+            "auth" => Special::Auth,
+            "hello" => Special::Hello,
+            "reset" if arguments.count() == 1 => Special::Reset,
+            "client|setname" => Special::SetName,
+            "client|reply" if arguments.count() == 3 => match () {
+                () if arguments.is(2, "on") => Special::Reply(ReplyMode::On),
+                () if arguments.is(2, "off") => Special::Reply(ReplyMode::Off),
+                () if arguments.is(2, "skip") => Special::Reply(ReplyMode::Skip),
+                () => Special::None,
+            },
+            "monitor" => Special::Monitor,
+            "sync" | "psync" => Special::Sync,
+            "subscribe" => Special::Subscribe(Channels::Named),
+            "psubscribe" => Special::Subscribe(Channels::Patterns),
+            "ssubscribe" => Special::Subscribe(Channels::Shards),
+            "unsubscribe" => Special::Unsubscribe(Channels::Named),
+            "punsubscribe" => Special::Unsubscribe(Channels::Patterns),
+            "sunsubscribe" => Special::Unsubscribe(Channels::Shards),
+            _ => Special::None,
+        }
+    }
+}
+
+/// Whether a name is one of the proxy's own.
+pub(super) fn is_own(name: &[u8]) -> bool {
+    name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case(b"bulla."))
+}
+
+/// The user name of an `AUTH` or a `HELLO` that the server took: `default` where only a password is given. `None` where it authenticates
+/// nobody.
+pub(super) fn user(special: Special, arguments: &Arguments) -> Option<&str> {
+    let name = match special {
+        Special::Auth if arguments.count() == 2 => return Some(super::DEFAULT_USER),
+        Special::Auth => 1,
+        Special::Hello => option(arguments, "auth")? + 1,
+        _ => return None,
+    };
+    // A name that was not kept is nobody's: it is longer than any.
+    Some(arguments.get(name).and_then(|name| str::from_utf8(name).ok()).unwrap_or("?"))
+}
+
+/// Where an option of `HELLO` stands.
+pub(super) fn option(arguments: &Arguments, option: &str) -> Option<u64> {
+    let mut at = 2;
+    while at < arguments.count() {
+        if arguments.is(at, option) {
+            return Some(at);
+        }
+        at += match () {
+            () if arguments.is(at, "auth") => 3,
+            () => 2,
+        };
+    }
+    None
+}

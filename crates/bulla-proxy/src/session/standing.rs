@@ -1,0 +1,201 @@
+//! [`Standing`]: what is so of a connection by the replies that have come.
+
+use super::DEFAULT_USER;
+use super::pending::{Pending, Pipeline};
+use super::special::{self, Channels, Special};
+use crate::command::Databases;
+use crate::resp::{Kind, Node, Reply};
+use std::rc::Rc;
+
+/// See the module.
+pub(super) struct Standing {
+    pub(super) database: u32,
+    /// Who acts: the server's user, as whom the client has authenticated itself; until it has, whose certificate it has.
+    pub(super) actor: Rc<str>,
+    /// Whose certificate the client has.
+    pub(super) certificate: Option<Rc<str>>,
+    /// The name that the client gave itself.
+    pub(super) name: Option<Rc<str>>,
+    resp3: bool,
+    /// Whether the server queues commands.
+    multi: bool,
+    /// What it queued.
+    pub(super) queued: Pipeline,
+    /// How many channels, patterns and shard channels are subscribed to.
+    subscribed: [u64; 3],
+    /// Whether the server tells what others do.
+    monitors: bool,
+}
+
+/// What a reply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrived {
+    /// The reply to the command that waits longest, or one of several.
+    Answer,
+    /// Something that the server says by itself.
+    Push,
+}
+
+impl Standing {
+    /// Of a client that said nothing yet, with a certificate of this name.
+    pub(super) fn new(certificate: Option<&str>) -> Self {
+        Standing::of(certificate.map(Into::into))
+    }
+
+    fn of(certificate: Option<Rc<str>>) -> Self {
+        Standing {
+            database: 0,
+            actor: certificate.clone().unwrap_or_else(|| DEFAULT_USER.into()),
+            certificate,
+            name: None,
+            resp3: false,
+            multi: false,
+            queued: Pipeline::default(),
+            subscribed: [0; 3],
+            monitors: false,
+        }
+    }
+
+    /// What the server sent, given the command that waits longest.
+    pub(super) fn arrived(&self, reply: &Reply, first: Option<&Pending>) -> Arrived {
+        let Some(node) = reply.nodes().first() else { return Arrived::Answer };
+        match node.kind {
+            // Answers to SUBSCRIBE and the like are pushes in RESP3.
+            Kind::Push => {
+                let channels = first.and_then(|first| channels_of(first.special));
+                let tells = channels.is_some_and(|(_, name)| word(reply, 0) == Some(name));
+                if tells { Arrived::Answer } else { Arrived::Push }
+            }
+            Kind::Array if !self.resp3 && self.is_subscribed() => match word(reply, 0) {
+                Some(b"message" | b"pmessage" | b"smessage") => Arrived::Push,
+                _ => Arrived::Answer,
+            },
+            // A line that tells of a command begins with a time.
+            Kind::Simple if self.monitors && reply.text(node).first().is_some_and(u8::is_ascii_digit) => {
+                Arrived::Push
+            }
+            _ => Arrived::Answer,
+        }
+    }
+
+    pub(super) fn is_subscribed(&self) -> bool {
+        self.subscribed.iter().any(|count| *count > 0)
+    }
+
+    /// Whether the client may say nothing for as long as it likes, because the server has things to say.
+    pub(super) fn listens(&self) -> bool {
+        self.monitors || self.is_subscribed()
+    }
+
+    /// Whether the server queues commands.
+    pub(super) fn is_multi(&self) -> bool {
+        self.multi
+    }
+
+    /// Whether the server tells what others do.
+    pub(super) fn monitors(&self) -> bool {
+        self.monitors
+    }
+
+    /// How many answers a command about channels gets that begins to be answered.
+    pub(super) fn answers(&self, pending: &Pending) -> u64 {
+        match (pending.special, pending.arguments.count().saturating_sub(1)) {
+            (Special::Unsubscribe(channels), 0) => self.subscribed[channels as usize].max(1),
+            (_, channels) => channels.max(1),
+        }
+    }
+
+    /// One answer to a command about channels.
+    pub(super) fn subscribe(&mut self, special: Special, reply: &Reply) {
+        let Some((channels, _)) = channels_of(special) else { return };
+        let count = reply.children(0).nth(2).and_then(|(_, node)| reply.integer(node));
+        let Some(count) = count.and_then(|count| u64::try_from(count).ok()) else { return };
+        // The server counts channels and patterns together.
+        let others = match channels {
+            Channels::Named => self.subscribed[Channels::Patterns as usize],
+            Channels::Patterns => self.subscribed[Channels::Named as usize],
+            Channels::Shards => 0,
+        };
+        self.subscribed[channels as usize] = count.saturating_sub(others);
+    }
+
+    /// The server took a command, and answered with `node`. Whether it was queued, and is over only with its transaction.
+    pub(super) fn is_queued(&self, reply: &Reply, node: &Node) -> bool {
+        self.multi && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
+    }
+
+    /// What changes with a command that was carried out and answered with `node`.
+    pub(super) fn carried_out(&mut self, pending: &Pending, node: &Node) {
+        let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
+        if ends && (node.kind != Kind::Error || pending.special == Special::Exec) {
+            self.end_transaction();
+        }
+        if node.kind == Kind::Error {
+            return;
+        }
+        if let Databases::Select(database) = pending.effect.databases {
+            self.database = database;
+        }
+        match pending.special {
+            Special::Multi => self.multi = true,
+            Special::Auth | Special::Hello => {
+                if let Some(user) = special::user(pending.special, &pending.arguments)
+                    && *user != *self.actor
+                {
+                    self.actor = user.into();
+                }
+                if pending.special == Special::Hello {
+                    self.hello(pending);
+                }
+            }
+            Special::SetName => self.set_name(pending.arguments.get(2)),
+            Special::Monitor => self.monitors = true,
+            Special::Reset => {
+                let (queued, certificate) = (std::mem::take(&mut self.queued), self.certificate.take());
+                *self = Standing { queued, ..Standing::of(certificate) };
+            }
+            _ => {}
+        }
+    }
+
+    fn hello(&mut self, pending: &Pending) {
+        let arguments = &pending.arguments;
+        match arguments.get(1) {
+            Some(b"3") => self.resp3 = true,
+            Some(_) => self.resp3 = false,
+            None => {}
+        }
+        if let Some(at) = special::option(arguments, "setname") {
+            self.set_name(arguments.get(at + 1));
+        }
+    }
+
+    fn set_name(&mut self, name: Option<&[u8]>) {
+        let name = name.and_then(|name| str::from_utf8(name).ok()).filter(|name| !name.is_empty());
+        self.name = name.map(Into::into);
+    }
+
+    /// Nothing is queued any more.
+    pub(super) fn end_transaction(&mut self) {
+        self.multi = false;
+        while let Some(pending) = self.queued.pop() {
+            self.queued.give_back(pending.arguments);
+        }
+    }
+}
+
+/// The channels that a command is about, and the word with which each answer to it begins.
+fn channels_of(special: Special) -> Option<(Channels, &'static [u8])> {
+    let (channels, names): (_, [&'static [u8]; 3]) = match special {
+        Special::Subscribe(channels) => (channels, [b"subscribe", b"psubscribe", b"ssubscribe"]),
+        Special::Unsubscribe(channels) => (channels, [b"unsubscribe", b"punsubscribe", b"sunsubscribe"]),
+        _ => return None,
+    };
+    Some((channels, names[channels as usize]))
+}
+
+/// A text among the values of an aggregate.
+fn word(reply: &Reply, index: usize) -> Option<&[u8]> {
+    let (_, node) = reply.children(0).nth(index)?;
+    Some(reply.text(node))
+}

@@ -1,0 +1,68 @@
+//! Channels, in both versions of the protocol, and what the server says by itself.
+
+use super::*;
+
+#[test]
+fn in_resp2_messages_are_told_from_replies() {
+    let mut world = World::new();
+    world.asks("SUBSCRIBE a b\r\nPING\r\nUNSUBSCRIBE\r\nGET x\r\n");
+    let said = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n\
+                *3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n\
+                *3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\nm\r\n\
+                *3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n$-1\r\n";
+    world.says(said);
+    assert_eq!(world.client, said.as_bytes());
+    assert_eq!(world.noted(), ["read x get Done"]);
+    assert!(world.session.is_idle() && !world.session.listens());
+    // A value that looks like a message is none where nothing is subscribed to.
+    world.asks("LRANGE a 0 -1\r\nGET b\r\n").says("*1\r\n$7\r\nmessage\r\n$-1\r\n");
+    assert_eq!(world.noted(), ["read a lrange Done", "read b get Done"]);
+}
+
+#[test]
+fn in_resp3_pushes_come_at_any_time() {
+    let mut world = World::new();
+    world.asks("HELLO 3\r\n").says("%1\r\n+proto\r\n:3\r\n");
+    world.asks("PSUBSCRIBE a*\r\nGET x\r\nLRANGE l 0 -1\r\nPUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nGET y\r\n");
+    let invalidated = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n";
+    world.says(">3\r\n$10\r\npsubscribe\r\n$2\r\na*\r\n:1\r\n").says(invalidated);
+    world.says(format!("$1\r\n1\r\n{invalidated}*1\r\n$7\r\nmessage\r\n"));
+    world.says(">3\r\n$12\r\npunsubscribe\r\n$2\r\na*\r\n:0\r\n>3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n_\r\n");
+    assert_eq!(world.noted(), ["read x get Done", "read l lrange Done", "read y get Done"]);
+    assert!(world.session.is_idle());
+}
+
+#[test]
+fn what_monitor_tells_answers_nothing() {
+    let mut world = World::new();
+    world.asks("MONITOR\r\n").says("+OK\r\n+1700000000.123456 [0 192.0.2.9:1] \"get\" \"z\"\r\n");
+    // A script could answer with such a line.
+    world.asks("GET a\r\nPING\r\n").says("+1700000000.123457 [0 192.0.2.9:1] \"get\" \"a\"\r\n+PONG\r\n");
+    let got = world.got();
+    assert!(
+        got.contains("-BULLA get is not relayed while MONITOR goes on") && got.ends_with("+PONG"),
+        "{got}"
+    );
+    assert!(world.session.listens());
+    world.asks("RESET\r\nGET a\r\n").says("+RESET\r\n$1\r\n1\r\n");
+    assert_eq!(world.noted(), ["server monitor Done", "read a get Done"]);
+    // Where it is refused, nothing changes.
+    world.asks("MONITOR\r\n").says("-NOPERM no\r\n").asks("GET b\r\n").says("$-1\r\n");
+    assert_eq!(world.noted().last().unwrap(), "read b get Done");
+}
+
+#[test]
+fn a_replica_is_relayed_and_said_to_be_unaudited() {
+    let mut world = World::with(|context| context.policy.whole = Treatment::Record);
+    world.asks("PSYNC ? -1\r\n").says("-NOPERM no\r\n").asks("GET a\r\n").says("$-1\r\n");
+    let failed = world.noted();
+    assert_eq!(failed.last().unwrap(), "read a get Done", "what the server refused changes nothing");
+    world
+        .asks("PSYNC ? -1\r\n")
+        .says("\n")
+        .says("+FULLRESYNC x 0\r\n$3\r\nRDB*1\r\n")
+        .asks("REPLCONF ACK 0\r\n");
+    assert!(world.noted().contains(&"unaudited  Unknown".to_owned()));
+    assert!(text(&world.client).ends_with("$3 RDB*1"));
+    assert!(world.sent().ends_with("REPLCONF ACK 0"));
+}

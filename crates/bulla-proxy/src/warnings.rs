@@ -1,0 +1,66 @@
+//! [`Warnings`]: what an operator should know of, told once. How often it happens, counters say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Of what a warning is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A PROXY header is missing, must not be there, or says nothing that can be believed.
+    ProxyHeader,
+    /// There was no agreeing on TLS with a client.
+    Tls,
+    /// A client took too long before its first command.
+    HandshakeTimeout,
+    /// The server cannot be reached.
+    Unreachable,
+    /// There were more clients than there may be.
+    TooManyClients,
+    /// What came was no protocol that is known.
+    NotFollowed,
+    /// The server sends clients to another one.
+    Redirect,
+    /// The log does not take entries.
+    Unrecorded,
+}
+
+impl Kind {
+    const ALL: usize = Kind::Unrecorded as usize + 1;
+
+    /// In one word, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::ProxyHeader => "proxy_header",
+            Kind::Tls => "tls",
+            Kind::HandshakeTimeout => "handshake_timeout",
+            Kind::Unreachable => "unreachable",
+            Kind::TooManyClients => "too_many_clients",
+            Kind::NotFollowed => "not_followed",
+            Kind::Redirect => "redirect",
+            Kind::Unrecorded => "unrecorded",
+        }
+    }
+}
+
+/// Is told a warning, in words. It is called by threads that have clients to serve, and does not keep them.
+pub type Warn = Arc<dyn Fn(Kind, &str) + Send + Sync>;
+
+/// See the module.
+pub struct Warnings {
+    warn: Warn,
+    told: [AtomicBool; Kind::ALL],
+}
+
+impl Warnings {
+    /// Has `warn` called.
+    pub fn new(warn: Warn) -> Self {
+        Warnings { warn, told: Default::default() }
+    }
+
+    /// Warns, unless that was done before.
+    pub fn once(&self, kind: Kind, what: impl FnOnce() -> String) {
+        if !self.told[kind as usize].swap(true, Ordering::Relaxed) {
+            (self.warn)(kind, &what());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! [`Worker`]: what the connections of one thread have in common.
+//!
+//! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
+//! on its way: see [`Gathering`].
+
+use crate::config::Unrecordable;
+use crate::counters::{Counters, RefusedConnection};
+use crate::metrics::Histogram;
+use crate::recorder::{Durable, Recorder};
+use crate::session::Ticket;
+use crate::settings::Settings;
+use crate::warnings::{Kind, Warnings};
+use bulla::environment::Clock;
+use std::cell::{Cell, RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// So many bytes are read at once.
+const READ: usize = 64 << 10;
+
+/// What all workers have in common.
+pub(crate) struct Shared {
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) warnings: Arc<Warnings>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Shared {
+    /// Counts a connection that was refused, and warns of the first one of its kind.
+    pub(crate) fn refused(&self, why: RefusedConnection, what: impl FnOnce() -> String) {
+        let kind = match why {
+            RefusedConnection::ProxyHeader => Kind::ProxyHeader,
+            RefusedConnection::Tls => Kind::Tls,
+            RefusedConnection::HandshakeTimeout => Kind::HandshakeTimeout,
+        };
+        self.counters.refused(why).add(1);
+        self.warnings.once(kind, what);
+    }
+}
+
+/// Who waits for entries to be durable, of all workers together.
+///
+/// Connections that a sync released are soon back with their next commands. Whoever came while it went on would, sent on its way at once,
+/// be alone in the next one, and those that were released in the one after it: each would wait for two. So the next group waits until as
+/// many are there as were before, for a part of the time at most that a sync takes.
+#[derive(Default)]
+pub(crate) struct Gathering {
+    waiting: AtomicUsize,
+    /// How many are expected to wait before it is worth a sync.
+    expected: AtomicUsize,
+    /// Has every worker send what it has.
+    complete: Vec<Arc<Notify>>,
+}
+
+/// Gathering is not worth it where a sync is faster than this, which is what timers can tell.
+const FAST: u64 = 1_000_000;
+
+impl Gathering {
+    /// Of workers that are told in this way that they have something to do.
+    pub(crate) fn new(workers: Vec<Arc<Notify>>) -> Self {
+        Gathering { complete: workers, ..Gathering::default() }
+    }
+
+    fn wait(&self) {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        if waiting == self.expected.load(Ordering::Relaxed) {
+            self.complete.iter().for_each(|worker| worker.notify_one());
+        }
+    }
+
+    fn release(&self, count: usize) {
+        let before = self.waiting.fetch_sub(count, Ordering::Relaxed);
+        // Clients that have left are waited for a few times more, and less each time.
+        let expected = self.expected.load(Ordering::Relaxed);
+        self.expected.store(before.max(expected - expected / 4), Ordering::Relaxed);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= self.expected.load(Ordering::Relaxed)
+    }
+}
+
+/// Whoever waits for entries to be durable.
+struct Waiting {
+    /// Until so many are.
+    ticket: Ticket,
+    waker: Waker,
+    /// Since when, by the steady clock.
+    since: u64,
+}
+
+/// See the module.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    settings: RefCell<Arc<Settings>>,
+    /// How often they have changed.
+    generation: Cell<u64>,
+    recorder: RefCell<Recorder>,
+    durable: Arc<Durable>,
+    /// Room for what is read, until the session has taken it.
+    room: RefCell<Box<[u8]>>,
+    /// Who waits until so many entries are durable.
+    waiting: RefCell<Vec<Waiting>>,
+    /// How long they waited.
+    waits: Arc<Histogram>,
+    gathering: Arc<Gathering>,
+    /// Has something to say: more is durable, or somebody waits for it.
+    changed: Arc<Notify>,
+}
+
+impl Worker {
+    /// With these settings, which records with `recorder`. The recorder has `changed` notified.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        settings: Arc<Settings>,
+        recorder: Recorder,
+        gathering: Arc<Gathering>,
+        changed: Arc<Notify>,
+        waits: Arc<Histogram>,
+    ) -> Self {
+        Worker {
+            shared,
+            settings: RefCell::new(settings),
+            generation: Cell::new(0),
+            durable: recorder.durable().clone(),
+            recorder: RefCell::new(recorder),
+            room: RefCell::new(vec![0; READ].into_boxed_slice()),
+            waiting: RefCell::default(),
+            waits,
+            gathering,
+            changed,
+        }
+    }
+
+    /// The settings at present.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.borrow().clone()
+    }
+
+    /// From now on these are the settings, for entries at once.
+    pub(crate) fn adopt(&self, settings: Arc<Settings>) {
+        self.recorder().adopt(settings.recording.clone());
+        *self.settings.borrow_mut() = settings;
+        self.generation.set(self.generation.get() + 1);
+    }
+
+    /// Which settings these are: another number with every change.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// A steady clock's nanoseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.clock.steady()
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    pub(crate) fn recorder(&self) -> RefMut<'_, Recorder> {
+        self.recorder.borrow_mut()
+    }
+
+    pub(crate) fn room(&self) -> RefMut<'_, Box<[u8]>> {
+        self.room.borrow_mut()
+    }
+
+    /// How many entries are durable, or as good as that: where the log has failed, and commands may pass without.
+    pub(crate) fn durable(&self) -> Ticket {
+        match self.settings.borrow().unrecordable {
+            Unrecordable::Pass if self.durable.has_failed() => Ticket::MAX,
+            _ => self.durable.ticket(),
+        }
+    }
+
+    /// Whether what is waited for will never be durable.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.durable.has_failed()
+    }
+
+    /// Wakes somebody once so many entries are durable, and sees to it that they become so.
+    pub(crate) fn wake_at(&self, ticket: Ticket, waker: &Waker) {
+        let (waker, since) = (waker.clone(), self.now());
+        self.waiting.borrow_mut().push(Waiting { ticket, waker, since });
+        self.gathering.wait();
+        self.changed.notify_one();
+    }
+
+    /// Wakes those who wait, and sends what they wait for on its way. Never ends.
+    pub(crate) async fn tell_durable(self: Rc<Self>) {
+        // When the last group went on its way, how long it took, and until when the next one gathers.
+        let (mut sent, mut took, mut until) = (None, 0, None::<Instant>);
+        loop {
+            let late = match until {
+                None => {
+                    self.changed.notified().await;
+                    false
+                }
+                Some(until) => tokio::time::timeout_at(until, self.changed.notified()).await.is_err(),
+            };
+            // Those who are ready to record more come first: one sync serves them, too.
+            tokio::task::yield_now().await;
+            if !self.durable.is_on_its_way()
+                && let Some(sent) = sent.take()
+            {
+                took = self.now().saturating_sub(sent);
+            }
+            self.wake();
+            if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
+                until = None;
+            } else if late || took < FAST || self.gathering.is_complete() {
+                (sent, until) = (Some(self.now()), None);
+                self.recorder().flush();
+            } else if until.is_none() {
+                until = Some(Instant::now() + Duration::from_nanos(took / 2));
+            }
+        }
+    }
+
+    /// Wakes those whose wait is over.
+    fn wake(&self) {
+        let durable = if self.has_failed() { Ticket::MAX } else { self.durable() };
+        let mut waiting = self.waiting.borrow_mut();
+        let before = waiting.len();
+        let now = self.now();
+        waiting.retain(|Waiting { ticket, waker, since }| {
+            let waits = *ticket > durable;
+            if !waits {
+                self.waits.observe(Duration::from_nanos(now.saturating_sub(*since)));
+                waker.wake_by_ref();
+            }
+            waits
+        });
+        if waiting.len() < before {
+            self.gathering.release(before - waiting.len());
+        }
+    }
+}

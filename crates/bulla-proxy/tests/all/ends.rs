@@ -1,0 +1,98 @@
+//! How connections end: of the client, of the server, of the proxy.
+
+use super::world::{MODES, World, plain};
+
+#[test]
+fn whoever_says_that_nothing_more_will_come_gets_all_replies() {
+    let world = World::new("", "", &[]);
+    let mut client = world.connect();
+    client.send("SET a 1\r\nGET a\r\n").finish();
+    assert_eq!((client.told(), client.told(), client.told()), ("OK".into(), "1".into(), "the end".into()));
+    assert_eq!(plain(&world.entries()), ["write a 0", "read a 0"]);
+}
+
+#[test]
+fn what_the_server_did_not_answer_is_recorded_as_unknown() {
+    let world = World::new("", "", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("SET a 1"), "OK");
+    client.send("BLPOP queue 0\r\n");
+    let mut other = world.connect();
+    while !other.ask("CLIENT LIST").contains("cmd=blpop") {}
+    drop(client);
+    while world.proxy().counters().clients.get() > 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(other.ask("QUIT"), "OK");
+    assert_eq!(other.told(), "the end");
+    let told = world.entries();
+    let of_queue = told.iter().filter(|entry| entry.contains("queue")).cloned().collect::<Vec<_>>();
+    assert!(plain(&of_queue).iter().all(|it| it.ends_with("queue 3")) && !of_queue.is_empty(), "{told:?}");
+}
+
+#[test]
+fn a_proxy_that_is_stopped_lets_clients_finish_what_they_began() {
+    let world = World::new("", "", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask_all(&["MULTI", "SET a 1"]), ["OK", "QUEUED"]);
+    let mut idle = world.connect();
+    assert_eq!(idle.ask("PING"), "PONG");
+    world.proxy().stopper().stop();
+    assert_eq!(idle.told(), "the end");
+    assert_eq!(client.ask("EXEC"), "Array(1) OK");
+    assert_eq!(client.told(), "the end");
+    assert_eq!(plain(&world.entries()), ["write a 0"]);
+}
+
+#[test]
+fn more_clients_than_are_allowed_are_turned_away() {
+    let world = World::new("", "[limits]\nclients = 1", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("PING"), "PONG");
+    let mut other = world.connect();
+    assert_eq!((other.told(), other.told()), ("ERR max number of clients reached".into(), "the end".into()));
+    assert_eq!(world.proxy().counters().turned_away.get(), 1);
+    assert_eq!(client.ask("PING"), "PONG");
+}
+
+#[test]
+fn while_the_log_takes_nothing_commands_are_refused_or_pass_as_configured() {
+    for mode in MODES {
+        let mut world = World::new(&format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        world.close_log();
+        // What was carried out and could not be recorded, nobody is told.
+        assert_eq!(client.ask("GET a"), "the end", "{mode}");
+        // Each worker learns it for itself.
+        let told = [world.connect(), world.connect()].map(|mut client| client.ask("GET a"));
+        let refused =
+            told.iter().filter(|told| told.starts_with("BULLA the audit log takes no entries")).count();
+        assert!(refused >= 1 && !told.contains(&"1".to_owned()), "{mode}: {told:?}");
+        let mut client = world.connect();
+        assert_eq!(client.ask("PING"), "PONG", "{mode}");
+        assert!(world.proxy().counters().unrecorded.get() >= 1, "{mode}");
+
+        let mut world = World::new(&format!("mode = \"{mode}\"\nunrecordable = \"pass\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        world.close_log();
+        assert_eq!(client.ask_all(&["GET a", "GET a"]), ["1", "1"], "{mode}");
+        assert!(world.proxy().counters().unrecorded.get() >= 2, "{mode}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_ends_the_connections_and_no_new_one_is_made() {
+    let mut world = World::new("mode = \"before-reply\"", "", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("SET a 1"), "OK");
+    client.send("BLPOP queue 0\r\n");
+    let mut other = world.connect();
+    while !other.ask("CLIENT LIST").contains("cmd=blpop") {}
+    world.kill_server();
+    assert_eq!((client.told(), other.told()), ("the end".into(), "the end".into()));
+    assert_eq!(world.connect().told(), "BULLA the server behind the proxy cannot be reached");
+    let told = world.entries();
+    assert!(plain(&told).contains(&"update queue 3") || plain(&told).contains(&"write queue 3"), "{told:?}");
+}

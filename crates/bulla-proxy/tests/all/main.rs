@@ -1,0 +1,12 @@
+//! The proxy before a running `redis-server`: what comes back is what the server says, and what is recorded is what was done.
+#![allow(clippy::disallowed_methods, reason = "tests start servers and threads, and read files")]
+#![allow(clippy::unwrap_used)]
+
+mod channels;
+mod edges;
+mod ends;
+mod entries;
+mod large;
+mod refusals;
+mod unchanged;
+mod world;

@@ -1,0 +1,76 @@
+//! What the proxy refuses, in its place among the replies of a running server.
+
+use super::world::{Client, World, plain};
+use bulla_testkit::RedisServer;
+use std::net::TcpStream;
+
+#[test]
+fn refusals_stand_in_their_place_and_abort_transactions() {
+    let world = World::new("mode = \"before-reply\"", "", &[]);
+    let mut client = world.connect();
+    let eval = "EVAL \"return redis.call('get','user:42')\" 0";
+    let replies =
+        client.ask_all(&["SET a 1", eval, "GET a", "MULTI", "SET a 2", eval, "INCR a", "EXEC", "GET a"]);
+    assert!(replies[1].starts_with("BULLA eval runs a script"), "{replies:?}");
+    assert!(replies[5].starts_with("BULLA ") && replies[7].starts_with("EXECABORT"), "{replies:?}");
+    assert_eq!((replies[2].as_str(), replies[8].as_str()), ("1", "1"));
+    let replies = client.ask_all(&["MULTI", "INCR a", "EXEC", "MULTI", "BULLA.PURPOSE x", "EXEC", "GET a"]);
+    assert!(replies[4].starts_with("BULLA ") && replies[5].starts_with("EXECABORT"), "{replies:?}");
+    assert_eq!((replies[2].as_str(), replies[6].as_str()), ("Array(1) 2", "2"));
+    let told = world.entries();
+    let expected = ["write a 0", "read a 0", "read a 0", "write a 0", "read a 0"];
+    // INCR reads what it changes, too.
+    let plain = plain(&told).into_iter().filter(|it| *it != "read a 0").collect::<Vec<_>>();
+    assert_eq!(plain, expected.into_iter().filter(|it| *it != "read a 0").collect::<Vec<_>>());
+}
+
+#[test]
+fn replies_that_are_not_wanted_do_not_come() {
+    let world = World::new("", "", &[]);
+    let mut client = world.connect();
+    client.send("CLIENT REPLY OFF\r\nSET a 1\r\nGET a\r\nCLIENT REPLY ON\r\n");
+    assert_eq!(client.told(), "OK");
+    client.send("CLIENT REPLY SKIP\r\nGET a\r\nSTRLEN a\r\n");
+    assert_eq!(client.told(), "1");
+    assert_eq!(client.ask("GET a"), "1");
+    assert_eq!(plain(&world.entries()), ["write a 0", "read a 0", "read a 0", "read a 0", "read a 0"]);
+}
+
+#[test]
+fn a_server_of_a_cluster_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new("", "", &[]);
+    let cluster = RedisServer::start(folder.path(), &["--cluster-enabled", "yes", "--port", "0"]);
+    let path = cluster.socket().display().to_string();
+    let refused = world.start_before(cluster.socket(), "").err().unwrap();
+    assert_eq!(refused.kind(), bulla::ErrorKind::Refused);
+    assert!(refused.to_string().contains(&path) && refused.to_string().contains("cluster mode"), "{refused}");
+}
+
+#[test]
+fn the_proxys_own_user_needs_the_table_of_commands_and_nothing_else() {
+    let world = World::new("", "", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let user = "bulla on >ours -@all +command";
+    let words = user.split(' ').collect::<Vec<_>>();
+    let arguments = [&["--requirepass", "theirs", "--user"][..], &words].concat();
+    let server = RedisServer::start(folder.path(), &arguments);
+    let file = folder.path().join("password");
+    let start = |password: &str, more: &str| {
+        std::fs::write(&file, password).unwrap();
+        world.start_before(server.socket(), &format!("password_file = {file:?}\n{more}"))
+    };
+    let refused = world.start_before(server.socket(), "").err().unwrap().to_string();
+    assert!(refused.contains("wants a password"), "{refused}");
+    let refused = start("guess\n", "user = \"bulla\"").err().unwrap().to_string();
+    assert!(refused.contains("does not let bulla in") && refused.contains("WRONGPASS"), "{refused}");
+    let refused = start("\n", "").err().unwrap().to_string();
+    assert!(refused.contains("has no password in it"), "{refused}");
+    let proxy = start("ours\n", "user = \"bulla\"").unwrap();
+    assert_eq!(proxy.pinned(), None);
+    // The client says itself who it is, to the server.
+    let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+    let replies = client.ask_all(&["GET a", "AUTH theirs", "GET a"]);
+    assert_eq!(replies[1..], ["OK", "null"]);
+    assert!(replies[0].starts_with("NOAUTH"), "{replies:?}");
+}
