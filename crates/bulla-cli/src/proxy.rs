@@ -1,5 +1,8 @@
 //! `bulla proxy`.
 
+mod embedded;
+mod server;
+
 use crate::append::{open, teller};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -10,6 +13,7 @@ use bulla::Closing;
 use bulla_proxy::config::{self, Config};
 use bulla_proxy::counters::Counters;
 use bulla_proxy::proxy::{Proxy as Relaying, Stop};
+use embedded::Embedded;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,24 +28,30 @@ const MAX_CONFIGURATION: u64 = 2 << 20;
 #[command(
     override_usage = "\
 bulla proxy <FILE> [--json]
+       bulla proxy --embedded [DIR] [--json]
        bulla proxy --example",
     after_help = "\
-Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does by
-itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy may
-reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
+Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does
+by itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy
+may reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
 `limits.drain_timeout` for what they began; then the log is closed.
 
-Example:
-  bulla proxy --example > proxy.toml
-  bulla proxy proxy.toml"
+Examples:
+  bulla proxy --embedded trial
+  bulla proxy --example > proxy.toml; bulla proxy proxy.toml"
 )]
 pub(crate) struct Proxy {
     /// The configuration, in TOML
-    #[arg(value_name = "FILE", required_unless_present = "example")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["example", "embedded"])]
     file: Option<PathBuf>,
 
+    /// A first try: start an installed redis-server or valkey-server on a private socket, with a
+    /// log, rules and its data in DIR (without it `embedded`); it ends with the proxy
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "embedded", conflicts_with = "file")]
+    embedded: Option<PathBuf>,
+
     /// Print a configuration that has every key and says what each does
-    #[arg(long, conflicts_with_all = ["file", "json"])]
+    #[arg(long, conflicts_with_all = ["file", "embedded", "json"])]
     example: bool,
 
     /// At the end, print what was counted as one JSON object
@@ -58,10 +68,10 @@ enum Phase {
 
 impl Proxy {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let Some(file) = &self.file else {
+        if self.example {
             print(config::EXAMPLE)?;
             return Ok(Exit::Done);
-        };
+        }
         let phase = Arc::new(Mutex::new(Phase::Starting));
         let of_signals = phase.clone();
         let _interrupt = Interrupt::on_each(move |ends| {
@@ -81,7 +91,9 @@ impl Proxy {
                 }
             };
         })?;
-        let config = read(file)?;
+        let embedded = self.embedded.as_deref().map(Embedded::prepare).transpose()?;
+        let file = embedded.as_ref().map(Embedded::config).or(self.file).unwrap_or_default();
+        let mut config = read(&file)?;
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
@@ -89,9 +101,13 @@ impl Proxy {
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
+        let server = embedded.as_ref().map(|embedded| embedded.start(&mut config)).transpose()?;
         let proxy = Relaying::start(&config, &log, &environment)?;
         if let Some(why) = proxy.pinned() {
             note!("the commands are taken to be those of Redis 7.0: {why}");
+        }
+        if let (Some(embedded), Some(server)) = (&embedded, &server) {
+            embedded.tell(server, &config, proxy.address());
         }
         let tcp = proxy.address().map(|address| address.to_string());
         let unix = config.listen.unix.as_ref().map(|path| path.display().to_string());
@@ -101,6 +117,7 @@ impl Proxy {
             Phase::Serving(proxy.stopper(), log.closing());
         note!("listening at {places}");
         proxy.join();
+        drop(server);
         log.close()?;
         match self.json {
             true => print_json(&told(&counters))?,

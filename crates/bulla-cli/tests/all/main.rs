@@ -9,6 +9,8 @@ mod console;
 mod control;
 mod damaged_keys;
 mod drills;
+#[cfg(feature = "proxy")]
+mod embedded;
 mod environment;
 mod erase;
 mod erase_again;
