@@ -38,6 +38,8 @@ mod memory;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;
+#[cfg(feature = "proxy")]
+mod proxy_document;
 mod pseudonym;
 mod rekey;
 mod restore;
