@@ -6,12 +6,17 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo test lint style features deny advisories bench torture sweep fuzz interop spark vectors setup clean
+.PHONY: demo demo-proxy test lint style features deny advisories bench torture sweep fuzz interop spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	@scripts/demo.sh $(BIN) "$(INPUT)"
+
+## The proxy before a server of its own, under load, on a log in ./demo-proxy.
+demo-proxy: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	@scripts/demo-proxy.sh $(BIN)
 
 ## All tests, each with a time limit: a quarter of an hour, or BULLA_TEST_LIMIT seconds.
 test: setup
@@ -92,4 +97,4 @@ setup:
 
 clean:
 	cargo clean
-	rm -rf demo .venv .venv-spark
+	rm -rf demo demo-proxy .venv .venv-spark

@@ -14,6 +14,7 @@ command -v age >/dev/null || missing+=(age)
 command -v strace >/dev/null || missing+=(strace)
 # Tests of the proxy start servers of their own; the package's is not started.
 command -v redis-server >/dev/null || missing+=(redis-server)
+command -v redis-benchmark >/dev/null || missing+=(redis-tools)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)

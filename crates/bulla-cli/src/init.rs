@@ -128,6 +128,12 @@ impl Init {
     }
 }
 
+/// What is told of a log with the settings that it has of itself, once it is made.
+#[cfg(feature = "proxy")]
+pub(crate) fn text(created: &Created, directory: &Path, keys: &Path) -> String {
+    Made::new(created, true, directory, keys).to_text()
+}
+
 fn parse_field(text: &str) -> Result<(String, String), String> {
     let (field, rule) = text.split_once('=').ok_or("it is not FIELD=RULE")?;
     Ok((field.to_owned(), rule.to_owned()))

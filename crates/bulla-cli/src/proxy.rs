@@ -1,7 +1,9 @@
 //! `bulla proxy`.
 
 mod dry_run;
+mod embedded;
 mod reloading;
+mod server;
 
 use crate::append::{open, teller};
 use crate::exit::{Exit, Failure};
@@ -15,6 +17,7 @@ use bulla_proxy::counters::Counters;
 use bulla_proxy::proxy::{Proxy as Relaying, Stop};
 use bulla_proxy::service::{ServiceManager, State};
 use bulla_proxy::warnings::{Kind, Warn};
+use embedded::Embedded;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,28 +33,34 @@ const MAX_CONFIGURATION: u64 = 2 << 20;
 #[command(
     override_usage = "\
 bulla proxy <FILE> [--dry-run <CAPTURE>] [--json]
+       bulla proxy --embedded [DIR] [--json]
        bulla proxy --example",
     after_help = "\
-Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does by
-itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy may
-reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
+Bytes are relayed as they are; each key that a command uses becomes an entry. What the server does
+by itself (expiry, eviction) and what clients keep in memory nobody sees here. Nothing but the proxy
+may reach the server. SIGTERM or SIGINT: no more clients are accepted, and those that are there have
 `limits.drain_timeout` for what they began; then the log is closed. SIGHUP: FILE is read anew.
 
-Example:
-  bulla proxy --example > proxy.toml
-  bulla proxy proxy.toml"
+Examples:
+  bulla proxy --embedded trial
+  bulla proxy --example > proxy.toml; bulla proxy proxy.toml"
 )]
 pub(crate) struct Proxy {
     /// The configuration, in TOML
-    #[arg(value_name = "FILE", required_unless_present = "example")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["example", "embedded"])]
     file: Option<PathBuf>,
 
+    /// A first try: start an installed redis-server or valkey-server on a private socket, with a
+    /// log, rules and its data in DIR (without it `embedded`); it ends with the proxy
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "embedded", conflicts_with = "file")]
+    embedded: Option<PathBuf>,
+
     /// Print a configuration that has every key and says what each does
-    #[arg(long, conflicts_with_all = ["file", "json", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["file", "embedded", "json", "dry_run"])]
     example: bool,
 
     /// Serve nobody: show what would be recorded of what `redis-cli MONITOR` printed (`-`: standard input)
-    #[arg(long, value_name = "CAPTURE")]
+    #[arg(long, value_name = "CAPTURE", requires = "file")]
     dry_run: Option<PathBuf>,
 
     /// At the end, print what was counted as one JSON object; warnings are objects on standard error
@@ -68,11 +77,11 @@ enum Phase {
 
 impl Proxy {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let Some(file) = &self.file else {
+        if self.example {
             print(config::EXAMPLE)?;
             return Ok(Exit::Done);
-        };
-        if let Some(capture) = &self.dry_run {
+        }
+        if let (Some(capture), Some(file)) = (&self.dry_run, &self.file) {
             return dry_run::show(&read(file)?, capture, self.json);
         }
         let manager = Arc::new(service_manager());
@@ -96,7 +105,9 @@ impl Proxy {
                 }
             };
         })?;
-        let config = read(file)?;
+        let embedded = self.embedded.as_deref().map(Embedded::prepare).transpose()?;
+        let file = embedded.as_ref().map(Embedded::config).or(self.file).unwrap_or_default();
+        let mut config = read(&file)?;
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
@@ -104,9 +115,13 @@ impl Proxy {
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
+        let server = embedded.as_ref().map(|embedded| embedded.start(&mut config)).transpose()?;
         let proxy = Relaying::start_warning(&config, &log, &environment, warn(self.json)?)?;
         if let Some(why) = proxy.pinned() {
             note!("the commands are taken to be those of Redis 7.0: {why}");
+        }
+        if let (Some(embedded), Some(server)) = (&embedded, &server) {
+            embedded.tell(server, &config, proxy.address());
         }
         let tcp = proxy.address().map(|address| address.to_string());
         let unix = config.listen.unix.as_ref().map(|path| path.display().to_string());
@@ -121,6 +136,7 @@ impl Proxy {
         note!("listening at {places}");
         reloading::tell(&manager, State::Ready, "clients are served");
         proxy.join();
+        drop(server);
         log.close()?;
         match self.json {
             true => print_json(&told(&counters))?,

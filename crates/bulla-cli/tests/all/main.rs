@@ -9,6 +9,8 @@ mod console;
 mod control;
 mod damaged_keys;
 mod drills;
+#[cfg(feature = "proxy")]
+mod embedded;
 mod environment;
 mod erase;
 mod erase_again;
@@ -36,6 +38,8 @@ mod memory;
 mod prove;
 #[cfg(feature = "proxy")]
 mod proxy;
+#[cfg(feature = "proxy")]
+mod proxy_document;
 mod pseudonym;
 mod rekey;
 mod restore;

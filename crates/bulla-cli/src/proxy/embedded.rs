@@ -1,0 +1,163 @@
+//! `bulla proxy --embedded`: all that a first try needs, in one directory. What is not there is made, and what is there is used.
+//!
+//! | In the directory | What it is |
+//! |---|---|
+//! | `audit`, `audit.keys` | the log and its keys |
+//! | `proxy.toml` | the configuration, with rules as an example; whoever runs it may change it |
+//! | `server/` | the server's data, its socket and what it tells of itself; nobody else may enter |
+
+use super::server::Server;
+use crate::exit::{Exit, Failure};
+use crate::init;
+use crate::new_file;
+use bulla::store::FileSystem;
+use bulla_proxy::config::{Config, UpstreamPlace};
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// So many ports are tried, from the configured one on.
+const PORTS: u16 = 100;
+/// The longest path that a Unix socket can have, in bytes.
+const LONGEST_SOCKET: usize = 107;
+/// The configuration but for its paths.
+const RULES: &str = include_str!("embedded.toml");
+
+/// See the module.
+pub(super) struct Embedded {
+    /// Absolute.
+    directory: PathBuf,
+}
+
+impl Embedded {
+    /// Makes what is missing in `directory`, but for the server.
+    pub(super) fn prepare(directory: &Path) -> Result<Self, Failure> {
+        let failed = |error| Failure::io(directory.display(), &error);
+        let embedded = Embedded { directory: std::path::absolute(directory).map_err(failed)? };
+        if directory.join("bulla.toml").exists() {
+            let message = format!(
+                "{} is a log: --embedded wants a directory in which it makes one of its own",
+                directory.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        if embedded.socket().as_os_str().len() > LONGEST_SOCKET {
+            let message = format!(
+                "{} has no room for a socket: the path of one has at most {LONGEST_SOCKET} bytes; take a directory with a shorter path",
+                directory.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        embedded.make_directories().map_err(failed)?;
+        embedded.make_log()?;
+        embedded.make_config()?;
+        Ok(embedded)
+    }
+
+    /// The file with the configuration.
+    pub(super) fn config(&self) -> PathBuf {
+        self.directory.join("proxy.toml")
+    }
+
+    /// Starts the server, and finds a port for the proxy. Only who has opened the log may: so the server is one, too.
+    pub(super) fn start(&self, config: &mut Config) -> Result<Server, Failure> {
+        let place = UpstreamPlace::Unix(self.socket());
+        if config.log.directory != self.log() || config.log.keys.is_some() || config.upstream.place != place {
+            let message = format!(
+                "{} has another log or server than --embedded makes: `log.directory` has to be {}, `upstream.unix` {}, \
+                 and `log.keys` is left out; `bulla proxy FILE` takes any",
+                self.config().display(),
+                self.log().display(),
+                self.socket().display()
+            );
+            return Err(Failure::usage(message));
+        }
+        let server = Server::start(&self.folder(), &self.socket())?;
+        if let Some(address) = &mut config.listen.address {
+            let first = address.port();
+            let last = first.saturating_add(PORTS);
+            // The kernel chooses where the port is 0.
+            let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse && first != 0;
+            while TcpListener::bind(*address).is_err_and(|error| is_taken(&error)) && address.port() < last {
+                address.set_port(address.port() + 1);
+            }
+            if address.port() != first {
+                note!("port {first} is taken");
+            }
+        }
+        Ok(server)
+    }
+
+    /// Says what there is, and what to try with it.
+    pub(super) fn tell(&self, server: &Server, config: &Config, address: Option<std::net::SocketAddr>) {
+        let (folder, log) = (self.folder(), self.log());
+        note!("{} runs in {}, and keeps its data there", server.name(), folder.display());
+        note!("whose data keys are, {} says; reply mode: {}", self.config().display(), mode(config));
+        if let Some(address) = address {
+            note!("try: redis-cli -p {} SET user:ada:email ada@example.com", address.port());
+        }
+        note!("then: bulla export {} --subject ada", log.display());
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.join("audit")
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.directory.join("server")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder().join("socket")
+    }
+
+    fn make_directories(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(self.folder())?;
+        // Who enters it reads what the server stores, and goes around the proxy.
+        std::fs::set_permissions(self.folder(), Permissions::from_mode(0o700))
+    }
+
+    fn make_log(&self) -> Result<(), Failure> {
+        let log = self.log();
+        if log.join("bulla.toml").exists() {
+            return Ok(());
+        }
+        let keys = bulla::default_keys(&log);
+        let stores = (FileSystem::new(&log), FileSystem::new(&keys));
+        let created =
+            bulla::Init::default().create_in(&stores.0, &stores.1, &crate::terminal::environment())?;
+        note!("{}", init::text(&created, &log, &keys));
+        Ok(())
+    }
+
+    fn make_config(&self) -> Result<(), Failure> {
+        let path = self.config();
+        let quoted = |path: &Path| {
+            let text = path.to_str().map(serde_json::to_string);
+            let quoted = text.and_then(Result::ok).filter(|quoted| !quoted.contains('\u{7f}'));
+            quoted.ok_or_else(|| {
+                let message = format!("{} cannot be written in TOML: take a path in UTF-8", path.display());
+                Failure::usage(message)
+            })
+        };
+        let (log, socket) = (quoted(&self.log())?, quoted(&self.socket())?);
+        let text = RULES.replace("LOG", &log).replace("SOCKET", &socket);
+        match new_file::make(&path, text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Failure::new(Exit::Environment, format!("{}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn mode(config: &Config) -> &'static str {
+    use bulla_proxy::config::Mode;
+    match config.mode {
+        Mode::Async => "async",
+        Mode::BeforeReply => "before-reply",
+        Mode::BeforeSend => "before-send",
+    }
+}
