@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Check a proof or a certificate, with its file and the log's public key alone, and print what it discloses.
+/// Check a proof or a certificate with the log's public key alone; print what it discloses.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Exit code 1 where the proof does not hold, 2 where the file does not begin as one. Without --key it

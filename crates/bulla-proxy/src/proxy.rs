@@ -53,9 +53,15 @@ struct Reloading {
     config: Mutex<Config>,
     lasting: Lasting,
     renewed: watch::Sender<Arc<Settings>>,
+    stopped: watch::Receiver<bool>,
 }
 
 impl Reload {
+    /// Whether the proxy is about to end, so that no other configuration matters any more.
+    pub fn is_too_late(&self) -> bool {
+        *self.0.stopped.borrow()
+    }
+
     /// From now on the proxy does what this configuration says. Rules, claims, policy and what becomes of commands that cannot be
     /// recorded hold at once, for clients that are there, too; limits on what is kept of commands, TLS and PROXY headers for those
     /// that come. The files that it names are read anew.
@@ -64,7 +70,7 @@ impl Reload {
     /// `Refused` where something is another than it was that cannot change while the proxy runs; `Invalid` for a file that is not
     /// what it has to be. Nothing is changed then.
     pub fn reload(&self, config: &Config) -> Result<()> {
-        let Reloading { config: current, lasting, renewed } = &*self.0;
+        let Reloading { config: current, lasting, renewed, .. } = &*self.0;
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = current.fixed_difference(config) {
             let message = format!(
@@ -117,7 +123,12 @@ impl Proxy {
             counters,
             pinned,
             stop: Stop(Arc::new(stop)),
-            reload: Reload(Arc::new(Reloading { config: Mutex::new(config.clone()), lasting, renewed })),
+            reload: Reload(Arc::new(Reloading {
+                config: Mutex::new(config.clone()),
+                lasting,
+                renewed,
+                stopped: stopped.clone(),
+            })),
             threads: Vec::new(),
             metrics: None,
         };

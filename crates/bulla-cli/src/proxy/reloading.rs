@@ -15,6 +15,9 @@ pub(super) fn reload_on_hang_up(
     manager: Arc<ServiceManager>,
 ) -> Result<(), Failure> {
     on_hang_up(move || {
+        if reload.is_too_late() {
+            return;
+        }
         tell(&manager, State::Reloading, "the configuration is read anew");
         let outcome = super::read(&file).and_then(|config| Ok(reload.reload(&config)?));
         match outcome {

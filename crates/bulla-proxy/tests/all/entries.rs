@@ -175,7 +175,9 @@ fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
         "RPUSH user:3:l p q",
         "LRANGE user:3:l 0 -1",
         "SET user:3:l p NX",
-        "SUNION user:1:none user:2:none",
+        "SADD user:1:s p",
+        "SADD user:2:s q",
+        "SUNION user:1:s user:2:s",
     ] {
         client.ask(line);
     }
@@ -201,6 +203,9 @@ fn values_are_recorded_where_that_is_asked_for_and_no_one_elses() {
         (serde_json::json!(["p", "q"]), false),
         (serde_json::json!(["p", "q"]), false),
         (none.clone(), false),
+        (serde_json::json!(["p"]), false),
+        (serde_json::json!(["q"]), false),
+        // What both have could not be erased with either.
         (none.clone(), false),
         (none, false),
     ];
