@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Prove that the log holds some entries or an event, or that it grew from an earlier checkpoint.
+/// Prove that the log holds entries or an event, or grew from an earlier checkpoint.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The file is for `bulla check`, and does not show that these entries are all there are. Others of the
