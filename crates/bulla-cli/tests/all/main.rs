@@ -37,9 +37,15 @@ mod manual;
 mod memory;
 mod prove;
 #[cfg(feature = "proxy")]
+mod proxied;
+#[cfg(feature = "proxy")]
 mod proxy;
 #[cfg(feature = "proxy")]
 mod proxy_document;
+#[cfg(feature = "proxy")]
+mod proxy_kill;
+#[cfg(feature = "proxy")]
+mod proxy_oracle;
 mod pseudonym;
 mod rekey;
 mod restore;

@@ -1,11 +1,8 @@
 //! `docs/proxy.md`: its table of entries is what a running redis-server and the proxy before it do, and its configurations are some.
 
-use crate::support::{Place, bulla, command, exit, finish, parse_lines, signal};
-use bulla_testkit::RedisServer;
-use rustix::process::Signal;
+use crate::proxied::Proxied;
+use crate::support::{Place, bulla, exit};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 
 const DOCUMENT: &str = include_str!("../../../../docs/proxy.md");
 
@@ -15,7 +12,7 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// The commands and entries of each row.
-fn rows() -> Vec<(Vec<String>, Vec<String>)> {
+pub(crate) fn rows() -> Vec<(Vec<String>, Vec<String>)> {
     let section = DOCUMENT.split("\n## Entries by command\n").nth(1).expect("the document has the section");
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with('|') && line.contains('`'));
@@ -31,35 +28,16 @@ fn rows() -> Vec<(Vec<String>, Vec<String>)> {
 fn the_entries_of_every_command_family_are_those_of_the_table() {
     let rows = rows();
     assert!(rows.len() > 70, "{}", rows.len());
-    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
-    let server = RedisServer::start(folder.path(), &[]);
-    let (audit, socket) = (place.audit(), server.socket());
-    let config = format!(
-        "[log]\ndirectory = {audit:?}\n[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nunix = {socket:?}\n\
-         [policy]\nscripts = \"record\"\npatterns = \"record\"\n"
-    );
-    let file = place.write("proxy.toml", config.as_bytes());
-    let mut child = command(["proxy", &file, "--json"]).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    told.read_line(&mut line).unwrap();
-    let address = line.trim_end().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}"));
+    let proxied = Proxied::start("", "[policy]\nscripts = \"record\"\npatterns = \"record\"");
     // All of them in one pipeline; the name that the client gives itself says of which row an entry is.
     let mut sent = String::new();
     for (number, (commands, _)) in rows.iter().enumerate() {
         let _ = write!(sent, "CLIENT SETNAME row-{number}\r\n{}\r\n", commands.join("\r\n"));
     }
-    sent += "QUIT\r\n";
-    let mut client = TcpStream::connect(address).unwrap();
-    client.write_all(sent.as_bytes()).unwrap();
-    client.read_to_end(&mut Vec::new()).unwrap();
-    signal(&child, Signal::TERM);
-    told.read_to_string(&mut line).unwrap();
-    finish(child).exits(exit::DONE);
+    proxied.quit_after(&sent);
 
     let mut found = vec![Vec::new(); rows.len()];
-    for entry in parse_lines(&place.run("export", &[]).exits(exit::DONE).out) {
-        let payload = serde_json::from_str::<serde_json::Value>(entry["payload"].as_str().unwrap()).unwrap();
+    for (entry, payload) in proxied.entries() {
         let name = payload["claimed_name"].as_str().unwrap();
         let number = name.strip_prefix("row-").unwrap().parse::<usize>().unwrap();
         let words = ["operation", "location"].map(|field| entry[field].as_str().unwrap_or_default());

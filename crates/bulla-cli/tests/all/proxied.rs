@@ -1,0 +1,79 @@
+//! A running proxy before a running redis-server, for tests that look at the entries it leaves.
+
+use crate::support::{Place, command, exit, finish, parse_lines, signal};
+use bulla_testkit::RedisServer;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStderr};
+
+/// A proxy, its log, and the server behind it.
+pub(crate) struct Proxied {
+    pub(crate) place: Place,
+    pub(crate) address: String,
+    child: Child,
+    told: BufReader<ChildStderr>,
+    server: RedisServer,
+    _folder: tempfile::TempDir,
+}
+
+impl Proxied {
+    /// With these lines at the beginning of the configuration, and those at its end.
+    pub(crate) fn start(head: &str, tail: &str) -> Proxied {
+        let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+        let server = RedisServer::start(folder.path(), &[]);
+        let (audit, socket) = (place.audit(), server.socket());
+        let config = format!(
+            "{head}\n[log]\ndirectory = {audit:?}\n[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nunix = {socket:?}\n{tail}\n"
+        );
+        let file = place.write("proxy.toml", config.as_bytes());
+        let mut child = command(["proxy", &file, "--json"]).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        told.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening at ");
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Proxied { place, address, child, told, server, _folder: folder }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    /// A connection to the server, around the proxy.
+    pub(crate) fn around(&self) -> UnixStream {
+        UnixStream::connect(self.server.socket()).unwrap()
+    }
+
+    /// Sends lines that end with `QUIT`, and reads whatever comes.
+    pub(crate) fn quit_after(&self, lines: &str) -> String {
+        let mut client = self.connect();
+        client.write_all(format!("{lines}QUIT\r\n").as_bytes()).unwrap();
+        let mut replies = Vec::new();
+        client.read_to_end(&mut replies).unwrap();
+        String::from_utf8_lossy(&replies).into_owned()
+    }
+
+    /// Ends the proxy in order; its entries, with their payloads.
+    pub(crate) fn entries(mut self) -> Vec<(Value, Value)> {
+        signal(&self.child, Signal::TERM);
+        self.told.read_to_string(&mut String::new()).unwrap();
+        finish(self.child).exits(exit::DONE);
+        exported(&self.place)
+    }
+
+    /// Kills the proxy. The server goes on.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// All entries of a log, with their payloads.
+pub(crate) fn exported(place: &Place) -> Vec<(Value, Value)> {
+    let entries = parse_lines(&place.run("export", &[]).exits(exit::DONE).out);
+    let payload = |entry: &Value| serde_json::from_str(entry["payload"].as_str().unwrap()).unwrap();
+    entries.into_iter().map(|entry| (entry.clone(), payload(&entry))).collect()
+}
