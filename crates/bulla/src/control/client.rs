@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 /// The wait before the writer is asked again, where it has too many connections, or does not listen.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often that is waited for a writer that has the lock and does not listen.
-const PAUSES: u32 = 100;
+/// How long a writer is waited for that has the lock and does not listen.
+const HANDOVER: Duration = Duration::from_secs(2);
 /// Bytes of groups, or of names, that are asked for at once.
 const BATCH: usize = LIMIT / 4;
 /// The most digits that a number has, and a comma.
@@ -348,8 +348,14 @@ pub fn through_writer<T>(
     ask: impl Fn(&Client) -> Result<T>,
     alone: impl FnMut() -> Result<T>,
 ) -> Result<T> {
-    let mut pauses = 0..PAUSES;
-    through_writer_with(keys.as_ref(), ask, alone, || pauses.next().map(|_| sleep(PAUSE)).is_some())
+    let mut until = None;
+    through_writer_with(keys.as_ref(), ask, alone, || {
+        let goes_on = Instant::now() < *until.get_or_insert_with(|| Instant::now() + HANDOVER);
+        if goes_on {
+            sleep(PAUSE);
+        }
+        goes_on
+    })
 }
 
 /// The same, which has `pause` wait before it tries again, and say whether it may.
