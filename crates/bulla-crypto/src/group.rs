@@ -5,9 +5,10 @@
 //! [`bulla_proof::group`] says. All of the subjects' keys are needed for the secret, and it opens that one group: a
 //! proof may reveal it, and whoever has it can check the commitment.
 
+use crate::hashing::BulkHmac;
 use crate::subject::{Subject, SubjectKey};
 use bulla_proof::commitment::LogId;
-pub use bulla_proof::group::GroupSecret;
+pub use bulla_proof::group::{GroupKey, GroupSecret};
 use bulla_proof::hash::Hash;
 use bulla_proof::tree::TreeHead;
 use bulla_store::{Error, ErrorKind, Result};
@@ -219,15 +220,9 @@ impl BlockContext<'_> {
         self,
         subjects: impl ExactSizeIterator<Item = (u64, &'a SubjectKey)>,
     ) -> Result<GroupSecret> {
-        const LABEL: &[u8] = b"bulla group v1";
         let count = subjects.len();
         let mut keys = Zeroizing::new(Vec::with_capacity(count * 32));
-        let mut info = Vec::with_capacity(LABEL.len() + 16 + 32 + 8 * (2 + count));
-        info.extend_from_slice(LABEL);
-        info.extend_from_slice(&self.log.0);
-        info.extend_from_slice(self.epoch_random);
-        info.extend_from_slice(&self.frame.to_le_bytes());
-        info.extend_from_slice(&(count as u64).to_le_bytes());
+        let mut info = self.info(count);
         for (number, key) in subjects {
             info.extend_from_slice(&number.to_le_bytes());
             keys.extend_from_slice(key.bytes());
@@ -238,5 +233,68 @@ impl BlockContext<'_> {
         let expanded = hkdf.expand(&info, &mut *secret);
         expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
         Ok(GroupSecret::new(*secret))
+    }
+
+    /// What follows from the secrets of groups of one data subject each, as [`BlockContext::secret`] and [`GroupSecret::key`], but
+    /// side by side.
+    pub fn keys_of_singles(self, subjects: &[&Subject]) -> Vec<GroupKey> {
+        let hmac = BulkHmac::default();
+        let keys = subjects.iter().map(|subject| subject.key.bytes());
+        let mut info = self.info(1);
+        // The number of the subject, and that of HKDF's block of output.
+        info.extend([0; 8]);
+        info.push(1);
+        let mut messages = info.repeat(subjects.len());
+        for (message, subject) in messages.chunks_exact_mut(info.len()).zip(subjects) {
+            message[info.len() - 9..info.len() - 1].copy_from_slice(&subject.number.to_le_bytes());
+        }
+        let secrets = hmac.tags(keys, &messages);
+        let keys = hmac.tags(
+            secrets.iter().map(|secret| &**secret),
+            &[GroupSecret::KEYS, &[1]].concat().repeat(secrets.len()),
+        );
+        let mut messages =
+            Zeroizing::new(Vec::with_capacity(keys.len() * (32 + GroupSecret::KEYS.len() + 1)));
+        for key in &keys {
+            messages.extend_from_slice(&**key);
+            messages.extend_from_slice(GroupSecret::KEYS);
+            messages.push(2);
+        }
+        let commitments = hmac.tags(secrets.iter().map(|secret| &**secret), &messages);
+        let commitments = commitments.iter().map(|commitment| Hash(**commitment));
+        keys.into_iter().zip(commitments).map(|(key, commitment)| GroupKey { key, commitment }).collect()
+    }
+
+    /// With what a secret is derived, up to the numbers of the data subjects, of whom there are so many.
+    fn info(self, count: usize) -> Vec<u8> {
+        const LABEL: &[u8] = b"bulla group v1";
+        let mut info = Vec::with_capacity(LABEL.len() + 16 + 32 + 8 * (2 + count) + 1);
+        info.extend_from_slice(LABEL);
+        info.extend_from_slice(&self.log.0);
+        info.extend_from_slice(self.epoch_random);
+        info.extend_from_slice(&self.frame.to_le_bytes());
+        info.extend_from_slice(&(count as u64).to_le_bytes());
+        info
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The messages are put together here, and by the crate `hkdf` there.
+    #[test]
+    fn the_keys_of_many_groups_are_those_of_each() {
+        let place = BlockContext { log: LogId([7; 16]), epoch_random: &[9; 32], frame: 1 << 40 };
+        let subject = |number: u64| Subject { number, key: SubjectKey::from([number.to_le_bytes()[0]; 32]) };
+        for count in [0, 1, 6, 7, 50] {
+            let subjects = (1..=count).map(|number| subject(number << 20 | number)).collect::<Vec<_>>();
+            let keys = place.keys_of_singles(&subjects.iter().collect::<Vec<_>>());
+            assert_eq!(keys.len(), subjects.len());
+            for (subject, key) in subjects.iter().zip(keys) {
+                let expected = place.secret([(subject.number, &subject.key)].into_iter()).unwrap().key();
+                assert_eq!((key.key, key.commitment), (expected.key, expected.commitment));
+            }
+        }
     }
 }

@@ -27,6 +27,9 @@ impl GroupSecret {
     /// The length of a secret, in bytes.
     pub const LENGTH: usize = 32;
 
+    /// For what it is expanded, to the key and the commitment.
+    pub const KEYS: &'static [u8] = b"bulla group keys v1";
+
     /// The secret of these bytes.
     pub fn new(bytes: [u8; Self::LENGTH]) -> Self {
         GroupSecret(bytes)
@@ -41,7 +44,7 @@ impl GroupSecret {
     pub fn key(&self) -> GroupKey {
         let hkdf = Hkdf::<Sha256>::from_prk(&self.0).expect("a secret is as long as a hash");
         let mut output = Zeroizing::new([0; 64]);
-        hkdf.expand(b"bulla group keys v1", &mut *output).expect("two hashes are not too long");
+        hkdf.expand(Self::KEYS, &mut *output).expect("two hashes are not too long");
         let (mut key, mut commitment) = (Zeroizing::new([0; 32]), Hash::ZERO);
         key.copy_from_slice(&output[..32]);
         commitment.0.copy_from_slice(&output[32..]);

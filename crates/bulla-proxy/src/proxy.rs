@@ -142,7 +142,9 @@ impl Proxy {
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
             let first = settings.borrow().clone();
-            let recorder = Recorder::new(log, first.recording.clone(), move || nudge.notify_one())?;
+            let recorder = Recorder::new(log, first.recording.clone(), shared.clock.clone(), move || {
+                nudge.notify_one()
+            })?;
             let waits = Arc::<Histogram>::default();
             observation.observe(waits.clone(), recorder.durable().clone());
             let runtime = crate::runtime::new()?;

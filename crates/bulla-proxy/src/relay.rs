@@ -164,7 +164,7 @@ impl Relay {
     /// The connection ended: what was not answered is recorded as such.
     pub(crate) fn end(mut self) {
         let now = self.worker.now();
-        self.session.end(now, &mut *self.worker.recorder());
+        self.session.end(now, &mut *self.worker.recorder_now());
     }
 
     /// Moves what can be moved. Whether anything could.
@@ -181,8 +181,8 @@ impl Relay {
         if !client.ended && !rests && session.wants_client() {
             moved |= client.read(cx, worker, |bytes| {
                 counters.from_clients.add(bytes.len() as u64);
-                let taken =
-                    first_bytes.then(bytes, |bytes| session.from_client(bytes, now, &mut *worker.recorder()));
+                let taken = first_bytes
+                    .then(bytes, |bytes| session.from_client(bytes, now, &mut *worker.recorder_now()));
                 taken.unwrap_or_else(|error| {
                     worker.shared.refused(RefusedConnection::ProxyHeader, || error.to_string());
                     session.refuse(&refusal(&error));
@@ -196,7 +196,7 @@ impl Relay {
         if !server.ended && session.wants_server() {
             moved |= server.read(cx, worker, |bytes| {
                 counters.from_server.add(bytes.len() as u64);
-                session.from_server(bytes, now, &mut *worker.recorder())
+                session.from_server(bytes, now, &mut *worker.recorder_now())
             })?;
         }
         let written = client.write(cx, session.to_client.ready(durable));

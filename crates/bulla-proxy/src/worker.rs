@@ -167,6 +167,13 @@ impl Worker {
         self.recorder.borrow_mut()
     }
 
+    /// The recorder, for what came just now.
+    pub(crate) fn recorder_now(&self) -> RefMut<'_, Recorder> {
+        let mut recorder = self.recorder();
+        recorder.go_on();
+        recorder
+    }
+
     pub(crate) fn room(&self) -> RefMut<'_, Box<[u8]>> {
         self.room.borrow_mut()
     }

@@ -3,12 +3,14 @@
 //! - It never holds more than its capacity. Where there is no room, the clock algorithm drops a subject that nobody asked for since
 //!   the clock's hand passed it last.
 //! - No text of a subject is in it, only a 128-bit tag under a key that the process has made for itself.
-//! - A look-up takes the lock of one shard for an instant, and neither allocates nor calls the system.
+//! - A look-up takes the lock of one shard, shared with other look-ups, and neither allocates nor calls the system. Whoever looks up
+//!   many takes each lock once ([`Cache::look`]): the processor then fetches what it needs for several of them at a time.
 
 use hashbrown::HashTable;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bulla_crypto::environment::Random;
 use bulla_crypto::subject::Subject;
@@ -25,7 +27,23 @@ pub(super) struct Tag {
 /// The cache.
 pub(super) struct Cache {
     key: [u8; 16],
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[RwLock<Shard>]>,
+}
+
+/// Look-ups, during which nothing changes in the shards that were looked into.
+pub(super) struct Look<'a> {
+    cache: &'a Cache,
+    shards: [Option<RwLockReadGuard<'a, Shard>>; SHARDS],
+}
+
+impl Look<'_> {
+    /// The subject of this name, if it is here.
+    #[inline]
+    pub(super) fn get(&mut self, subject: &str) -> Option<&Subject> {
+        let tag = self.cache.tag(subject);
+        let shard = self.cache.shard_of(tag);
+        self.shards[shard].get_or_insert_with(|| read(&self.cache.shards[shard])).get(tag)
+    }
 }
 
 /// The most shards. Hardly more threads than that seal at the same time.
@@ -41,7 +59,7 @@ impl Cache {
         random.fill(&mut key)?;
         let shards = SHARDS.min(capacity).max(1);
         let of = |shard| capacity / shards + usize::from(shard < capacity % shards);
-        Ok(Cache { key, shards: (0..shards).map(|shard| Mutex::new(Shard::new(of(shard)))).collect() })
+        Ok(Cache { key, shards: (0..shards).map(|shard| RwLock::new(Shard::new(of(shard)))).collect() })
     }
 
     /// The tag of a subject.
@@ -54,26 +72,27 @@ impl Cache {
 
     /// The subject of a tag, if it is here.
     pub(super) fn get(&self, tag: Tag) -> Option<Subject> {
-        self.shard(tag).get(tag)
+        read(&self.shards[self.shard_of(tag)]).get(tag).cloned()
+    }
+
+    /// Begins many look-ups.
+    pub(super) fn look(&self) -> Look<'_> {
+        Look { cache: self, shards: [const { None }; SHARDS] }
     }
 
     /// Keeps a subject, dropping another where there is no room.
     pub(super) fn keep(&self, tag: Tag, subject: &Subject) {
-        self.shard(tag).keep(tag, subject);
+        write(&self.shards[self.shard_of(tag)]).keep(tag, subject);
     }
 
     /// Drops the subjects of these numbers.
     pub(super) fn forget(&self, numbers: &[u64]) {
-        self.shards.iter().for_each(|shard| lock(shard).retain(|number| !numbers.contains(&number)));
+        self.shards.iter().for_each(|shard| write(shard).retain(|number| !numbers.contains(&number)));
     }
 
     /// Drops everything.
     pub(super) fn clear(&self) {
-        self.shards.iter().for_each(|shard| lock(shard).retain(|_| false));
-    }
-
-    fn shard(&self, tag: Tag) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[self.shard_of(tag)])
+        self.shards.iter().for_each(|shard| write(shard).retain(|_| false));
     }
 
     pub(super) fn shard_of(&self, tag: Tag) -> usize {
@@ -83,12 +102,16 @@ impl Cache {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).slots.len()).sum()
+        self.shards.iter().map(|shard| read(shard).slots.len()).sum()
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn read(shard: &RwLock<Shard>) -> RwLockReadGuard<'_, Shard> {
+    shard.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(shard: &RwLock<Shard>) -> RwLockWriteGuard<'_, Shard> {
+    shard.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A part of the cache, with a clock of its own. Neighbours share no cache line.
@@ -105,7 +128,7 @@ struct Slot {
     tag: Tag,
     subject: Subject,
     /// Whether somebody asked for it since the hand passed.
-    used: bool,
+    used: AtomicBool,
 }
 
 impl Shard {
@@ -118,11 +141,14 @@ impl Shard {
         }
     }
 
-    fn get(&mut self, tag: Tag) -> Option<Subject> {
-        let place = self.place(tag)?;
-        let slot = &mut self.slots[place];
-        slot.used = true;
-        Some(slot.subject.clone())
+    #[inline]
+    fn get(&self, tag: Tag) -> Option<&Subject> {
+        let slot = &self.slots[self.place(tag)?];
+        // What is written is everybody's.
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
+        Some(&slot.subject)
     }
 
     fn place(&self, tag: Tag) -> Option<usize> {
@@ -134,7 +160,7 @@ impl Shard {
         if self.capacity == 0 {
             return;
         }
-        let slot = Slot { tag, subject: subject.clone(), used: false };
+        let slot = Slot { tag, subject: subject.clone(), used: AtomicBool::new(false) };
         if let Some(place) = self.place(tag) {
             self.slots[place] = slot;
         } else if self.slots.len() < self.capacity {
@@ -153,7 +179,7 @@ impl Shard {
         loop {
             let place = self.hand % self.slots.len();
             self.hand = place + 1;
-            if !std::mem::take(&mut self.slots[place].used) {
+            if !std::mem::take(self.slots[place].used.get_mut()) {
                 return place;
             }
         }

@@ -27,7 +27,7 @@ use bulla_store::{FileSystem, Store};
 /// How a vault is opened.
 #[derive(Clone)]
 pub struct Settings {
-    /// How many subjects are kept in memory, about 150 bytes each (default 65,536).
+    /// How many subjects are kept in memory, about 70 bytes each (default 262,144).
     pub cache: usize,
     /// How roots are kept (default: as files).
     pub root: Arc<dyn Root>,
@@ -40,7 +40,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            cache: 65_536,
+            cache: 262_144,
             root: Arc::new(RootFile),
             random: Arc::new(SystemRandom),
             replicas: Vec::new(),

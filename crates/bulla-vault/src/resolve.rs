@@ -31,18 +31,17 @@ impl Vault {
     /// As [`Vault::resolve`], but appends to `found`. Where all of them are cached and `found` has the room, nothing is allocated.
     ///
     /// # Errors
-    /// As [`Vault::resolve`].
+    /// As [`Vault::resolve`]; `found` may then have some of them.
     pub fn resolve_into(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
         self.check_writable()?;
         let before = found.len();
-        for subject in subjects {
-            let Some(cached) = self.shared.cache.get(self.shared.cache.tag(subject)) else {
-                found.truncate(before);
-                return self.shared.resolve_slowly(subjects, found);
-            };
-            found.push(cached);
+        let mut look = self.shared.cache.look();
+        found.extend(subjects.iter().map_while(|subject| look.get(subject).cloned()));
+        drop(look);
+        match &subjects[found.len() - before..] {
+            [] => Ok(()),
+            rest => self.shared.resolve_slowly(rest, found),
         }
-        Ok(())
     }
 
     /// Number and key of a subject that the vault knows.
@@ -197,8 +196,21 @@ impl Snapshot<'_> {
 }
 
 impl Shared {
+    /// As [`Vault::resolve_into`], where not all of them are cached.
     #[cold]
     fn resolve_slowly(&self, subjects: &[&str], found: &mut Vec<Subject>) -> Result<()> {
+        let mut look = self.cache.look();
+        let cached = subjects.iter().map(|subject| look.get(subject).cloned()).collect::<Vec<_>>();
+        drop(look);
+        let unknown = subjects.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
+        let unknown = unknown.map(|(subject, _)| *subject).collect::<Vec<_>>();
+        let mut looked_up = self.look_up(&unknown)?.into_iter();
+        found.extend(cached.into_iter().filter_map(|cached| cached.or_else(|| looked_up.next())));
+        Ok(())
+    }
+
+    /// Numbers and keys of `subjects`, in their order, from the database, to which those are added that it does not know.
+    fn look_up(&self, subjects: &[&str]) -> Result<Vec<Subject>> {
         loop {
             let keys = self.keys();
             let pseudonym = |subject: &&str| Pseudonym::of(subject, self.log, &keys.pseudonym);
@@ -224,8 +236,7 @@ impl Shared {
             let tagged = subjects.iter().map(|subject| self.cache.tag(subject)).zip(known);
             let tagged = tagged.collect::<Vec<(Tag, Subject)>>();
             if self.admit(generation, &tagged)? {
-                found.extend(tagged.into_iter().map(|(_, subject)| subject));
-                return Ok(());
+                return Ok(tagged.into_iter().map(|(_, subject)| subject).collect());
             }
         }
     }

@@ -8,12 +8,15 @@
 mod avx512;
 #[cfg(any(test, target_arch = "x86_64"))]
 mod compress;
+mod hmac;
 #[cfg(any(test, target_arch = "x86_64"))]
 mod lanes;
 mod parallel;
 mod states;
 #[cfg(test)]
 mod tests;
+
+pub use self::hmac::{BulkHmac, Tag};
 
 use bulla_proof::hash::{Hash, HashId, sha256};
 use bulla_proof::unit::{block_node, node_message, root_of_top};

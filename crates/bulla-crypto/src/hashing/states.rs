@@ -2,6 +2,7 @@
 
 use bulla_proof::hash::Hash;
 use sha2::block_api::compress256;
+use zeroize::Zeroize;
 
 /// How many messages there are.
 pub(super) const LANES: usize = 16;
@@ -11,6 +12,12 @@ pub(super) const BLOCK: usize = 64;
 /// The states of all lanes (FIPS 180-4, section 6.2), by word.
 #[repr(align(64))]
 pub(super) struct States(pub(super) [[u32; LANES]; 8]);
+
+impl Zeroize for States {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl States {
     /// H(0) (section 5.3.3), of every lane.

@@ -95,3 +95,32 @@ proptest! {
         }
     }
 }
+
+/// Against the crate `hmac`, for as many messages as lanes and more and fewer, of every length around the padding.
+#[test]
+fn tags_side_by_side_are_those_of_each_alone() {
+    use ::hmac::{Hmac, KeyInit, Mac};
+    let byte = |at: usize| (at * 167 + 3).to_le_bytes()[0];
+    for parallel in lanes().map(Some).chain([None]) {
+        for (count, length) in [0, 1, 6, 7, 16, 17, 40]
+            .into_iter()
+            .zip([0, 3, 20, 55, 87, 119, 200])
+            .chain((0..=140).map(|length| (17, length)))
+        {
+            let keys =
+                (0..count).map(|key| array::from_fn(|at| byte(key * 32 + at))).collect::<Vec<[u8; 32]>>();
+            let messages = (0..count * length).map(|at| byte(at * 5)).collect::<Vec<_>>();
+            let tags = BulkHmac::with(parallel).tags(keys.iter(), &messages);
+            assert_eq!(tags.len(), count);
+            for (place, (key, tag)) in keys.iter().zip(tags).enumerate() {
+                let mac = Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
+                let message = &messages[place * length..][..length];
+                assert_eq!(
+                    tag[..],
+                    mac.chain_update(message).finalize().into_bytes()[..],
+                    "{place} of {count}, {length} bytes"
+                );
+            }
+        }
+    }
+}

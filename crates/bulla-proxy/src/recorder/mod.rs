@@ -20,6 +20,7 @@ use crate::counters::{Counters, RefusedCommand};
 use crate::session::{CarriedOut, Operation, Record, Stage, Status, Target, Ticket, Unrecorded};
 use crate::subject::{Key, Learned, Rules, Whose};
 use crate::warnings::{Kind, Warnings};
+use bulla::environment::Clock;
 use bulla::{Entry, Error, ErrorKind, Log, Producer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,6 +79,9 @@ pub struct Recorder {
     log: Appender,
     /// How many entries were sent on their way.
     flushed: Ticket,
+    clock: Arc<dyn Clock>,
+    /// The time of what came last, once an entry was of it.
+    time: Option<i64>,
     payload: String,
 }
 
@@ -100,6 +104,7 @@ impl Recorder {
     pub fn new(
         log: &Log,
         recording: Arc<Recording>,
+        clock: Arc<dyn Clock>,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> bulla::Result<Self> {
         let durable = Durable {
@@ -113,6 +118,8 @@ impl Recorder {
             durable: Arc::new(durable),
             log: Appender { producer: log.producer()?, recorded: 0, takes: true, missing: 0 },
             flushed: 0,
+            clock,
+            time: None,
             payload: String::new(),
         })
     }
@@ -120,6 +127,11 @@ impl Recorder {
     /// From now on entries come to be like this.
     pub fn adopt(&mut self, recording: Arc<Recording>) {
         self.recording = recording;
+    }
+
+    /// What is recorded from now on is of a later time: something came. Entries about what came together have one time.
+    pub fn go_on(&mut self) {
+        self.time = None;
     }
 
     /// How far this recorder's entries are durable.
@@ -209,7 +221,7 @@ impl Appender {
 
 impl Record for Recorder {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
-        let Recorder { recording, log, payload, .. } = self;
+        let Recorder { recording, log, payload, clock, time, .. } = self;
         let claims_count = recording.claims.iter().any(|user| user == operation.actor);
         let whose = match operation.target {
             Target::Key { key, length, .. } => {
@@ -225,6 +237,7 @@ impl Record for Recorder {
         payload::describe(operation, claims_count, most, payload);
         let location;
         let mut entry = Entry {
+            time: Some(*time.get_or_insert_with(|| clock.now())),
             operation: "administer",
             client: Some(operation.client),
             actor: Some(operation.actor),

@@ -6,15 +6,16 @@ use super::sealed::LogIdentity;
 use bulla_columns::account::Task;
 use bulla_columns::{Encoder, Groups, PERSONAL, Partition};
 use bulla_crypto::environment::{AesGcm, Cipher};
-use bulla_crypto::group::GroupSecret;
+use bulla_crypto::group::{GroupKey, GroupSecret};
 use bulla_crypto::hashing::BulkHasher;
 use bulla_proof::EntryError;
 use bulla_proof::entry::RawRow;
 use bulla_proof::hash::Hash;
 use bulla_proof::unit::{self, CODEC_ROW, GroupContent};
 use bulla_store::{Error, Result};
+use smallvec::SmallVec;
 
-/// Which entries of a block form which group, and the secrets of the groups: what sealing is given.
+/// Which entries of a block form which group, and the keys of the groups: what sealing is given.
 pub(crate) struct Grouping {
     /// The group of each row, or 0 where it is in none. Groups are numbered from 1 in the order of their first rows.
     pub(crate) member: Vec<u64>,
@@ -26,9 +27,9 @@ pub(crate) struct Grouping {
 
 /// The data subjects of one group.
 pub(crate) struct SubjectSet {
-    /// Their numbers, ascending, each once.
-    pub(crate) numbers: Vec<u64>,
-    pub(crate) secret: GroupSecret,
+    /// Their numbers, ascending, each once. Most have one.
+    pub(crate) numbers: SmallVec<[u64; 1]>,
+    pub(crate) key: GroupKey,
 }
 
 impl Grouping {
@@ -103,22 +104,19 @@ pub(crate) fn encrypt(
     let mut text = Vec::new();
     groups.begin(grouping.personal);
     for (group, set) in grouping.sets.iter().enumerate() {
-        encoder.account().turn_to(Some(Task::Encrypt));
-        let key = set.secret.key();
-        encoder.account().turn_to(Some(Task::Encode));
         text.clear();
         let of_group = members.of(group).iter().map(|&row| rows[row as usize]);
         encoder
             .encode_group(of_group, grouping.personal, &mut text)
             .map_err(|error| Error::invalid(error.to_string()))?;
         encoder.account().turn_to(Some(Task::Encrypt));
-        groups.push(&set.numbers, key.commitment, |ciphertexts| {
-            cipher.seal(&key.key, 0, &[], &mut text)?;
+        groups.push(&set.numbers, set.key.commitment, |ciphertexts| {
+            cipher.seal(&set.key.key, 0, &[], &mut text)?;
             ciphertexts.extend_from_slice(&text);
             Ok::<(), Error>(())
         })?;
+        encoder.account().turn_to(Some(Task::Encode));
     }
-    encoder.account().turn_to(Some(Task::Encode));
     Ok(())
 }
 

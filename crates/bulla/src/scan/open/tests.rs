@@ -4,6 +4,7 @@ use super::world::{World, nobody};
 use super::*;
 use crate::format::groups::SubjectSet;
 use bulla_columns::Compression;
+use bulla_crypto::group::GroupKey;
 use bulla_proof::Entry;
 use bulla_proof::hash::HashId;
 use bulla_proof::unit::{self, GroupContent};
@@ -137,8 +138,8 @@ fn a_block_has_one_group_for_each_set_of_data_subjects() {
         let group = grouping.member.iter().find(|group| **group != 0).copied().unwrap();
         let last = grouping.member.iter().rposition(|member| *member == group).unwrap();
         let set = &grouping.sets[usize::try_from(group).unwrap() - 1];
-        let again =
-            SubjectSet { numbers: set.numbers.clone(), secret: GroupSecret::new(*set.secret.as_bytes()) };
+        let key = GroupKey { key: set.key.key.clone(), commitment: set.key.commitment };
+        let again = SubjectSet { numbers: set.numbers.clone(), key };
         grouping.member[last] = grouping.sets.len() as u64 + 1;
         grouping.sets.push(again);
     });

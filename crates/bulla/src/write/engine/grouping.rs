@@ -27,7 +27,7 @@ pub(crate) fn group(rows: &[&[u8]], place: BlockContext<'_>, subjects: &dyn Subj
     }
     let known = subjects.resolve(&met.names)?;
     let mut grouping = Grouping::NONE;
-    let mut groups = HashMap::<Set, u64, RandomState>::default();
+    let (mut groups, mut distinct) = (HashMap::<Set, u64, RandomState>::default(), Vec::new());
     grouping.member.reserve_exact(rows.len());
     for mut set in sets {
         if set.is_empty() {
@@ -40,10 +40,11 @@ pub(crate) fn group(rows: &[&[u8]], place: BlockContext<'_>, subjects: &dyn Subj
         let next = groups.len() as u64 + 1;
         let group = *groups.entry_ref(&set).or_insert_with(|| next);
         if group == next {
-            grouping.sets.push(secret(place, &set, &known)?);
+            distinct.push(set);
         }
         grouping.member.push(group);
     }
+    grouping.sets = keyed(place, &distinct, &known)?;
     Ok(grouping)
 }
 
@@ -51,14 +52,27 @@ fn has_subjects(row: &[u8]) -> bool {
     RawRow::presence_of(row) & Field::Subject.bit() != 0
 }
 
-fn secret(place: BlockContext<'_>, set: &[u32], known: &[Subject]) -> Result<SubjectSet> {
-    let of_set = || set.iter().map(|&place| &known[place as usize]);
-    let numbers = of_set().map(|subject| subject.number).collect::<Vec<_>>();
-    if !numbers.is_sorted_by(|one, next| one < next) {
-        return Err(Error::tampered("two data subjects have one number"));
-    }
-    let secret = place.secret(of_set().map(|subject| (subject.number, &subject.key)))?;
-    Ok(SubjectSet { numbers, secret })
+/// The groups of these sets, with their keys.
+fn keyed(place: BlockContext<'_>, sets: &[Set], known: &[Subject]) -> Result<Vec<SubjectSet>> {
+    let single = |set: &Set| match set[..] {
+        [only] => Some(&known[only as usize]),
+        _ => None,
+    };
+    let singles = sets.iter().filter_map(single).collect::<Vec<_>>();
+    let mut keys = place.keys_of_singles(&singles).into_iter();
+    let keyed = |set: &Set| {
+        let of_set = || set.iter().map(|&place| &known[place as usize]);
+        let numbers = of_set().map(|subject| subject.number).collect::<SmallVec<_>>();
+        if !numbers.is_sorted_by(|one, next| one < next) {
+            return Err(Error::tampered("two data subjects have one number"));
+        }
+        let key = match single(set).and_then(|_| keys.next()) {
+            Some(key) => key,
+            None => place.secret(of_set().map(|subject| (subject.number, &subject.key)))?.key(),
+        };
+        Ok(SubjectSet { numbers, key })
+    };
+    sets.iter().map(keyed).collect()
 }
 
 /// The data subjects that were met, each once.
