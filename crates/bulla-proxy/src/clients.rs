@@ -42,6 +42,7 @@ pub(crate) async fn run(
     let worker = Rc::new(worker);
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
+    let mut again = pin!(worker.clone().try_again());
     let mut more = true;
     while more || !tasks.is_empty() {
         tokio::select! {
@@ -52,8 +53,10 @@ pub(crate) async fn run(
             Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
             _ = tasks.join_next(), if !tasks.is_empty() => {}
             () = &mut durability => {}
+            () = &mut again => {}
         }
     }
+    worker.finish();
 }
 
 /// Serves one client from its first byte to its last.

@@ -46,6 +46,8 @@ pub struct Counters {
     pub unmapped: Counter,
     /// Operations that the log did not take.
     pub unrecorded: Counter,
+    /// Of these the ones of which no `gap` in the log tells yet.
+    pub untold: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
     /// How often a worker waited for memory of the log.

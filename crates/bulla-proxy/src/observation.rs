@@ -4,7 +4,6 @@
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
 use crate::metrics::{Distribution, Histogram, Metric, Value};
-use crate::recorder::Durable;
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
 use bulla::{Error, ErrorKind, Result, Watch};
@@ -22,7 +21,6 @@ pub(crate) struct Observation {
     stopped: watch::Receiver<bool>,
     /// Of each worker.
     waits: Vec<Arc<Histogram>>,
-    durable: Vec<Arc<Durable>>,
 }
 
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
@@ -73,18 +71,22 @@ impl Observation {
         settings: watch::Receiver<Arc<Settings>>,
         stopped: watch::Receiver<bool>,
     ) -> Self {
-        Observation { counters, log, settings, stopped, waits: Vec::new(), durable: Vec::new() }
+        Observation { counters, log, settings, stopped, waits: Vec::new() }
     }
 
     /// Has one worker more observed.
-    pub(crate) fn observe(&mut self, waits: Arc<Histogram>, durable: Arc<Durable>) {
+    pub(crate) fn observe(&mut self, waits: Arc<Histogram>) {
         self.waits.push(waits);
-        self.durable.push(durable);
     }
 
     fn of_proxy(&self, metrics: &mut Vec<Metric>) {
         let counters = &*self.counters;
         metrics.extend(COUNTED.map(|(name, help, of)| counter(name, help, &[], of(counters).get())));
+        metrics.push(gauge(
+            "bulla_proxy_untold",
+            "Operations that the log did not take, and of which no entry `gap` tells yet.",
+            counters.untold.get(),
+        ));
         metrics.push(gauge("bulla_proxy_clients", "Clients that are connected.", counters.clients.get()));
         let (name, help) = (
             "bulla_proxy_refused_connections_total",
@@ -153,9 +155,8 @@ impl Observed for Observation {
         if *self.stopped.borrow() {
             return Err("the proxy ends, and takes no more clients".to_owned());
         }
-        let failed = self.durable.iter().any(|durable| durable.has_failed());
         let refuses = self.settings.borrow().unrecordable == Unrecordable::Refuse;
-        let fails = failed || self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
+        let fails = self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
         if refuses && fails {
             return Err("the log takes no entries".to_owned());
         }

@@ -142,9 +142,10 @@ impl Proxy {
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
             let first = settings.borrow().clone();
-            let recorder = Recorder::new(log, first.recording.clone(), move || nudge.notify_one())?;
+            let (recording, clock) = (first.recording.clone(), environment.clock.clone());
+            let recorder = Recorder::new(log, recording, clock, move || nudge.notify_one())?;
             let waits = Arc::<Histogram>::default();
-            observation.observe(waits.clone(), recorder.durable().clone());
+            observation.observe(waits.clone());
             let runtime = crate::runtime::new()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);

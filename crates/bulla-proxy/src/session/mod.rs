@@ -124,6 +124,16 @@ impl Session {
         self.to_client.waiting() < WINDOW
     }
 
+    /// Whether what the server says next may be recorded.
+    pub fn awaits_entries(&self) -> bool {
+        self.pipeline.iter().any(|pending| pending.is_recorded() || pending.special == Special::Exec)
+    }
+
+    /// Whether what the client says next may be recorded.
+    pub fn intends_entries(&self) -> bool {
+        self.context.mode == Mode::BeforeSend
+    }
+
     /// Whether the connection is to be ended: nothing more is read, and all of it is answered.
     pub fn is_over(&self) -> bool {
         self.closing && self.is_answered()
@@ -246,6 +256,7 @@ impl Session {
                         self.report(Stage::Intended, now, now).command(&pending, None, recorder)?;
                         recorder.ticket()
                     }
+                    _ if pending.is_recorded() => recorder.held(),
                     _ => 0,
                 };
                 self.to_server.settle(self.to_server.end(), ticket);

@@ -198,7 +198,7 @@ impl Session {
     fn ticket_after(&self, recorder: &impl Record) -> Ticket {
         match self.context.mode {
             Mode::BeforeReply => recorder.ticket(),
-            Mode::Async | Mode::BeforeSend => 0,
+            Mode::Async | Mode::BeforeSend => recorder.held(),
         }
     }
 

@@ -6,6 +6,7 @@ mod channels;
 mod edges;
 mod ends;
 mod entries;
+mod faults;
 mod large;
 mod refusals;
 mod unchanged;
