@@ -3,6 +3,7 @@
 
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
+use crate::ending::Ending;
 use crate::metrics::{Distribution, Histogram, Metric, Value};
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
@@ -18,7 +19,7 @@ pub(crate) struct Observation {
     counters: Arc<Counters>,
     log: Watch,
     settings: watch::Receiver<Arc<Settings>>,
-    stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<Ending>,
     /// Of each worker.
     waits: Vec<Arc<Histogram>>,
 }
@@ -69,7 +70,7 @@ impl Observation {
         counters: Arc<Counters>,
         log: Watch,
         settings: watch::Receiver<Arc<Settings>>,
-        stopped: watch::Receiver<bool>,
+        stopped: watch::Receiver<Ending>,
     ) -> Self {
         Observation { counters, log, settings, stopped, waits: Vec::new() }
     }
@@ -152,7 +153,7 @@ impl Observed for Observation {
     }
 
     fn ready(&self) -> Result<(), String> {
-        if *self.stopped.borrow() {
+        if self.stopped.borrow().has_begun() {
             return Err("the proxy ends, and takes no more clients".to_owned());
         }
         let refuses = self.settings.borrow().unrecordable == Unrecordable::Refuse;
@@ -292,7 +293,7 @@ mod tests {
         };
         let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
         let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
-        let (_stop, stopped) = watch::channel(false);
+        let (_stop, stopped) = watch::channel(Ending::NotYet);
         let observation = Observation::new(counters.clone(), log.watch(), settings, stopped);
         counters.refused_command(RefusedCommand::Limit).add(7);
         let samples = format::read(&exposition(&observation.metrics())).unwrap();

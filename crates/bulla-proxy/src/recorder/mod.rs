@@ -335,6 +335,7 @@ impl Appender {
         self.takes = self.producer.try_append(&gap).is_ok();
         if self.takes {
             counters.taking_nothing.subtract(1);
+            counters.recorded.add(1);
             counters.untold.subtract(self.missing);
             (self.recorded, self.missing) = (self.recorded + 1, 0);
         }
