@@ -144,7 +144,7 @@ impl Relay {
             ready!(self.client.poll_shut(cx));
             return Poll::Ready(Ok(()));
         }
-        if self.client.ended && self.session.to_server.is_drained() {
+        if self.client.ended && self.session.is_taken() && self.session.to_server.is_drained() {
             let _ = self.server.poll_shut(cx);
         }
         self.wait(cx)

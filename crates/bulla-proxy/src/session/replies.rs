@@ -43,6 +43,7 @@ impl Session {
                     if progress.complete {
                         self.reply(now, recorder)?;
                         self.answer_locally();
+                        self.look_behind(now, recorder)?;
                     }
                 }
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
