@@ -187,6 +187,7 @@ impl Proxy {
     ) -> Result<Exit, Failure> {
         match self.json {
             true => print_json(&told(counters, missing, closed.as_ref().err()))?,
+            false if closed.is_err() => {}
             false => note!("{} entries of {} clients", counters.recorded.get(), counters.accepted.get()),
         }
         closed?;

@@ -212,6 +212,9 @@ impl Recorder {
     /// Has the log take what it takes, for whoever ends. Waits for memory as the log's option `append_timeout` says.
     pub fn finish(&mut self) {
         self.drain(Producer::append);
+        if self.is_full() {
+            self.give_up(&Error::new(ErrorKind::Timeout, "the memory of the log stayed full"));
+        }
         if !self.log.takes {
             self.log.resume(&self.recording.counters);
         }
@@ -236,8 +239,8 @@ impl Recorder {
 
     /// Gives the log the backlog, in its order, as far as `append` can. What the log has had no memory for too long it never gets.
     fn drain(&mut self, append: impl Fn(&mut Producer, &Entry<'_>) -> bulla::Result<()>) {
-        let Recorder { recording, durable, log, .. } = self;
-        while let Some(appended) = log.backlog.first().map(|entry| append(&mut log.producer, &entry)) {
+        while let Some(appended) = self.append_first(&append) {
+            let Recorder { recording, durable, log, .. } = self;
             match appended {
                 Ok(()) => {
                     recording.counters.recorded.add(1);
@@ -250,14 +253,27 @@ impl Recorder {
                     log.backlog.pop();
                     log.miss(1, &error, recording);
                 }
-                Err(error) => {
-                    let count = log.backlog.len();
-                    durable.losses.note(log.taken(), log.recorded);
-                    log.backlog.clear();
-                    log.miss(count, &error, recording);
-                }
+                Err(error) => self.give_up(&error),
             }
         }
+    }
+
+    /// Gives the log the entry that waits longest; `None` where none does.
+    fn append_first(
+        &mut self,
+        append: impl Fn(&mut Producer, &Entry<'_>) -> bulla::Result<()>,
+    ) -> Option<bulla::Result<()>> {
+        let Appender { backlog, producer, .. } = &mut self.log;
+        backlog.first().map(|entry| append(producer, &entry))
+    }
+
+    /// The log never gets the backlog.
+    fn give_up(&mut self, error: &Error) {
+        let Recorder { recording, durable, log, .. } = self;
+        let count = log.backlog.len();
+        durable.losses.note(log.taken(), log.recorded);
+        log.backlog.clear();
+        log.miss(count, error, recording);
     }
 }
 

@@ -10,6 +10,7 @@ use bulla_testkit::RedisServer;
 use bulla_testkit::fault::Faults;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,12 +129,17 @@ impl World {
         self.server = None;
     }
 
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.folder.path().join("audit")
     }
 
     pub(crate) fn connect(&self) -> Client {
         Client::new(TcpStream::connect(self.proxy().address().unwrap()).unwrap())
+    }
+
+    /// A connection to the server, around the proxy.
+    pub(crate) fn around(&self) -> Client<UnixStream> {
+        Client::new(UnixStream::connect(self.server.as_ref().unwrap().socket()).unwrap())
     }
 
     pub(crate) fn proxy(&self) -> &Proxy {
