@@ -14,6 +14,7 @@ use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -131,12 +132,15 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     };
     if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_))) {
         shared.counters.not_followed.add(1);
-        shared.warnings.once(Kind::NotFollowed, || match ended {
+        shared.warnings.once(Kind::NotFollowed, || match &ended {
             Err(Ended::ServerNotFollowed(violation)) => {
                 format!("{address}: what the server sent is no reply: {violation}")
             }
             _ => format!("{address}: what came is no command"),
         });
+    }
+    if ended == Err(Ended::Unrecorded) {
+        poll_fn(|cx| Poll::Ready(relay.tell_unrecorded(cx))).await;
     }
     relay.end();
 }

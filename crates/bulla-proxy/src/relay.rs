@@ -165,6 +165,16 @@ impl Relay {
         self.session.is_violated()
     }
 
+    /// Tells the client, as far as it takes that at once, that what it waits for was not recorded.
+    pub(crate) fn tell_unrecorded(&mut self, cx: &mut Context<'_>) {
+        let Relay { client, session, worker, .. } = self;
+        let come = worker.come_for(session.to_client.waits_for(), worker.come());
+        session.to_client.ready(come);
+        session.tell_unrecorded();
+        client.write(cx, session.to_client.ready(come));
+        client.flush(cx);
+    }
+
     /// The connection ended: what was not answered is recorded as such.
     pub(crate) fn end(mut self) {
         let now = self.worker.now();

@@ -183,6 +183,14 @@ impl Session {
         self.refuse_rest(reply);
     }
 
+    /// What waits to leave to the client never does: it is told instead that this is not recorded, where no part of it has left.
+    pub fn tell_unrecorded(&mut self) {
+        const TOLD: &[u8] = b"-BULLA the audit log did not keep what this was, so its result is not told: it may have been done\r\n";
+        if !self.unaudited {
+            self.to_client.replace_waiting(TOLD);
+        }
+    }
+
     /// Takes what came from the client. `now` is a steady clock's, in nanoseconds.
     ///
     /// # Errors

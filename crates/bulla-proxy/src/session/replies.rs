@@ -231,7 +231,7 @@ impl Session {
                 return Ok(());
             }
         }
-        self.to_client.settle(self.to_client.end(), self.ticket);
+        self.to_client.settle_part(self.to_client.end(), self.ticket);
         Ok(())
     }
 
