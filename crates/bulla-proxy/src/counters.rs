@@ -50,7 +50,7 @@ pub struct Counters {
     pub untold: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
-    /// How often a worker waited for memory of the log.
+    /// How often entries began to wait for memory of the log.
     pub waits: Counter,
     /// Clients that were cut off while they waited for something, when the time that they had for it was over.
     pub cut_off: Counter,

@@ -61,7 +61,7 @@ const COUNTED: [Counted; 14] = [
         "Entries of operations of which nobody knows whether they were carried out.",
         |it| &it.unknown,
     ),
-    ("bulla_proxy_memory_waits_total", "How often a thread waited for memory of the log.", |it| &it.waits),
+    ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| &it.waits),
 ];
 
 impl Observation {
