@@ -23,12 +23,12 @@ echo '$ bulla proxy --embedded trial'
 "$bulla" proxy --embedded trial --json > told.json 2> proxy.log &
 proxy=$!
 started+=("$proxy")
-until grep -q '^listening at ' proxy.log; do
+until grep -q 'listening at ' proxy.log; do
     kill -0 "$proxy" 2> /dev/null || { cat proxy.log >&2; exit 1; }
     sleep 0.1
 done
 tail -n 5 proxy.log
-port=$(sed -n 's/^listening at .*://p' proxy.log)
+port=$(sed -n 's/.*listening at [^"]*:\([0-9]*\).*/\1/p' proxy.log)
 cli() { redis-cli -p "$port" "$@"; }
 
 say "Somebody in support looks after one person's data, and says why"

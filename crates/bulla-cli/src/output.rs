@@ -6,10 +6,12 @@ use bulla::text::is_obeyed;
 use bulla::text::time::format_seconds;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prints a line to standard error.
 macro_rules! note {
@@ -17,8 +19,27 @@ macro_rules! note {
 }
 
 pub(crate) fn note(line: fmt::Arguments<'_>) {
-    // In one write, so that the lines of two processes do not mix. Nobody is left to tell of a failure here.
-    let _ = io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes());
+    match IN_OBJECTS.load(Ordering::Relaxed) {
+        true => note_object(json!({ "message": line.to_string() })),
+        // In one write, so that the lines of two processes do not mix. Nobody is left to tell of a failure here.
+        false => drop(io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes())),
+    }
+}
+
+/// Whether what goes to standard error is for programs, too.
+static IN_OBJECTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on each line on standard error is a JSON object: for a command that runs for long, and is asked for JSON.
+#[cfg(feature = "proxy")]
+pub(crate) fn note_in_objects() {
+    IN_OBJECTS.store(true, Ordering::Relaxed);
+}
+
+/// Prints a JSON object to standard error, with the time.
+pub(crate) fn note_object(mut object: Value) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    object["time"] = time(now).into();
+    let _ = io::stderr().write_all((escape_controls(&object.to_string()) + "\n").as_bytes());
 }
 
 /// Text without characters that a terminal obeys but line ends: names and messages may be an attacker's.

@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod embedded;
+mod missing;
 mod reloading;
 mod server;
 
@@ -9,7 +10,7 @@ use crate::append::{open, teller};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
-use crate::output::{on_line, print, print_json, time};
+use crate::output::{note_in_objects, note_object, on_line, print, print_json};
 use crate::terminal::telling_environment;
 use bulla::Closing;
 use bulla_proxy::config::{self, Config};
@@ -18,12 +19,13 @@ use bulla_proxy::proxy::{Proxy as Relaying, Stop};
 use bulla_proxy::service::{ServiceManager, State};
 use bulla_proxy::warnings::{Kind, Warn};
 use embedded::Embedded;
+use missing::Missing;
+use reloading::HangUps;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The longest configuration that is looked at, in bytes.
 const MAX_CONFIGURATION: u64 = 2 << 20;
@@ -63,16 +65,54 @@ pub(crate) struct Proxy {
     #[arg(long, value_name = "CAPTURE", requires = "file")]
     dry_run: Option<PathBuf>,
 
-    /// At the end, print what was counted as one JSON object; warnings are objects on standard error
+    /// At the end, print what was counted as one JSON object; each line on standard error is one, too
     #[arg(long)]
     json: bool,
 }
 
 /// What a signal is to end.
 enum Phase {
+    /// There is nothing yet.
     Starting,
+    /// The log is open, and nobody is served. Whether a signal has asked for the end.
+    Open(Closing, bool),
     Serving(Stop, Closing, Arc<ServiceManager>),
-    Draining(Closing),
+    Draining(Stop, Closing),
+}
+
+impl Phase {
+    /// What follows when a signal came. `ends` is set where another one is to end the process.
+    fn after_signal(&self, ends: &AtomicBool) -> Phase {
+        match self {
+            Phase::Starting => std::process::exit(Exit::Interrupted as i32),
+            Phase::Open(closing, asked) => {
+                match asked {
+                    false => {
+                        note!(
+                            "no client is accepted: it ends as soon as it has started, at another signal at once"
+                        );
+                        closing.announce();
+                    }
+                    true => closing.give_up(),
+                }
+                ends.store(*asked, Ordering::Relaxed);
+                Phase::Open(closing.clone(), true)
+            }
+            Phase::Serving(stop, closing, manager) => {
+                note!("no more clients are accepted; another signal ends those that are there");
+                stop.stop();
+                reloading::tell(manager, State::Stopping, "clients end what they began");
+                closing.announce();
+                Phase::Draining(stop.clone(), closing.clone())
+            }
+            Phase::Draining(stop, closing) => {
+                stop.cut_off();
+                closing.give_up();
+                ends.store(true, Ordering::Relaxed);
+                Phase::Draining(stop.clone(), closing.clone())
+            }
+        }
+    }
 }
 
 impl Proxy {
@@ -80,6 +120,9 @@ impl Proxy {
         if self.example {
             print(config::EXAMPLE)?;
             return Ok(Exit::Done);
+        }
+        if self.json {
+            note_in_objects();
         }
         if let (Some(capture), Some(file)) = (&self.dry_run, &self.file) {
             return dry_run::show(&read(file)?, capture, self.json);
@@ -89,29 +132,17 @@ impl Proxy {
         let of_signals = phase.clone();
         let _interrupt = Interrupt::on_each_but_hang_up(move |ends| {
             let mut phase = of_signals.lock().unwrap_or_else(PoisonError::into_inner);
-            *phase = match &*phase {
-                Phase::Starting => std::process::exit(Exit::Interrupted as i32),
-                Phase::Serving(stop, closing, manager) => {
-                    note!("no more clients are accepted; another signal ends those that are there");
-                    stop.stop();
-                    reloading::tell(manager, State::Stopping, "clients end what they began");
-                    closing.announce();
-                    Phase::Draining(closing.clone())
-                }
-                Phase::Draining(closing) => {
-                    closing.give_up();
-                    ends.store(true, Ordering::Relaxed);
-                    return;
-                }
-            };
+            *phase = phase.after_signal(ends);
         })?;
+        let hang_ups = HangUps::await_them()?;
         let embedded = self.embedded.as_deref().map(Embedded::prepare).transpose()?;
-        let file = embedded.as_ref().map(Embedded::config).or(self.file).unwrap_or_default();
+        let file = embedded.as_ref().map(Embedded::config).or_else(|| self.file.clone()).unwrap_or_default();
         let mut config = read(&file)?;
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
         let log = open(&place, environment.clone())?;
+        set(&phase, Phase::Open(log.closing(), false));
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");
         }
@@ -127,31 +158,51 @@ impl Proxy {
         let unix = config.listen.unix.as_ref().map(|path| path.display().to_string());
         let places = [tcp, unix].into_iter().flatten().collect::<Vec<_>>().join(" and ");
         let counters = proxy.counters().clone();
-        *phase.lock().unwrap_or_else(PoisonError::into_inner) =
-            Phase::Serving(proxy.stopper(), log.closing(), manager.clone());
-        reloading::reload_on_hang_up(file.clone(), proxy.reloader(), manager.clone())?;
         if let Some(address) = proxy.metrics_address() {
             note!("metrics are at http://{address}/metrics");
         }
         note!("listening at {places}");
-        reloading::tell(&manager, State::Ready, "clients are served");
+        {
+            // Held until it is told that clients are served: that they are not any more is told after that.
+            let mut phase = phase.lock().unwrap_or_else(PoisonError::into_inner);
+            let serving = Phase::Serving(proxy.stopper(), log.closing(), manager.clone());
+            reloading::tell(&manager, State::Ready, "clients are served");
+            let asked = matches!(*phase, Phase::Open(_, true));
+            *phase = if asked { serving.after_signal(&AtomicBool::new(false)) } else { serving };
+        }
+        hang_ups.have_reloaded(file.clone(), proxy.reloader(), manager);
         proxy.join();
         drop(server);
-        log.close()?;
+        let (telemetry, closed) = log.close_with_telemetry();
+        let missing = Missing::of(&counters, &telemetry).tell(|| open(&place, environment));
+        self.tell(&counters, missing, closed)
+    }
+
+    /// Tells what was counted, once all is over.
+    fn tell(
+        &self,
+        counters: &Counters,
+        missing: Missing,
+        closed: bulla::Result<()>,
+    ) -> Result<Exit, Failure> {
         match self.json {
-            true => print_json(&told(&counters))?,
+            true => print_json(&told(counters, missing, closed.as_ref().err()))?,
+            false if closed.is_err() => {}
             false => note!("{} entries of {} clients", counters.recorded.get(), counters.accepted.get()),
         }
+        closed?;
         match counters.cut_off.get() {
             0 => Ok(Exit::Done),
             count => {
-                note!(
-                    "{count} clients were cut off while they waited for something: `limits.drain_timeout` was over"
-                );
+                note!("{count} clients were cut off while they waited for something");
                 Ok(Exit::Interrupted)
             }
         }
     }
+}
+
+fn set(phase: &Mutex<Phase>, to: Phase) {
+    *phase.lock().unwrap_or_else(PoisonError::into_inner) = to;
 }
 
 /// Whoever started this, if it wants to be told how it is.
@@ -169,7 +220,7 @@ fn warn(json: bool) -> Result<Warn, Failure> {
     let tell = move || {
         for (kind, what) in told {
             match json {
-                true => note!("{}", warning(kind, &what)),
+                true => note_object(json!({ "warning": kind.name(), "message": what })),
                 false => note!("{}", on_line(&what)),
             }
         }
@@ -177,12 +228,6 @@ fn warn(json: bool) -> Result<Warn, Failure> {
     let thread = std::thread::Builder::new().name("bulla-warned".to_owned()).spawn(tell);
     thread.map_err(|error| no_room("starting a thread", &error))?;
     Ok(Arc::new(move |kind, what: &str| drop(warned.try_send((kind, what.to_owned())))))
-}
-
-/// A warning for programs.
-fn warning(kind: Kind, what: &str) -> Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    json!({ "time": time(now), "warning": kind.name(), "message": what })
 }
 
 fn read(file: &Path) -> Result<Config, Failure> {
@@ -193,12 +238,18 @@ fn read(file: &Path) -> Result<Config, Failure> {
     Config::parse(&bytes).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
-fn told(counters: &Counters) -> Value {
-    json!({
+fn told(counters: &Counters, missing: Missing, failure: Option<&bulla::Error>) -> Value {
+    let mut told = json!({
         "clients": counters.accepted.get(),
         "recorded": counters.recorded.get(),
         "unmapped": counters.unmapped.get(),
         "unrecorded": counters.unrecorded.get(),
+        "untold": missing.untold,
+        "lost_at_most": missing.lost_at_most,
         "cut_off": counters.cut_off.get(),
-    })
+    });
+    if let Some(failure) = failure {
+        told["error"] = failure.to_string().into();
+    }
+    told
 }

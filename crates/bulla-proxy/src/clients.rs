@@ -1,6 +1,7 @@
 //! Clients, from the first byte of each to its last, on the thread of a [`Worker`].
 
 use crate::counters::Counters;
+use crate::ending::Ending;
 use crate::entrance::{Accepted, Entered, NotEntered, enter};
 use crate::relay::Relay;
 use crate::session::{Ended, Session};
@@ -13,6 +14,7 @@ use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -37,11 +39,12 @@ pub(crate) async fn run(
     worker: Worker,
     mut clients: mpsc::UnboundedReceiver<Client>,
     mut settings: watch::Receiver<Arc<Settings>>,
-    stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<Ending>,
 ) {
     let worker = Rc::new(worker);
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
+    let mut again = pin!(worker.clone().try_again());
     let mut more = true;
     while more || !tasks.is_empty() {
         tokio::select! {
@@ -52,17 +55,19 @@ pub(crate) async fn run(
             Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
             _ = tasks.join_next(), if !tasks.is_empty() => {}
             () = &mut durability => {}
+            () = &mut again => {}
         }
     }
+    worker.finish();
 }
 
 /// Serves one client from its first byte to its last.
-async fn serve(worker: Rc<Worker>, client: Client, mut stopped: watch::Receiver<bool>) {
+async fn serve(worker: Rc<Worker>, client: Client, mut stopped: watch::Receiver<Ending>) {
     let Client { stream, counted } = client;
     let settings = worker.settings();
     let entered = tokio::select! {
         entered = enter(stream, &settings) => entered,
-        _ = stopped.wait_for(|stopped| *stopped) => Err(NotEntered::Gone),
+        _ = stopped.wait_for(Ending::has_begun) => Err(NotEntered::Gone),
     };
     match entered {
         Ok(entered) => relay(worker, entered, stopped).await,
@@ -74,13 +79,18 @@ async fn serve(worker: Rc<Worker>, client: Client, mut stopped: watch::Receiver<
 }
 
 /// Relays between a client, over whatever it came, and the server.
-async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receiver<bool>) {
+async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receiver<Ending>) {
     let Entered { stream: mut client, address, certificate, first_bytes } = entered;
     let shared = worker.shared.clone();
     let settings = worker.settings();
-    let connected =
+    let mut cut_off = stopped.clone();
+    let connecting =
         upstream::connect(&settings.place, settings.connector.as_ref(), settings.limits.connect_timeout);
-    let server = match connected.await {
+    let connected = tokio::select! {
+        connected = connecting => connected,
+        _ = cut_off.wait_for(Ending::is_at_once) => return,
+    };
+    let server = match connected {
         Ok(server) => server,
         Err(error) => {
             shared.counters.unreachable.add(1);
@@ -104,9 +114,13 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         };
         tokio::select! {
             ended = poll_fn(|cx| relay.poll(cx)) => break ended,
-            _ = stopped.wait_for(|stopped| *stopped), if !draining => {
+            _ = stopped.wait_for(Ending::has_begun), if !draining => {
                 draining = true;
                 relay.drain();
+            }
+            _ = cut_off.wait_for(Ending::is_at_once) => {
+                shared.counters.cut_off.add(1);
+                break Ok(());
             }
             () = time => if draining {
                 shared.counters.cut_off.add(1);
@@ -118,12 +132,15 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
     };
     if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_))) {
         shared.counters.not_followed.add(1);
-        shared.warnings.once(Kind::NotFollowed, || match ended {
+        shared.warnings.once(Kind::NotFollowed, || match &ended {
             Err(Ended::ServerNotFollowed(violation)) => {
                 format!("{address}: what the server sent is no reply: {violation}")
             }
             _ => format!("{address}: what came is no command"),
         });
+    }
+    if ended == Err(Ended::Unrecorded) {
+        poll_fn(|cx| Poll::Ready(relay.tell_unrecorded(cx))).await;
     }
     relay.end();
 }

@@ -46,9 +46,11 @@ pub struct Counters {
     pub unmapped: Counter,
     /// Operations that the log did not take.
     pub unrecorded: Counter,
+    /// Of these the ones of which no `gap` in the log tells yet.
+    pub untold: Counter,
     /// Workers for which the log takes nothing at present.
     pub taking_nothing: Counter,
-    /// How often a worker waited for memory of the log.
+    /// How often entries began to wait for memory of the log.
     pub waits: Counter,
     /// Clients that were cut off while they waited for something, when the time that they had for it was over.
     pub cut_off: Counter,

@@ -12,6 +12,7 @@ pub mod command;
 pub mod config;
 pub mod counters;
 pub mod dry_run;
+mod ending;
 mod entrance;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

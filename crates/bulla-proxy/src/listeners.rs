@@ -3,6 +3,7 @@
 
 use crate::clients::{Client, Counted};
 use crate::config::{Config, UpstreamPlace};
+use crate::ending::Ending;
 use crate::entrance::Accepted;
 use crate::settings::Settings;
 use crate::warnings::Kind;
@@ -43,7 +44,8 @@ impl Listeners {
         };
         let tcp = match config.listen.address {
             Some(address) => {
-                Some(TcpListener::bind(address).await.map_err(|error| failed(address.to_string(), error))?)
+                let bound = bind_tcp(address, config.listen.more_ports).await;
+                Some(bound.map_err(|error| failed(address.to_string(), error))?)
             }
             None => None,
         };
@@ -66,7 +68,7 @@ impl Listeners {
         workers: &[mpsc::UnboundedSender<Client>],
         settings: watch::Receiver<Arc<Settings>>,
         shared: Arc<Shared>,
-        mut stopped: watch::Receiver<bool>,
+        mut stopped: watch::Receiver<Ending>,
     ) {
         let counters = &shared.counters;
         let tcp = async || match &self.tcp {
@@ -87,7 +89,7 @@ impl Listeners {
             let accepted: std::io::Result<_> = tokio::select! {
                 accepted = tcp() => accepted,
                 accepted = unix() => accepted,
-                _ = stopped.wait_for(|stopped| *stopped) => return,
+                _ = stopped.wait_for(Ending::has_begun) => return,
             };
             let Ok(stream) = accepted else {
                 // Of files there are none left, or the client is gone: the next one may have more luck, a little later.
@@ -108,6 +110,19 @@ impl Listeners {
             counters.clients.add(1);
             // A worker ends after this alone.
             let _ = worker.send(Client { stream, counted: Counted(counters.clone()) });
+        }
+    }
+}
+
+/// Begins to listen at an address, or at the first one that is free of so many ports behind it.
+async fn bind_tcp(mut address: SocketAddr, more_ports: u16) -> std::io::Result<TcpListener> {
+    let last = address.port().saturating_add(more_ports);
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && address.port() < last => {
+                address.set_port(address.port() + 1);
+            }
+            bound => return bound,
         }
     }
 }

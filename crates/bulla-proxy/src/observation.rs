@@ -3,8 +3,8 @@
 
 use crate::config::Unrecordable;
 use crate::counters::{Counter, Counters, RefusedCommand, RefusedConnection};
+use crate::ending::Ending;
 use crate::metrics::{Distribution, Histogram, Metric, Value};
-use crate::recorder::Durable;
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
 use bulla::{Error, ErrorKind, Result, Watch};
@@ -19,10 +19,9 @@ pub(crate) struct Observation {
     counters: Arc<Counters>,
     log: Watch,
     settings: watch::Receiver<Arc<Settings>>,
-    stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<Ending>,
     /// Of each worker.
     waits: Vec<Arc<Histogram>>,
-    durable: Vec<Arc<Durable>>,
 }
 
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
@@ -62,7 +61,9 @@ const COUNTED: [Counted; 14] = [
         "Entries of operations of which nobody knows whether they were carried out.",
         |it| &it.unknown,
     ),
-    ("bulla_proxy_memory_waits_total", "How often a thread waited for memory of the log.", |it| &it.waits),
+    ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| {
+        &it.waits
+    }),
 ];
 
 impl Observation {
@@ -71,20 +72,24 @@ impl Observation {
         counters: Arc<Counters>,
         log: Watch,
         settings: watch::Receiver<Arc<Settings>>,
-        stopped: watch::Receiver<bool>,
+        stopped: watch::Receiver<Ending>,
     ) -> Self {
-        Observation { counters, log, settings, stopped, waits: Vec::new(), durable: Vec::new() }
+        Observation { counters, log, settings, stopped, waits: Vec::new() }
     }
 
     /// Has one worker more observed.
-    pub(crate) fn observe(&mut self, waits: Arc<Histogram>, durable: Arc<Durable>) {
+    pub(crate) fn observe(&mut self, waits: Arc<Histogram>) {
         self.waits.push(waits);
-        self.durable.push(durable);
     }
 
     fn of_proxy(&self, metrics: &mut Vec<Metric>) {
         let counters = &*self.counters;
         metrics.extend(COUNTED.map(|(name, help, of)| counter(name, help, &[], of(counters).get())));
+        metrics.push(gauge(
+            "bulla_proxy_untold",
+            "Operations that the log did not take, and of which no entry `gap` tells yet.",
+            counters.untold.get(),
+        ));
         metrics.push(gauge("bulla_proxy_clients", "Clients that are connected.", counters.clients.get()));
         let (name, help) = (
             "bulla_proxy_refused_connections_total",
@@ -150,12 +155,11 @@ impl Observed for Observation {
     }
 
     fn ready(&self) -> Result<(), String> {
-        if *self.stopped.borrow() {
+        if self.stopped.borrow().has_begun() {
             return Err("the proxy ends, and takes no more clients".to_owned());
         }
-        let failed = self.durable.iter().any(|durable| durable.has_failed());
         let refuses = self.settings.borrow().unrecordable == Unrecordable::Refuse;
-        let fails = failed || self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
+        let fails = self.counters.taking_nothing.get() > 0 || self.log.telemetry().is_none();
         if refuses && fails {
             return Err("the log takes no entries".to_owned());
         }
@@ -291,7 +295,7 @@ mod tests {
         };
         let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
         let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
-        let (_stop, stopped) = watch::channel(false);
+        let (_stop, stopped) = watch::channel(Ending::NotYet);
         let observation = Observation::new(counters.clone(), log.watch(), settings, stopped);
         counters.refused_command(RefusedCommand::Limit).add(7);
         let samples = format::read(&exposition(&observation.metrics())).unwrap();

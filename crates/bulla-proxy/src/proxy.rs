@@ -5,6 +5,7 @@ use crate::clients;
 use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::ending::Ending;
 use crate::listeners::Listeners;
 use crate::metrics::Histogram;
 use crate::observation::{MetricsServer, Observation, Serving};
@@ -35,12 +36,21 @@ pub struct Proxy {
 
 /// By what another thread can have a proxy end.
 #[derive(Clone)]
-pub struct Stop(Arc<watch::Sender<bool>>);
+pub struct Stop(Arc<watch::Sender<Ending>>);
 
 impl Stop {
     /// No client is accepted any more; those that are there have the configured time for what they began.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.send_if_modified(|ending| {
+            let begins = !ending.has_begun();
+            *ending = (*ending).max(Ending::Draining);
+            begins
+        });
+    }
+
+    /// The same, and whoever still waits for something is cut off at once.
+    pub fn cut_off(&self) {
+        self.0.send_replace(Ending::AtOnce);
     }
 }
 
@@ -53,13 +63,13 @@ struct Reloading {
     config: Mutex<Config>,
     lasting: Lasting,
     renewed: watch::Sender<Arc<Settings>>,
-    stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<Ending>,
 }
 
 impl Reload {
     /// Whether the proxy is about to end, so that no other configuration matters any more.
     pub fn is_too_late(&self) -> bool {
-        *self.0.stopped.borrow()
+        self.0.stopped.borrow().has_begun()
     }
 
     /// From now on the proxy does what this configuration says. Rules, claims, policy and what becomes of commands that cannot be
@@ -117,7 +127,7 @@ impl Proxy {
             Arc::new(Shared { counters: counters.clone(), warnings, clock: environment.clock.clone() });
         let listeners = runtime.block_on(Listeners::bind(config))?;
         let metrics = config.metrics.map(MetricsServer::listen).transpose()?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(Ending::NotYet);
         let mut proxy = Proxy {
             address: listeners.address,
             counters,
@@ -142,11 +152,10 @@ impl Proxy {
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
             let first = settings.borrow().clone();
-            let recorder = Recorder::new(log, first.recording.clone(), shared.clock.clone(), move || {
-                nudge.notify_one()
-            })?;
+            let (recording, clock) = (first.recording.clone(), environment.clock.clone());
+            let recorder = Recorder::new(log, recording, clock, move || nudge.notify_one())?;
             let waits = Arc::<Histogram>::default();
-            observation.observe(waits.clone(), recorder.durable().clone());
+            observation.observe(waits.clone());
             let runtime = crate::runtime::new()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);

@@ -25,6 +25,8 @@ pub(crate) struct Relay {
     generation: u64,
     /// For what this waits already.
     awaited: Ticket,
+    /// The last time of want of memory of which it waits for the end.
+    paused_in: u64,
     /// Whether anything came or left since it was asked last.
     active: bool,
     /// Nothing new is begun.
@@ -118,6 +120,7 @@ impl Relay {
             worker,
             generation,
             awaited: 0,
+            paused_in: 0,
             active: true,
             draining: false,
         }
@@ -131,6 +134,7 @@ impl Relay {
         while self.step(cx)? {
             self.active = true;
         }
+        self.worker.look_after();
         self.client.flush(cx);
         self.server.flush(cx);
         if self.client.shut {
@@ -140,7 +144,7 @@ impl Relay {
             ready!(self.client.poll_shut(cx));
             return Poll::Ready(Ok(()));
         }
-        if self.client.ended && self.session.to_server.is_drained() {
+        if self.client.ended && self.session.is_taken() && self.session.to_server.is_drained() {
             let _ = self.server.poll_shut(cx);
         }
         self.wait(cx)
@@ -161,10 +165,21 @@ impl Relay {
         self.session.is_violated()
     }
 
+    /// Tells the client, as far as it takes that at once, that what it waits for was not recorded.
+    pub(crate) fn tell_unrecorded(&mut self, cx: &mut Context<'_>) {
+        let Relay { client, session, worker, .. } = self;
+        let come = worker.come_for(session.to_client.waits_for(), worker.come());
+        session.to_client.ready(come);
+        session.tell_unrecorded();
+        client.write(cx, session.to_client.ready(come));
+        client.flush(cx);
+    }
+
     /// The connection ended: what was not answered is recorded as such.
     pub(crate) fn end(mut self) {
         let now = self.worker.now();
         self.session.end(now, &mut *self.worker.recorder_now());
+        self.worker.look_after();
     }
 
     /// Moves what can be moved. Whether anything could.
@@ -175,10 +190,11 @@ impl Relay {
             *generation = worker.generation();
             session.adopt(&worker.settings().context);
         }
-        let (now, durable) = (worker.now(), worker.durable());
+        let now = worker.now();
         let counters = worker.counters();
         let mut moved = false;
-        if !client.ended && !rests && session.wants_client() {
+        let waits = worker.is_full() && session.intends_entries();
+        if !client.ended && !rests && !waits && session.wants_client() {
             moved |= client.read(cx, worker, |bytes| {
                 counters.from_clients.add(bytes.len() as u64);
                 let taken = first_bytes
@@ -190,16 +206,20 @@ impl Relay {
                 })
             })?;
         }
-        let written = server.write(cx, session.to_server.ready(durable));
+        let come = worker.come();
+        let come_for_server = worker.come_for(session.to_server.waits_for(), come);
+        let written = server.write(cx, session.to_server.ready(come_for_server));
         session.to_server.leave(written);
         moved |= written > 0;
-        if !server.ended && session.wants_server() {
+        let waits = worker.is_full() && session.awaits_entries();
+        if !server.ended && !waits && session.wants_server() {
             moved |= server.read(cx, worker, |bytes| {
                 counters.from_server.add(bytes.len() as u64);
                 session.from_server(bytes, now, &mut *worker.recorder_now())
             })?;
         }
-        let written = client.write(cx, session.to_client.ready(durable));
+        let come_for_client = worker.come_for(session.to_client.waits_for(), worker.come());
+        let written = client.write(cx, session.to_client.ready(come_for_client));
         session.to_client.leave(written);
         moved |= written > 0;
         Ok(moved && !client.shut)
@@ -211,20 +231,21 @@ impl Relay {
         self.session.is_over() || self.server.ended && answered || self.draining && rests
     }
 
-    /// Sees to it that this is woken once what it waits for is durable.
+    /// Sees to it that this is woken once what it waits for is durable, or there is memory for what it would record.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        if self.worker.is_full() {
+            self.worker.wake_when_not_full(cx.waker(), &mut self.paused_in);
+        }
         let tickets = [self.session.to_server.waits_for(), self.session.to_client.waits_for()];
+        if tickets.into_iter().flatten().any(|ticket| self.worker.has_lost(ticket)) {
+            return Poll::Ready(Err(Ended::Unrecorded));
+        }
         // Whatever waits for nothing, waits for the side that it goes to.
-        let durable = self.worker.durable();
-        let ticket = tickets.into_iter().flatten().filter(|ticket| *ticket > durable).min();
-        if let Some(ticket) = ticket {
-            if self.worker.has_failed() {
-                return Poll::Ready(Err(Ended::Unrecorded));
-            }
-            if ticket != self.awaited {
-                self.worker.wake_at(ticket, cx.waker());
-                self.awaited = ticket;
-            }
+        let come = self.worker.come();
+        let ticket = tickets.into_iter().flatten().filter(|ticket| *ticket > come).min();
+        if let Some(ticket) = ticket.filter(|ticket| *ticket != self.awaited) {
+            self.worker.wake_at(ticket, cx.waker());
+            self.awaited = ticket;
         }
         Poll::Pending
     }

@@ -3,7 +3,7 @@
 //! Each worker has a recorder of its own, and a task that wakes whoever waits for entries to be durable, and sends what they wait for
 //! on its way: see [`Gathering`].
 
-use crate::config::Unrecordable;
+use crate::config::{Mode, Unrecordable};
 use crate::counters::{Counters, RefusedConnection};
 use crate::metrics::Histogram;
 use crate::recorder::{Durable, Recorder};
@@ -22,6 +22,9 @@ use tokio::time::Instant;
 
 /// So many bytes are read at once.
 const READ: usize = 64 << 10;
+/// So long after it had no memory the log is asked again; and so long after it took nothing.
+const FULL: Duration = Duration::from_millis(2);
+const TAKES_NOTHING: Duration = Duration::from_secs(1);
 
 /// What all workers have in common.
 pub(crate) struct Shared {
@@ -111,6 +114,12 @@ pub(crate) struct Worker {
     gathering: Arc<Gathering>,
     /// Has something to say: more is durable, or somebody waits for it.
     changed: Arc<Notify>,
+    /// Who waits for memory of the log.
+    paused: RefCell<Vec<Waker>>,
+    /// Which time it is, from 1 on, that the log has none.
+    wants: Cell<u64>,
+    /// Has something to say: the log does not take everything.
+    hampered: Notify,
 }
 
 impl Worker {
@@ -134,6 +143,9 @@ impl Worker {
             waits,
             gathering,
             changed,
+            paused: RefCell::default(),
+            wants: Cell::new(1),
+            hampered: Notify::new(),
         }
     }
 
@@ -178,17 +190,78 @@ impl Worker {
         self.room.borrow_mut()
     }
 
-    /// How many entries are durable, or as good as that: where the log has failed, and commands may pass without.
-    pub(crate) fn durable(&self) -> Ticket {
-        match self.settings.borrow().unrecordable {
-            Unrecordable::Pass if self.durable.has_failed() => Ticket::MAX,
-            _ => self.durable.ticket(),
+    /// Up to which ticket whatever waits may go on, but for what was lost: as far as entries are durable, or where nothing waits for
+    /// that, as far as the log has taken them. Without end where the log takes nothing, and commands may pass without.
+    pub(crate) fn come(&self) -> Ticket {
+        let (settings, recorder) = (self.settings.borrow(), self.recorder.borrow());
+        match (settings.unrecordable, settings.context.mode) {
+            (Unrecordable::Pass, _) if !recorder.is_taking() => Ticket::MAX,
+            (_, Mode::Async) => recorder.taken(),
+            (_, Mode::BeforeReply | Mode::BeforeSend) => self.durable.ticket(),
         }
     }
 
-    /// Whether what is waited for will never be durable.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.durable.has_failed()
+    /// The same for something that waits for the tickets from `first` on: no further than to one that was lost.
+    pub(crate) fn come_for(&self, first: Option<Ticket>, come: Ticket) -> Ticket {
+        let lost =
+            first.filter(|_| self.heeds_losses()).and_then(|first| self.durable.losses().first_from(first));
+        lost.map_or(come, |lost| come.min(lost - 1))
+    }
+
+    /// Whether the entry that is waited for was lost, and may not be.
+    pub(crate) fn has_lost(&self, ticket: Ticket) -> bool {
+        self.heeds_losses() && self.durable.losses().has(ticket)
+    }
+
+    fn heeds_losses(&self) -> bool {
+        self.durable.losses().count() > 0 && self.settings.borrow().unrecordable == Unrecordable::Refuse
+    }
+
+    /// Whether entries wait for memory of the log, so that nothing may come that makes more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.recorder.borrow().is_full()
+    }
+
+    /// Whether something is to be tried again ([`Worker::try_again`]).
+    pub(crate) fn is_hampered(&self) -> bool {
+        let recorder = self.recorder.borrow();
+        recorder.is_full() || !recorder.is_taking()
+    }
+
+    /// Wakes somebody once the log has memory again. `known` is the time of want for which it is known already.
+    pub(crate) fn wake_when_not_full(&self, waker: &Waker, known: &mut u64) {
+        if *known != self.wants.get() {
+            *known = self.wants.get();
+            self.paused.borrow_mut().push(waker.clone());
+        }
+    }
+
+    /// Says that something may have to be tried again.
+    pub(crate) fn look_after(&self) {
+        if self.is_hampered() {
+            self.hampered.notify_one();
+        }
+    }
+
+    /// Tries again what the log did not take, as long as that is so. Never ends.
+    pub(crate) async fn try_again(self: Rc<Self>) {
+        loop {
+            self.hampered.notified().await;
+            while self.is_hampered() {
+                tokio::time::sleep(if self.is_full() { FULL } else { TAKES_NOTHING }).await;
+                self.recorder().try_again();
+                if !self.is_full() {
+                    self.wants.set(self.wants.get() + 1);
+                    self.paused.take().into_iter().for_each(Waker::wake);
+                }
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    /// Has the log take what it takes, for a worker that ends.
+    pub(crate) fn finish(&self) {
+        self.recorder().finish();
     }
 
     /// Wakes somebody once so many entries are durable, and sees to it that they become so.
@@ -218,6 +291,7 @@ impl Worker {
             {
                 took = self.now().saturating_sub(sent);
             }
+            self.recorder().look_at_losses();
             self.wake();
             if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
                 until = None;
@@ -232,12 +306,12 @@ impl Worker {
 
     /// Wakes those whose wait is over.
     fn wake(&self) {
-        let durable = if self.has_failed() { Ticket::MAX } else { self.durable() };
+        let come = self.come();
         let mut waiting = self.waiting.borrow_mut();
         let before = waiting.len();
         let now = self.now();
         waiting.retain(|Waiting { ticket, waker, since }| {
-            let waits = *ticket > durable;
+            let waits = *ticket > come && !self.has_lost(*ticket);
             if !waits {
                 self.waits.observe(Duration::from_nanos(now.saturating_sub(*since)));
                 waker.wake_by_ref();

@@ -14,7 +14,6 @@ use bulla::store::FileSystem;
 use bulla_proxy::config::{Config, UpstreamPlace};
 use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +60,8 @@ impl Embedded {
         self.directory.join("proxy.toml")
     }
 
-    /// Starts the server, and finds a port for the proxy. Only who has opened the log may: so the server is one, too.
+    /// Starts the server, and has the proxy listen at the next port where its own is taken. Only who has opened the log may: so the
+    /// server is one, too.
     pub(super) fn start(&self, config: &mut Config) -> Result<Server, Failure> {
         let place = UpstreamPlace::Unix(self.socket());
         if config.log.directory != self.log() || config.log.keys.is_some() || config.upstream.place != place {
@@ -75,18 +75,7 @@ impl Embedded {
             return Err(Failure::usage(message));
         }
         let server = Server::start(&self.folder(), &self.socket())?;
-        if let Some(address) = &mut config.listen.address {
-            let first = address.port();
-            let last = first.saturating_add(PORTS);
-            // The kernel chooses where the port is 0.
-            let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse && first != 0;
-            while TcpListener::bind(*address).is_err_and(|error| is_taken(&error)) && address.port() < last {
-                address.set_port(address.port() + 1);
-            }
-            if address.port() != first {
-                note!("port {first} is taken");
-            }
-        }
+        config.listen.more_ports = PORTS;
         Ok(server)
     }
 
@@ -94,6 +83,12 @@ impl Embedded {
     pub(super) fn tell(&self, server: &Server, config: &Config, address: Option<std::net::SocketAddr>) {
         let (folder, log) = (self.folder(), self.log());
         note!("{} runs in {}, and keeps its data there", server.name(), folder.display());
+        let configured = config.listen.address.map(|address| address.port());
+        if let (Some(first @ 1..), Some(address)) = (configured, address)
+            && address.port() != first
+        {
+            note!("port {first} is taken");
+        }
         note!("whose data keys are, {} says; reply mode: {}", self.config().display(), mode(config));
         if let Some(address) = address {
             note!("try: redis-cli -p {} SET user:ada:email ada@example.com", address.port());

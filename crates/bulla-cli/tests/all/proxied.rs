@@ -33,8 +33,7 @@ impl Proxied {
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         told.read_line(&mut line).unwrap();
-        let address = line.trim_end().strip_prefix("listening at ");
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        let address = listens_at(&line).unwrap_or_else(|| panic!("{line}"));
         Proxied { place, address, child, told, server, _folder: folder }
     }
 
@@ -69,6 +68,13 @@ impl Proxied {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+/// Where a proxy listens, by a line that it tells, as text or in an object.
+pub(crate) fn listens_at(line: &str) -> Option<String> {
+    let object = serde_json::from_str::<Value>(line).ok();
+    let message = object.as_ref().map_or(line.trim_end(), |object| object["message"].as_str().unwrap());
+    message.strip_prefix("listening at ").map(str::to_owned)
 }
 
 /// All entries of a log, with their payloads.

@@ -1,12 +1,13 @@
 //! `proxy`: before a running redis-server, until it is told to end.
 
-use crate::support::{Place, Ran, bulla, bulla_with, command, exit, finish, parse_lines, signal};
+use crate::proxied::listens_at;
+use crate::support::{Place, Ran, bulla, bulla_with, command, eventually, exit, finish, parse_lines, signal};
 use bulla_testkit::RedisServer;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Child, ChildStderr, Command};
 
 const RULE: &str = "[[rules]]\nkey = \"user:{subject}:*\"\n";
@@ -24,7 +25,7 @@ fn start(mut command: Command) -> (Child, BufReader<ChildStderr>, TcpStream) {
     let mut child = command.spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let line = line(&mut told);
-    let address = line.strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}"));
+    let address = listens_at(&line).unwrap_or_else(|| panic!("{line}"));
     let client = TcpStream::connect(address).unwrap();
     (child, told, client)
 }
@@ -51,7 +52,9 @@ pub(crate) fn serve(place: &Place) -> Ran {
     assert_eq!(client.read(&mut replies).unwrap(), 0);
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "no more clients are accepted; another signal ends those that are there\n");
+    let told = parse_lines(&rest);
+    assert_eq!(told.len(), 1, "{rest}");
+    assert_eq!(told[0]["message"], "no more clients are accepted; another signal ends those that are there");
     finish(child)
 }
 
@@ -61,7 +64,9 @@ fn what_a_client_does_is_in_the_log_once_it_was_told_to_end() {
     let told = serve(&place).exits(exit::DONE).json();
     assert_eq!(
         told,
-        serde_json::json!({ "clients": 1, "recorded": 2, "unmapped": 0, "unrecorded": 0, "cut_off": 0 })
+        serde_json::json!({
+            "clients": 1, "recorded": 2, "unmapped": 0, "unrecorded": 0, "untold": 0, "lost_at_most": 0, "cut_off": 0,
+        })
     );
     let exported = place.run("export", &["--subject", "ada"]).exits(exit::DONE);
     let entries = parse_lines(&exported.out);
@@ -155,17 +160,13 @@ fn clients_that_were_cut_off_are_told_and_the_command_does_not_end_well() {
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
-    assert!(
-        rest.ends_with(
-            "1 clients were cut off while they waited for something: `limits.drain_timeout` was over\n"
-        ),
-        "{rest}"
-    );
+    let told = parse_lines(&rest).pop().unwrap();
+    assert_eq!(told["message"], "1 clients were cut off while they waited for something");
     assert_eq!(finish(child).exits(exit::INTERRUPTED).json()["cut_off"], 1);
 }
 
 #[test]
-fn warnings_are_objects_where_json_is_asked_for() {
+fn warnings_and_all_other_lines_are_objects_where_json_is_asked_for() {
     let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
     let server = RedisServer::start(folder.path(), &[]);
     let file = place.write("proxy.toml", config(&place, &server, "").as_bytes());
@@ -178,7 +179,169 @@ fn warnings_are_objects_where_json_is_asked_for() {
     signal(&child, Signal::TERM);
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
+    assert!(parse_lines(&rest).iter().all(|line| line["message"].is_string() && line["time"].is_string()));
     finish(child).exits(exit::DONE);
+    let ran = bulla(["proxy", "nowhere.toml", "--json"]).exits(exit::ENVIRONMENT);
+    assert!(parse_lines(&ran.err)[0]["message"].as_str().unwrap().contains("nowhere.toml"), "{ran:?}");
+}
+
+#[test]
+fn a_second_signal_ends_clients_that_wait_for_something() {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let server = RedisServer::start(folder.path(), &[]);
+    // Nobody waits for that.
+    let tables = "[limits]\ndrain_timeout = \"1 h\"\n";
+    let file = place.write("proxy.toml", config(&place, &server, tables).as_bytes());
+    let (child, mut told, mut client) = start(command(["proxy", &file, "--json"]));
+    client.write_all(b"PING\r\nBLPOP nothing 0\r\n").unwrap();
+    client.read_exact(&mut [0; 7]).unwrap();
+    signal(&child, Signal::TERM);
+    assert!(line(&mut told).contains("no more clients are accepted"));
+    signal(&child, Signal::TERM);
+    assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
+    assert_eq!(finish(child).exits(exit::INTERRUPTED).json()["cut_off"], 1);
+    let operations = place.entries();
+    assert!(operations.iter().all(|entry| entry["status"] == 3) && !operations.is_empty(), "{operations:?}");
+}
+
+/// Waits until the process deals with a signal itself.
+fn wait_until_caught(child: &Child, signal: Signal) {
+    eventually("the signal is caught", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
+    });
+}
+
+#[test]
+fn sighup_before_it_listens_has_the_configuration_read_anew_once_it_does() {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let server = RedisServer::start(folder.path(), &[]);
+    // Reading it waits until there is something.
+    let file = place.path("proxy.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let mut child = command(["proxy".as_ref(), file.as_os_str()]).spawn().unwrap();
+    wait_until_caught(&child, Signal::HUP);
+    signal(&child, Signal::HUP);
+    let text = config(&place, &server, "");
+    std::fs::write(&file, &text).unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    assert!(line(&mut told).starts_with("listening at "));
+    std::fs::write(&file, &text).unwrap();
+    assert!(line(&mut told).ends_with("this configuration holds from now on"));
+    signal(&child, Signal::TERM);
+    finish(child).exits(exit::DONE);
+}
+
+#[test]
+fn sigterm_before_it_serves_clients_ends_it_in_order() {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    let server = RedisServer::start(folder.path(), &[]);
+    // A server that answers when it is let.
+    let socket = folder.path().join("slow");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let config = config(&place, &server, "");
+    let config = config.replace(server.socket().to_str().unwrap(), socket.to_str().unwrap());
+    let file = place.write("proxy.toml", config.as_bytes());
+    let notified = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    let mut child =
+        command(["proxy", &file]).env("NOTIFY_SOCKET", folder.path().join("notify")).spawn().unwrap();
+    let (mut asking, _) = listener.accept().unwrap();
+    signal(&child, Signal::TERM);
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    assert!(line(&mut told).starts_with("no client is accepted"));
+    let mut answering = UnixStream::connect(server.socket()).unwrap();
+    let (mut from, mut to) = (answering.try_clone().unwrap(), asking.try_clone().unwrap());
+    std::thread::spawn(move || drop(std::io::copy(&mut from, &mut to)));
+    std::thread::spawn(move || drop(std::io::copy(&mut asking, &mut answering)));
+    told.read_to_string(&mut String::new()).unwrap();
+    finish(child).exits(exit::DONE);
+    // What it told last is how it is.
+    let states = [(); 2].map(|()| {
+        let mut room = [0; 1024];
+        let length = notified.recv(&mut room).unwrap();
+        String::from_utf8_lossy(&room[..length]).lines().next().unwrap().to_owned()
+    });
+    assert_eq!(states, ["READY=1", "STOPPING=1"]);
+    assert!(place.info("entries").as_u64() == Some(0));
+    place.run("verify", &["--strict"]).exits(exit::DONE);
+}
+
+/// From now on the files that a process writes may have so many bytes.
+fn limit_files(child: &Child, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let limit = Rlimit { current: bytes, maximum: getrlimit(Resource::Fsize).maximum };
+    prlimit(Some(Pid::from_child(child)), Resource::Fsize, limit).unwrap();
+}
+
+/// Runs a proxy that lets commands pass unrecorded until its log has failed for good; what it printed and told, and how many of these
+/// commands were done.
+fn fail(place: &Place, mended: bool) -> (Ran, String, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(folder.path(), &[]);
+    let text = format!("unrecordable = \"pass\"\nworkers = 1\n{}", config(place, &server, ""));
+    let file = place.write("proxy.toml", text.as_bytes());
+    let (child, told, client) = start(command(["proxy", &file, "--json"]));
+    let mut client = BufReader::new(client);
+    let mut set = || {
+        client.get_mut().write_all(b"SET a x\r\n").unwrap();
+        assert_eq!(line(&mut client), "+OK");
+    };
+    set();
+    eventually("the first entry is durable", || place.info("entries").as_u64() == Some(1));
+    limit_files(&child, Some(0));
+    let mut told = told;
+    let mut count = 0;
+    // The log fails a little after it was given something.
+    let mut lines = String::new();
+    let (sender, failed) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        while told.read_line(&mut lines).unwrap() > 0 {
+            if lines.contains("\"unrecorded\"") {
+                let _ = sender.send(());
+            }
+        }
+        lines
+    });
+    while failed.try_recv().is_err() {
+        set();
+        count += 1;
+    }
+    set();
+    count += 1;
+    if mended {
+        limit_files(&child, rustix::process::getrlimit(rustix::process::Resource::Fsize).maximum);
+    }
+    signal(&child, Signal::TERM);
+    let ran = finish(child);
+    (ran, reader.join().unwrap(), count)
+}
+
+#[test]
+fn what_passed_while_the_log_had_failed_is_told_in_it_at_the_end_if_it_can_be() {
+    let place = Place::new();
+    let (ran, lines, count) = fail(&place, true);
+    let told = ran.exits(exit::ENVIRONMENT).json();
+    assert!(told["error"].is_string() && told["untold"] == 0, "{told}");
+    assert!(lines.contains("an entry `gap` says so"), "{lines}");
+    let entries = place.entries();
+    let gap = entries.last().unwrap();
+    let payload = serde_json::from_str::<serde_json::Value>(gap["payload"].as_str().unwrap()).unwrap();
+    assert_eq!((&gap["operation"], entries.len()), (&"gap".into(), 2), "{entries:?}");
+    assert_eq!(payload["unrecorded"], told["unrecorded"]);
+    let all = [&payload["unrecorded"], &payload["lost_at_most"]].map(|count| count.as_u64().unwrap());
+    assert_eq!(all.iter().sum::<u64>(), count, "{payload}");
+    assert!(all[0] > 0);
+}
+
+#[test]
+fn what_passed_while_the_log_had_failed_is_said_where_the_log_cannot_say_it() {
+    let place = Place::new();
+    let (ran, lines, count) = fail(&place, false);
+    let told = ran.exits(exit::ENVIRONMENT).json();
+    assert!(lines.contains("and the log does not say so"), "{lines}");
+    assert_eq!(told["untold"], told["unrecorded"]);
+    assert_eq!(told["untold"].as_u64().unwrap() + told["lost_at_most"].as_u64().unwrap(), count, "{told}");
 }
 
 /// Shows what would be recorded of a capture; gives `look` the words and what was printed.

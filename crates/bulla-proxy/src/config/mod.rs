@@ -105,6 +105,8 @@ pub struct LogPlace {
 pub struct Listen {
     /// Over TCP.
     pub address: Option<SocketAddr>,
+    /// How many ports behind that one may be taken in its place where it is not free. No file says this.
+    pub more_ports: u16,
     /// On a Unix socket.
     pub unix: Option<PathBuf>,
     /// What TLS needs; without it TCP is plain.

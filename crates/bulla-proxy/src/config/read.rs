@@ -148,6 +148,7 @@ fn listen(mut table: Table<'_>) -> Result<Listen, ConfigError> {
         })
     });
     Ok(Listen {
+        more_ports: 0,
         address,
         unix,
         tls: tls.transpose()?,

@@ -6,10 +6,13 @@
 //!   so that one sync serves all connections;
 //! - nothing is allocated for an entry in the steady state, but for keys that are written in another form than they have.
 //!
-//! Where the log takes nothing, an entry `gap` says how many operations are missing as soon as it takes that. Where its memory is full, the worker waits for it, as long as the log's option `append_timeout` says: no connection of
-//! its could go on without.
+//! Where the log's memory is full, entries wait in a [`Backlog`] as long as the log's option `append_timeout` says, and meanwhile
+//! nothing is read that would make more. Where the log takes nothing, an entry `gap` says how many operations are missing as soon as
+//! it takes that. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
 
+mod backlog;
 mod forget;
+mod losses;
 mod payload;
 #[cfg(test)]
 mod tests;
@@ -20,8 +23,10 @@ use crate::counters::{Counters, RefusedCommand};
 use crate::session::{CarriedOut, Operation, Record, Stage, Status, Target, Ticket, Unrecorded};
 use crate::subject::{Key, Learned, Rules, Whose};
 use crate::warnings::{Kind, Warnings};
+use backlog::Backlog;
 use bulla::environment::Clock;
 use bulla::{Entry, Error, ErrorKind, Log, Producer};
+pub use losses::Losses;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -45,18 +50,17 @@ pub struct Recording {
 
 /// How many entries of one worker are durable, as the log's own thread tells it.
 pub struct Durable {
-    /// The ticket up to which entries are.
+    /// The ticket up to which entries are, but for those that were lost.
     ticket: AtomicU64,
     /// Whether a group of them is on its way.
     on_its_way: AtomicBool,
-    /// Entries were lost, or will never be durable.
-    failed: AtomicBool,
+    losses: Losses,
     /// Called when any of these has changed.
     changed: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Durable {
-    /// The ticket up to which entries are durable.
+    /// The ticket up to which entries are durable, but for those that were lost.
     pub fn ticket(&self) -> Ticket {
         self.ticket.load(Ordering::Acquire)
     }
@@ -66,10 +70,28 @@ impl Durable {
         self.on_its_way.load(Ordering::Acquire)
     }
 
-    /// Whether entries will never be durable that were recorded.
-    pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+    /// What was recorded and will never be durable.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
     }
+
+    /// The group that was on its way has come to its end.
+    fn decide(&self, group: &Group, is_durable: bool) {
+        if !is_durable {
+            self.losses.note(group.before, group.last_lost);
+        }
+        self.ticket.fetch_max(group.last, Ordering::AcqRel);
+        self.on_its_way.store(false, Ordering::Release);
+        (self.changed)();
+    }
+}
+
+/// Entries that are on their way to the medium together: those after one ticket up to another.
+struct Group {
+    before: Ticket,
+    last: Ticket,
+    /// What is lost with it: the rest of a command of which it has a part, too.
+    last_lost: Ticket,
 }
 
 /// See the module.
@@ -79,7 +101,8 @@ pub struct Recorder {
     log: Appender,
     /// How many entries were sent on their way.
     flushed: Ticket,
-    clock: Arc<dyn Clock>,
+    /// How often entries were lost, as far as was looked.
+    losses_seen: u64,
     /// The time of what came last, once an entry was of it.
     time: Option<i64>,
     payload: String,
@@ -88,8 +111,13 @@ pub struct Recorder {
 /// The way into the log.
 struct Appender {
     producer: Producer,
-    /// How many entries the log was given.
+    clock: Arc<dyn Clock>,
+    /// How many entries were given a ticket: the log has them, or they are in the backlog, or lost.
     recorded: Ticket,
+    /// What the log had no memory for.
+    backlog: Backlog,
+    /// How long that may last, in nanoseconds.
+    patience: u64,
     /// Whether the log takes entries, as far as is known.
     takes: bool,
     /// How many operations it did not take since it last did.
@@ -110,18 +138,22 @@ impl Recorder {
         let durable = Durable {
             ticket: AtomicU64::new(0),
             on_its_way: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
+            losses: Losses::default(),
             changed: Box::new(changed),
         };
-        Ok(Recorder {
-            recording,
-            durable: Arc::new(durable),
-            log: Appender { producer: log.producer()?, recorded: 0, takes: true, missing: 0 },
-            flushed: 0,
+        let producer = log.producer()?;
+        let patience = u64::try_from(producer.append_timeout().as_nanos()).unwrap_or(u64::MAX);
+        let log = Appender {
+            producer,
             clock,
-            time: None,
-            payload: String::new(),
-        })
+            recorded: 0,
+            backlog: Backlog::default(),
+            patience,
+            takes: true,
+            missing: 0,
+        };
+        let (durable, payload) = (Arc::new(durable), String::new());
+        Ok(Recorder { recording, durable, log, flushed: 0, losses_seen: 0, time: None, payload })
     }
 
     /// From now on entries come to be like this.
@@ -141,78 +173,193 @@ impl Recorder {
 
     /// Whether everything that was recorded is on its way.
     pub fn is_flushed(&self) -> bool {
-        self.flushed == self.log.recorded
+        self.flushed == self.log.taken()
+    }
+
+    /// Up to which ticket the log has taken entries, but for those that were lost.
+    pub fn taken(&self) -> Ticket {
+        self.log.taken()
+    }
+
+    /// Whether the log takes entries, as far as is known.
+    pub fn is_taking(&self) -> bool {
+        self.log.takes
+    }
+
+    /// Whether entries wait for memory of the log.
+    pub fn is_full(&self) -> bool {
+        !self.log.backlog.is_empty()
     }
 
     /// Sends what was recorded on its way to the medium, unless a group of entries is on it already.
     pub fn flush(&mut self) {
-        if self.is_flushed() || self.durable.on_its_way.swap(true, Ordering::AcqRel) {
+        if !self.is_flushed() {
+            self.send();
+        }
+    }
+
+    /// Finds out, where entries were lost, whether the log goes on.
+    pub fn look_at_losses(&mut self) {
+        let losses = self.durable.losses.count();
+        if losses != self.losses_seen && self.log.takes {
+            self.losses_seen = losses;
+            self.send();
+        }
+    }
+
+    /// Tries again what the log did not take: to give it the backlog, or to have it tell how many operations are missing.
+    pub fn try_again(&mut self) {
+        if self.is_full() {
+            self.drain(|producer, entry| producer.try_append(entry));
+        } else if !self.log.takes {
+            self.log.resume(&self.recording.counters);
+        }
+    }
+
+    /// Has the log take what it takes, for whoever ends. Waits for memory as the log's option `append_timeout` says.
+    pub fn finish(&mut self) {
+        self.drain(Producer::append);
+        if self.is_full() {
+            self.give_up(&Error::new(ErrorKind::Timeout, "the memory of the log stayed full"));
+        }
+        if !self.log.takes {
+            self.log.resume(&self.recording.counters);
+        }
+    }
+
+    fn send(&mut self) {
+        if self.durable.on_its_way.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (durable, ticket) = (self.durable.clone(), self.log.recorded);
-        self.flushed = ticket;
-        let told = self.log.producer.flush().and_then(|receipt| {
-            receipt.when_durable(move |outcome| {
-                match outcome {
-                    Ok(()) => drop(durable.ticket.fetch_max(ticket, Ordering::AcqRel)),
-                    Err(_) => durable.failed.store(true, Ordering::Release),
-                }
-                durable.on_its_way.store(false, Ordering::Release);
-                (durable.changed)();
-            })
-        });
+        let (durable, last) = (self.durable.clone(), self.log.taken());
+        let group = || Group { before: self.flushed, last, last_lost: self.log.recorded };
+        let (sent, refused) = (group(), group());
+        self.flushed = last;
+        let receipt = self.log.producer.flush();
+        let told = receipt
+            .and_then(|receipt| receipt.when_durable(move |outcome| durable.decide(&sent, outcome.is_ok())));
         if told.is_err() {
-            self.durable.failed.store(true, Ordering::Release);
-            self.durable.on_its_way.store(false, Ordering::Release);
-            (self.durable.changed)();
+            self.log.stop_taking(&self.recording.counters);
+            self.durable.decide(&refused, false);
         }
+    }
+
+    /// Gives the log the backlog, in its order, as far as `append` can. What the log has had no memory for too long it never gets.
+    fn drain(&mut self, append: impl Fn(&mut Producer, &Entry<'_>) -> bulla::Result<()>) {
+        while let Some(appended) = self.append_first(&append) {
+            let Recorder { recording, durable, log, .. } = self;
+            match appended {
+                Ok(()) => {
+                    recording.counters.recorded.add(1);
+                    log.backlog.since = log.clock.steady();
+                    log.backlog.pop();
+                }
+                Err(error) if error.kind() == ErrorKind::Timeout && !log.is_out_of_patience() => return,
+                Err(error) if error.kind() == ErrorKind::Invalid => {
+                    durable.losses.note(log.taken(), log.taken() + 1);
+                    log.backlog.pop();
+                    log.miss(1, &error, recording);
+                }
+                Err(error) => self.give_up(&error),
+            }
+        }
+    }
+
+    /// Gives the log the entry that waits longest; `None` where none does.
+    fn append_first(
+        &mut self,
+        append: impl Fn(&mut Producer, &Entry<'_>) -> bulla::Result<()>,
+    ) -> Option<bulla::Result<()>> {
+        let Appender { backlog, producer, .. } = &mut self.log;
+        backlog.first().map(|entry| append(producer, &entry))
+    }
+
+    /// The log never gets the backlog.
+    fn give_up(&mut self, error: &Error) {
+        let Recorder { recording, durable, log, .. } = self;
+        let count = log.backlog.len();
+        durable.losses.note(log.taken(), log.recorded);
+        log.backlog.clear();
+        log.miss(count, error, recording);
     }
 }
 
 impl Appender {
+    /// Up to which ticket the log has taken entries, but for those that were lost.
+    fn taken(&self) -> Ticket {
+        self.recorded - self.backlog.len()
+    }
+
     fn append(&mut self, entry: &Entry<'_>, recording: &Recording) -> Result<(), Unrecorded> {
         let counters = &recording.counters;
-        let appended = match self.takes || self.resume(counters) {
-            true => match self.producer.try_append(entry) {
+        if !self.takes && !self.resume(counters) {
+            return self.go_without(&Error::unavailable("the log takes no entries"), recording);
+        }
+        // What came before it goes first.
+        if self.backlog.is_empty() {
+            match self.producer.try_append(entry) {
+                Ok(()) => {
+                    self.recorded += 1;
+                    counters.recorded.add(1);
+                    return Ok(());
+                }
                 Err(error) if error.kind() == ErrorKind::Timeout => {
                     counters.waits.add(1);
-                    self.producer.append(entry)
+                    self.backlog.since = self.clock.steady();
                 }
-                appended => appended,
-            },
-            false => Err(Error::unavailable("the log takes no entries")),
-        };
-        match appended {
-            Ok(()) => {
-                self.recorded += 1;
-                counters.recorded.add(1);
-                Ok(())
-            }
-            Err(error) => {
-                // What is wrong with one entry is not wrong with the next.
-                if self.takes && error.kind() != ErrorKind::Invalid {
-                    self.takes = false;
-                    counters.taking_nothing.add(1);
-                }
-                let told = || format!("an operation could not be recorded: {error}");
-                recording.warnings.once(Kind::Unrecorded, told);
-                self.missing += 1;
-                counters.unrecorded.add(1);
-                match recording.unrecordable {
-                    Unrecordable::Pass => Ok(()),
-                    Unrecordable::Refuse => Err(Unrecorded),
-                }
+                Err(error) => return self.go_without(&error, recording),
             }
         }
+        self.recorded += 1;
+        self.backlog.push(entry);
+        Ok(())
+    }
+
+    /// What becomes of an operation that the log did not take.
+    #[cold]
+    fn go_without(&mut self, error: &Error, recording: &Recording) -> Result<(), Unrecorded> {
+        self.miss(1, error, recording);
+        match recording.unrecordable {
+            Unrecordable::Pass => Ok(()),
+            Unrecordable::Refuse => Err(Unrecorded),
+        }
+    }
+
+    /// The log did not take so many operations.
+    fn miss(&mut self, count: u64, error: &Error, recording: &Recording) {
+        // What is wrong with one entry is not wrong with the next.
+        if error.kind() != ErrorKind::Invalid {
+            self.stop_taking(&recording.counters);
+        }
+        recording.warnings.once(Kind::Unrecorded, || format!("an operation could not be recorded: {error}"));
+        self.missing += count;
+        recording.counters.unrecorded.add(count);
+        recording.counters.untold.add(count);
+    }
+
+    fn stop_taking(&mut self, counters: &Counters) {
+        if std::mem::take(&mut self.takes) {
+            counters.taking_nothing.add(1);
+        }
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        self.clock.steady().saturating_sub(self.backlog.since) >= self.patience
     }
 
     /// Has the log tell how many operations it did not take, if it takes that by now.
     fn resume(&mut self, counters: &Counters) -> bool {
+        // Nothing was given to it since it failed, which it does for good.
+        if self.missing == 0 {
+            return false;
+        }
         let payload = format!("{{\"unrecorded\":{}}}", self.missing);
         let gap = Entry { operation: "gap", payload: Some(payload.as_bytes()), ..Entry::default() };
         self.takes = self.producer.try_append(&gap).is_ok();
         if self.takes {
             counters.taking_nothing.subtract(1);
+            counters.recorded.add(1);
+            counters.untold.subtract(self.missing);
             (self.recorded, self.missing) = (self.recorded + 1, 0);
         }
         self.takes
@@ -221,7 +368,7 @@ impl Appender {
 
 impl Record for Recorder {
     fn record(&mut self, operation: &Operation<'_>) -> Result<(), Unrecorded> {
-        let Recorder { recording, log, payload, clock, time, .. } = self;
+        let Recorder { recording, log, payload, time, .. } = self;
         let claims_count = recording.claims.iter().any(|user| user == operation.actor);
         let whose = match operation.target {
             Target::Key { key, length, .. } => {
@@ -237,7 +384,7 @@ impl Record for Recorder {
         payload::describe(operation, claims_count, most, payload);
         let location;
         let mut entry = Entry {
-            time: Some(*time.get_or_insert_with(|| clock.now())),
+            time: Some(*time.get_or_insert_with(|| log.clock.now())),
             operation: "administer",
             client: Some(operation.client),
             actor: Some(operation.actor),
@@ -289,14 +436,16 @@ impl Record for Recorder {
     fn takes(&mut self) -> bool {
         match self.recording.unrecordable {
             Unrecordable::Pass => true,
-            Unrecordable::Refuse => {
-                !self.durable.has_failed() && (self.log.takes || self.log.resume(&self.recording.counters))
-            }
+            Unrecordable::Refuse => self.log.takes || self.log.resume(&self.recording.counters),
         }
     }
 
     fn ticket(&self) -> Ticket {
         self.log.recorded
+    }
+
+    fn held(&self) -> Ticket {
+        if self.log.backlog.is_empty() { 0 } else { self.log.recorded }
     }
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {

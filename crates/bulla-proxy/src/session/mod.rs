@@ -8,6 +8,7 @@
 //!   when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
 //! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
 //!   `REPLCONF ACK`, which has none, is refused. Nobody can shift replies against their commands;
+//! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
 
 mod admission;
@@ -80,6 +81,8 @@ pub struct Session {
     pub to_client: Outlet,
     /// What has to be durable for all that was recorded of this connection to be.
     ticket: Ticket,
+    /// What came behind a command that settles who acts, and is looked at once that is answered.
+    behind: Vec<u8>,
     /// Whether the command at hand was let through before all of it had come.
     begun: bool,
     /// No commands are read any more: the connection ends once everything is answered.
@@ -105,6 +108,7 @@ impl Session {
             to_server: Outlet::default(),
             to_client: Outlet::default(),
             ticket: 0,
+            behind: Vec::new(),
             begun: false,
             closing: false,
             violated: false,
@@ -116,12 +120,32 @@ impl Session {
     pub fn wants_client(&self) -> bool {
         let bounded = self.pipeline.len() < self.context.limits.pipeline
             && self.pipeline.kept() < self.context.most_kept();
-        !self.closing && bounded && self.to_server.waiting() < WINDOW && self.to_client.waiting() < 2 * WINDOW
+        let behind = self.behind.is_empty();
+        !self.closing
+            && bounded
+            && behind
+            && self.to_server.waiting() < WINDOW
+            && self.to_client.waiting() < 2 * WINDOW
     }
 
     /// Whether more should be read from the server.
     pub fn wants_server(&self) -> bool {
         self.to_client.waiting() < WINDOW
+    }
+
+    /// Whether everything that came from the client is on its way, but for the rest of a command.
+    pub fn is_taken(&self) -> bool {
+        self.behind.is_empty()
+    }
+
+    /// Whether what the server says next may be recorded.
+    pub fn awaits_entries(&self) -> bool {
+        self.pipeline.iter().any(|pending| pending.is_recorded() || pending.special == Special::Exec)
+    }
+
+    /// Whether what the client says next may be recorded.
+    pub fn intends_entries(&self) -> bool {
+        self.context.mode == Mode::BeforeSend
     }
 
     /// Whether the connection is to be ended: nothing more is read, and all of it is answered.
@@ -159,6 +183,14 @@ impl Session {
         self.refuse_rest(reply);
     }
 
+    /// What waits to leave to the client never does: it is told instead that this is not recorded, where no part of it has left.
+    pub fn tell_unrecorded(&mut self) {
+        const TOLD: &[u8] = b"-BULLA the audit log did not keep what this was, so its result is not told: it may have been done\r\n";
+        if !self.unaudited {
+            self.to_client.replace_waiting(TOLD);
+        }
+    }
+
     /// Takes what came from the client. `now` is a steady clock's, in nanoseconds.
     ///
     /// # Errors
@@ -170,6 +202,10 @@ impl Session {
             if self.unaudited {
                 self.to_server.push(rest);
                 self.to_server.settle(self.to_server.end(), 0);
+                return Ok(());
+            }
+            if !self.knows_user() {
+                self.behind.extend_from_slice(rest);
                 return Ok(());
             }
             let context = &self.context;
@@ -219,6 +255,22 @@ impl Session {
         }
     }
 
+    /// Whether it is known who acts in what comes next, as far as anybody has to know.
+    fn knows_user(&self) -> bool {
+        self.context.mode != Mode::BeforeSend || self.pipeline.is_user_settled()
+    }
+
+    /// Goes on with what came behind a command that settled who acts.
+    fn look_behind(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        match self.behind.is_empty() || !self.knows_user() {
+            true => Ok(()),
+            false => {
+                let behind = std::mem::take(&mut self.behind);
+                self.from_client(&behind, now, recorder)
+            }
+        }
+    }
+
     /// A command is complete.
     fn command(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
         if self.pipeline.len() == 0 {
@@ -228,6 +280,8 @@ impl Session {
         let effect = self.context.table.effect(&arguments);
         let special = Special::of(&self.context.table, &effect, &arguments);
         let answer = Pending::answer_of(&effect);
+        let settles_user = special.settles_user()
+            || special == Special::Exec && self.standing.queued.iter().any(|it| it.special.settles_user());
         let mut pending = Pending {
             arguments,
             effect,
@@ -237,6 +291,7 @@ impl Session {
             answer,
             silent: false,
             begun: false,
+            settles_user,
         };
         let begun = std::mem::take(&mut self.begun);
         match self.admission.decide(&self.context, &mut pending, recorder.takes()) {
@@ -246,6 +301,7 @@ impl Session {
                         self.report(Stage::Intended, now, now).command(&pending, None, recorder)?;
                         recorder.ticket()
                     }
+                    _ if pending.is_recorded() => recorder.held(),
                     _ => 0,
                 };
                 self.to_server.settle(self.to_server.end(), ticket);

@@ -131,6 +131,11 @@ pub trait Record {
     /// What has to be durable for all that was recorded to be.
     fn ticket(&self) -> Ticket;
 
+    /// The same where the log has not taken all of it yet, and 0 where it has: nothing that is recorded goes on meanwhile, in any mode.
+    fn held(&self) -> Ticket {
+        0
+    }
+
     /// Learns from a command that was carried out, before its operations are recorded.
     fn learn(&mut self, carried_out: &CarriedOut<'_>);
 

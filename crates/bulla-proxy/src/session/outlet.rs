@@ -23,10 +23,12 @@ pub struct Outlet {
     left: usize,
     /// The place of the first of them.
     base: Place,
-    /// Up to where bytes may leave, and after what: the last one says how far anything is settled.
-    waits: VecDeque<(Place, Ticket)>,
+    /// Up to where bytes may leave, after what, and whether something ends there: the last one says how far anything is settled.
+    waits: VecDeque<(Place, Ticket, bool)>,
     /// Up to here nothing is waited for.
     free: Place,
+    /// Whether it is within something of which the rest is to come.
+    within: bool,
 }
 
 impl Outlet {
@@ -52,23 +54,43 @@ impl Outlet {
 
     /// What stands before `place` may leave once so many entries are durable.
     pub fn settle(&mut self, place: Place, ticket: Ticket) {
+        self.settle_to(place, ticket, true);
+    }
+
+    /// The same of a place within something that goes on behind it.
+    pub fn settle_part(&mut self, place: Place, ticket: Ticket) {
+        self.settle_to(place, ticket, false);
+    }
+
+    fn settle_to(&mut self, place: Place, ticket: Ticket, ends: bool) {
         match self.waits.back_mut() {
-            Some((last, same)) if *same >= ticket => *last = place,
-            Some((last, _)) if *last == place => {}
+            Some((last, ..)) if *last == place => {}
+            Some((last, same, last_ends)) if *same >= ticket => (*last, *last_ends) = (place, ends),
             None if self.free == place => {}
-            _ => self.waits.push_back((place, ticket)),
+            _ => self.waits.push_back((place, ticket, ends)),
+        }
+    }
+
+    /// What waits never leaves, and neither does what is not settled: these bytes leave in their place, unless they would stand within
+    /// something that has begun to.
+    pub fn replace_waiting(&mut self, bytes: &[u8]) {
+        if !self.within {
+            self.waits.clear();
+            self.truncate(self.free);
+            self.push(bytes);
+            self.free = self.end();
         }
     }
 
     /// Up to where bytes are settled.
     pub fn settled(&self) -> Place {
-        self.waits.back().map_or(self.free, |(place, _)| *place)
+        self.waits.back().map_or(self.free, |(place, ..)| *place)
     }
 
     /// What may leave now that so many entries are durable.
     pub fn ready(&mut self, durable: Ticket) -> &[u8] {
-        while let Some((place, _)) = self.waits.front().filter(|(_, ticket)| *ticket <= durable) {
-            self.free = *place;
+        while let Some((place, _, ends)) = self.waits.front().filter(|(_, ticket, _)| *ticket <= durable) {
+            (self.free, self.within) = (*place, !ends);
             self.waits.pop_front();
         }
         &self.bytes[self.left..offset(self.free, self.base).max(self.left)]
@@ -81,7 +103,7 @@ impl Outlet {
 
     /// For what the next bytes wait, where they are settled and wait.
     pub fn waits_for(&self) -> Option<Ticket> {
-        self.waits.front().map(|(_, ticket)| *ticket)
+        self.waits.front().map(|(_, ticket, _)| *ticket)
     }
 
     /// So many of the bytes that were ready have left.
@@ -133,5 +155,24 @@ mod tests {
         outlet.push(b"more");
         outlet.settle(outlet.end(), 0);
         assert_eq!(outlet.ready(0), b"more");
+    }
+
+    #[test]
+    fn other_bytes_take_the_place_of_what_waits_but_within_nothing_that_has_begun() {
+        let mut outlet = Outlet::default();
+        outlet.push(b"one");
+        outlet.settle(outlet.end(), 0);
+        outlet.push(b"begun");
+        outlet.settle_part(outlet.end(), 1);
+        outlet.push(b"ended");
+        outlet.settle(outlet.end(), 2);
+        assert_eq!(outlet.ready(0), b"one");
+        let mut begun = Outlet { bytes: outlet.bytes.clone(), waits: outlet.waits.clone(), ..outlet };
+        assert_eq!(begun.ready(1), b"onebegun");
+        begun.replace_waiting(b"other");
+        assert_eq!(begun.ready(1), b"onebegun");
+        outlet.replace_waiting(b"other");
+        assert_eq!(outlet.ready(0), b"oneother");
+        assert!(outlet.waits_for().is_none());
     }
 }

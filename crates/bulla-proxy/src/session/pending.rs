@@ -24,6 +24,8 @@ pub(super) struct Pending {
     pub(super) silent: bool,
     /// Whether an entry says already that its reply began to leave.
     pub(super) begun: bool,
+    /// Whether only its reply says who acts from then on.
+    pub(super) settles_user: bool,
 }
 
 /// Where the reply to a command comes from.
@@ -66,6 +68,7 @@ impl Pending {
             answer: Answer::Proxy(reply.into()),
             silent,
             begun: false,
+            settles_user: false,
         }
     }
 }
@@ -76,18 +79,22 @@ pub(super) struct Pipeline {
     commands: VecDeque<Pending>,
     /// Bytes that are kept of them.
     kept: usize,
+    /// How many of them settle who acts.
+    settling: usize,
     spare: Vec<Arguments>,
 }
 
 impl Pipeline {
     pub(super) fn push(&mut self, pending: Pending) {
         self.kept += pending.arguments.room();
+        self.settling += usize::from(pending.settles_user);
         self.commands.push_back(pending);
     }
 
     pub(super) fn pop(&mut self) -> Option<Pending> {
         let pending = self.commands.pop_front()?;
         self.kept -= pending.arguments.room();
+        self.settling -= usize::from(pending.settles_user);
         if self.commands.is_empty() && self.commands.capacity() > SPARE {
             self.commands = VecDeque::new();
         }
@@ -101,6 +108,7 @@ impl Pipeline {
     /// Puts back the one that was popped last.
     pub(super) fn put_back(&mut self, pending: Pending) {
         self.kept += pending.arguments.room();
+        self.settling += usize::from(pending.settles_user);
         self.commands.push_front(pending);
     }
 
@@ -110,6 +118,11 @@ impl Pipeline {
 
     pub(super) fn len(&self) -> usize {
         self.commands.len()
+    }
+
+    /// Whether it is known who acts once all of them are answered.
+    pub(super) fn is_user_settled(&self) -> bool {
+        self.settling == 0
     }
 
     pub(super) fn kept(&self) -> usize {

@@ -43,6 +43,7 @@ impl Session {
                     if progress.complete {
                         self.reply(now, recorder)?;
                         self.answer_locally();
+                        self.look_behind(now, recorder)?;
                     }
                 }
                 Err(_) if self.context.unfollowable == Unfollowable::Relay => self.give_up(recorder)?,
@@ -198,7 +199,7 @@ impl Session {
     fn ticket_after(&self, recorder: &impl Record) -> Ticket {
         match self.context.mode {
             Mode::BeforeReply => recorder.ticket(),
-            Mode::Async | Mode::BeforeSend => 0,
+            Mode::Async | Mode::BeforeSend => recorder.held(),
         }
     }
 
@@ -230,7 +231,7 @@ impl Session {
                 return Ok(());
             }
         }
-        self.to_client.settle(self.to_client.end(), self.ticket);
+        self.to_client.settle_part(self.to_client.end(), self.ticket);
         Ok(())
     }
 

@@ -44,6 +44,11 @@ pub(super) enum Channels {
 }
 
 impl Special {
+    /// Whether only the reply says who acts from then on.
+    pub(super) fn settles_user(self) -> bool {
+        matches!(self, Special::Auth | Special::Hello | Special::Reset)
+    }
+
     /// Which of them a command is.
     pub(super) fn of(table: &CommandTable, effect: &Effect, arguments: &Arguments) -> Special {
         let Some(name) = table.name(effect.command) else {

@@ -63,7 +63,8 @@ fn while_the_log_takes_nothing_commands_are_refused_or_pass_as_configured() {
         assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
         world.close_log();
         // What was carried out and could not be recorded, nobody is told.
-        assert_eq!(client.ask("GET a"), "the end", "{mode}");
+        assert!(client.ask("GET a").starts_with("BULLA the audit log did not keep what this was"), "{mode}");
+        assert_eq!(client.told(), "the end", "{mode}");
         // Each worker learns it for itself.
         let told = [world.connect(), world.connect()].map(|mut client| client.ask("GET a"));
         let refused =
@@ -95,4 +96,42 @@ fn a_server_that_dies_ends_the_connections_and_no_new_one_is_made() {
     assert_eq!(world.connect().told(), "BULLA the server behind the proxy cannot be reached");
     let told = world.entries();
     assert!(plain(&told).contains(&"update queue 3") || plain(&told).contains(&"write queue 3"), "{told:?}");
+}
+
+#[test]
+fn what_a_server_that_was_killed_did_not_answer_is_recorded_as_unknown_in_every_mode() {
+    for mode in MODES {
+        let mut world = World::new(&format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        assert_eq!(client.ask("SET a 1"), "OK", "{mode}");
+        client.send("GET a\r\nBLPOP queue 0\r\n");
+        assert_eq!(client.told(), "1", "{mode}");
+        let mut other = world.connect();
+        while !other.ask("CLIENT LIST").contains("cmd=blpop") {}
+        world.kill_server();
+        assert_eq!(client.told(), "the end", "{mode}");
+        let told = world.entries();
+        let of = |key: &str| {
+            let of_key = told.iter().filter(|entry| entry.split(' ').nth(1) == Some(key));
+            let of_key = of_key.map(|entry| {
+                let intended = if entry.contains("\"stage\":\"intended\"") { " intended" } else { "" };
+                format!("{}{intended}", entry.split(" payload=").next().unwrap())
+            });
+            of_key.collect::<Vec<_>>()
+        };
+        let intents = mode == "before-send";
+        let with_intents = |entries: &[&str], intended: &[&str]| {
+            let intended = intended.iter().filter(|_| intents).map(|entry| format!("{entry} intended"));
+            intended.chain(entries.iter().map(|entry| (*entry).to_owned())).collect::<Vec<_>>()
+        };
+        // What it had answered stays recorded, though it has lost that.
+        let mut of_a = of("a");
+        of_a.sort_unstable();
+        let mut expected = with_intents(&["write a 0", "read a 0"], &["write a 3", "read a 3"]);
+        expected.sort_unstable();
+        assert_eq!(of_a, expected, "{mode}: {told:?}");
+        let blocked = of("queue");
+        let expected = with_intents(&["read queue 3", "update queue 3"], &["read queue 3", "update queue 3"]);
+        assert_eq!(blocked, expected, "{mode}: {told:?}");
+    }
 }

@@ -5,8 +5,11 @@
 mod channels;
 mod edges;
 mod ends;
+mod entering;
 mod entries;
+mod faults;
 mod large;
+mod redirects;
 mod refusals;
 mod unchanged;
 mod world;

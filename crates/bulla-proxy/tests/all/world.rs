@@ -7,8 +7,10 @@ use bulla_proxy::config::Config;
 use bulla_proxy::proxy::Proxy;
 use bulla_proxy::resp::{Limits, Replies, Reply, write_command};
 use bulla_testkit::RedisServer;
+use bulla_testkit::fault::Faults;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub(crate) struct World {
     server: Option<RedisServer>,
     folder: tempfile::TempDir,
     workers: usize,
+    /// On whose disk the log is, where it is a simulated one.
+    machine: Option<Faults>,
 }
 
 impl World {
@@ -37,8 +41,28 @@ impl World {
     pub(crate) fn of_workers(workers: usize, top: &str, tables: &str, arguments: &[&str]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = RedisServer::start(folder.path(), arguments);
-        let mut world = World { proxy: None, log: None, server: Some(server), folder, workers };
+        let mut world =
+            World { proxy: None, log: None, server: Some(server), folder, workers, machine: None };
         world.create_log();
+        world.proxy = Some(world.start(top, tables).unwrap());
+        world
+    }
+
+    /// With one worker, and a log on the disk of `machine`, which has no erasure and is opened like this.
+    pub(crate) fn on(
+        machine: &Faults,
+        options: Options,
+        environment: Environment,
+        top: &str,
+        tables: &str,
+    ) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Some(RedisServer::start(folder.path(), &[]));
+        let (log, keys) = (machine.store("audit"), machine.store("keys"));
+        Init::default().erasure(false).create_in(&log, &keys, &Environment::default()).unwrap();
+        let log = Some(Log::open_stores(Arc::new(log), Arc::new(keys), options, environment).unwrap());
+        let mut world =
+            World { proxy: None, log, server, folder, workers: 1, machine: Some(machine.clone()) };
         world.proxy = Some(world.start(top, tables).unwrap());
         world
     }
@@ -47,7 +71,8 @@ impl World {
     pub(crate) fn edged(listen: &str, upstream: Option<&str>, arguments: &[&str]) -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = RedisServer::start(folder.path(), arguments);
-        let mut world = World { proxy: None, log: None, server: Some(server), folder, workers: 1 };
+        let mut world =
+            World { proxy: None, log: None, server: Some(server), folder, workers: 1, machine: None };
         world.create_log();
         let config = world.config(listen, upstream, "");
         world.proxy = Some(world.start_with(&config).unwrap());
@@ -104,12 +129,17 @@ impl World {
         self.server = None;
     }
 
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.folder.path().join("audit")
     }
 
     pub(crate) fn connect(&self) -> Client {
         Client::new(TcpStream::connect(self.proxy().address().unwrap()).unwrap())
+    }
+
+    /// A connection to the server, around the proxy.
+    pub(crate) fn around(&self) -> Client<UnixStream> {
+        Client::new(UnixStream::connect(self.server.as_ref().unwrap().socket()).unwrap())
     }
 
     pub(crate) fn proxy(&self) -> &Proxy {
@@ -119,7 +149,7 @@ impl World {
     /// Ends the proxy and the log, and gives all entries: operation, location, and what else is told of them.
     pub(crate) fn entries(self) -> Vec<String> {
         let entry = |(client, entry): (String, String)| {
-            assert!(client.starts_with("127.0.0.1:"), "{client}");
+            assert!(client.starts_with("127.0.0.1:") || entry.starts_with("gap "), "{client}");
             entry
         };
         self.entries_of_clients().into_iter().map(entry).collect()
@@ -127,20 +157,54 @@ impl World {
 
     /// The same, each with the address of its client.
     pub(crate) fn entries_of_clients(mut self) -> Vec<(String, String)> {
-        let proxy = self.proxy.take().unwrap();
-        proxy.stopper().stop();
-        proxy.join();
-        self.log.take().unwrap().close().unwrap();
+        self.end().unwrap();
+        self.read()
+    }
+
+    /// Ends the proxy, and closes the log.
+    pub(crate) fn end(&mut self) -> bulla::Result<()> {
+        if let Some(proxy) = self.proxy.take() {
+            proxy.stopper().stop();
+            proxy.join();
+        }
+        self.log.take().unwrap().close()
+    }
+
+    /// A log that takes the place of the one that was closed.
+    pub(crate) fn reopen(&mut self) {
+        let machine = self.machine.as_ref().unwrap();
+        let (log, keys) = (machine.store("audit"), machine.store("keys"));
+        let log = Log::open_stores(Arc::new(log), Arc::new(keys), Options::default(), Environment::default());
+        self.log = Some(log.unwrap());
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        self.log.as_ref().unwrap()
+    }
+
+    /// All entries of the log, as [`World::entries_of_clients`] gives them.
+    fn read(&self) -> Vec<(String, String)> {
         let keys = default_keys(&self.directory());
-        let identity = std::fs::read_to_string(keys.join("identity.age")).unwrap();
-        let identity = Arc::new(IdentityFile::parse(&identity).unwrap());
-        let reader = Reader::open_with_keys(self.directory(), keys).unwrap().identity(identity);
+        let (reader, identity) = match &self.machine {
+            None => {
+                let identity = std::fs::read_to_string(keys.join("identity.age")).unwrap();
+                (Reader::open_with_keys(self.directory(), keys).unwrap(), identity)
+            }
+            Some(machine) => {
+                let identity = String::from_utf8(machine.read("keys/identity.age").unwrap()).unwrap();
+                (Reader::open_store(Arc::new(machine.store("audit"))).unwrap(), identity)
+            }
+        };
+        let reader = reader.identity(Arc::new(IdentityFile::parse(&identity).unwrap()));
         let mut entries = Vec::new();
         let told = |number, entry: &bulla::Entry<'_>| {
-            assert_eq!(number, entries.len() as u64);
-            let client = entry.client.unwrap();
+            // Where a block was lost, numbers are missing.
+            assert!(number >= entries.len() as u64);
+            // What tells of a gap is nobody's.
+            let client = entry.client.unwrap_or_default();
             let location = String::from_utf8_lossy(entry.location.unwrap_or_default());
-            let mut line = format!("{} {location} {}", entry.operation, entry.status.unwrap());
+            let status = entry.status.map_or("-".to_owned(), |status| status.to_string());
+            let mut line = format!("{} {location} {status}", entry.operation);
             let subjects = entry.subjects.clone().unwrap_or_default().join("+");
             for (name, value) in [
                 ("subject", Some(subjects.as_str()).filter(|it| !it.is_empty())),

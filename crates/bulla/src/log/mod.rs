@@ -37,6 +37,7 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use threads::Threads;
 use zeroize::Zeroizing;
 
@@ -493,6 +494,11 @@ impl Producer {
         check_owner(self.owner)?;
         let time = self.time_of(entry);
         self.stage(entry, time, |engine| Wait::lasting(engine.tuning.append_timeout))
+    }
+
+    /// How long [`Producer::append`] waits for memory, at most.
+    pub fn append_timeout(&self) -> Duration {
+        self.engine.tuning.append_timeout
     }
 
     /// Stages an entry as [`Producer::append`] does, but never waits.

@@ -63,3 +63,43 @@ fn before_send_a_command_waits_until_it_is_durable_that_it_goes() {
     world.asks("SELECT 2\r\nGET a\r\n");
     assert_eq!(world.noted(), ["read a get Unknown db=2 stage=Intended"]);
 }
+
+#[test]
+fn before_send_an_intent_names_who_acts_once_that_is_known() {
+    let mut world = world(Mode::BeforeSend);
+    world.durable = Ticket::MAX;
+    world.asks("AUTH ada secret\r\nGET a\r\nAUTH eve guess\r\nGET b\r\nPING\r\n");
+    assert_eq!((world.sent().as_str(), world.session.wants_client()), ("AUTH ada secret", false));
+    assert!(!world.session.is_taken() && world.noted().is_empty());
+    world.says("+OK\r\n");
+    assert_eq!(world.sent(), "GET a AUTH eve guess");
+    assert_eq!(world.noted(), ["read a get Unknown actor=ada stage=Intended"]);
+    world.says("$-1\r\n-WRONGPASS no\r\n");
+    assert_eq!(world.sent(), "GET b PING");
+    world.says("$-1\r\n+PONG\r\n");
+    let noted = world.noted();
+    assert_eq!(noted[1], "read b get Unknown actor=ada stage=Intended", "{noted:?}");
+    assert!(world.session.is_taken() && world.session.wants_client());
+    // In a transaction it is known with the reply to EXEC.
+    world.asks("MULTI\r\nAUTH bob secret\r\nEXEC\r\nGET c\r\n").says("+OK\r\n+QUEUED\r\n");
+    assert_eq!(world.sent(), "MULTI AUTH bob secret EXEC");
+    world.says("*1\r\n+OK\r\n");
+    assert_eq!(
+        (world.sent(), world.noted()),
+        ("GET c".into(), vec!["read c get Unknown actor=bob stage=Intended".into()])
+    );
+    // A connection that ends meanwhile has done nothing of what is behind.
+    world.asks("RESET\r\nGET d\r\n");
+    world.noted();
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), ["read c get Unknown actor=bob"]);
+}
+
+#[test]
+fn at_once_and_before_reply_nothing_waits_behind_who_acts() {
+    for mode in [Mode::Async, Mode::BeforeReply] {
+        let mut world = world(mode);
+        world.asks("AUTH ada secret\r\nGET a\r\n");
+        assert_eq!(world.sent(), "AUTH ada secret GET a");
+    }
+}
