@@ -5,12 +5,14 @@
 )]
 
 mod closing;
+mod personal;
 mod receipt;
 pub(crate) mod record;
 mod threads;
 mod watch;
 
 pub use closing::Closing;
+pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
 pub use receipt::Receipt;
 pub use watch::Watch;
 
@@ -329,6 +331,26 @@ impl Log {
     pub fn digest_key(&self) -> Result<Zeroizing<[u8; 32]>> {
         let engine = &self.engine;
         digest::load_or_make(&*engine.keys, engine.config().id, &*engine.environment.random)
+    }
+
+    /// Has `tell` called with the names that an order to erase has, once it is carried out and before [`Log::erase`], or whoever asked for
+    /// it through the control socket, is told: whoever knows of these people apart from the log forgets them then. The log waits for
+    /// it, and no entry is sealed meanwhile. False where that was asked for before, which stays so.
+    pub fn when_erased(&self, tell: impl Fn(&[&str]) + Send + Sync + 'static) -> bool {
+        self.engine.when_erased.set(Box::new(tell)).is_ok()
+    }
+
+    /// What the program that writes this log keeps about data subjects from one run to the next. `None` where the log has no vault: then
+    /// nothing that is kept would go with a person.
+    ///
+    /// # Errors
+    /// As [`Log::digest_key`].
+    pub fn personal_records(&self) -> Result<Option<PersonalRecords>> {
+        check_owner(self.owner)?;
+        match self.engine.vault() {
+            Ok(_) => Ok(Some(PersonalRecords::new(&self.engine, self.digest_key()?))),
+            Err(_) => Ok(None),
+        }
     }
 
     /// By what another thread can see how this log is doing.
