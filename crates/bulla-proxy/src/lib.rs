@@ -15,6 +15,7 @@ pub mod dry_run;
 mod entrance;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod keeper;
 mod listeners;
 pub mod metrics;
 pub mod monitor;

@@ -238,7 +238,8 @@ impl PersonalFile {
         cipher: &dyn Cipher,
         fill: impl FnOnce(&mut Changes<'_>) -> Result<()>,
     ) -> Result<()> {
-        let failed = |error| Error::io(format!("writing the file `{}` of the key directory", files::LEARNED), error);
+        let failed =
+            |error| Error::io(format!("writing the file `{}` of the key directory", files::LEARNED), error);
         let mut changes = Changes { keys: &self.keys, cipher, frames: Vec::new(), given: self.given };
         fill(&mut changes)?;
         let Changes { frames, given, .. } = changes;
@@ -247,7 +248,8 @@ impl PersonalFile {
             return Ok(());
         }
         for frame in frames {
-            self.chain = write_frame(&*self.file, &self.keys, (&mut self.end, self.chain), &frame)?.map_err(failed)?;
+            self.chain =
+                write_frame(&*self.file, &self.keys, (&mut self.end, self.chain), &frame)?.map_err(failed)?;
         }
         self.file.sync().map_err(failed)?;
         // It covers what is on the medium, and is on it with the next sync: what comes behind it then holds as far as it is whole.
@@ -261,7 +263,6 @@ impl PersonalFile {
     pub(crate) fn length(&self) -> u64 {
         self.end
     }
-
 }
 
 /// Writes a frame at `end`, which is behind it afterwards; the chain's value there.
@@ -272,7 +273,8 @@ fn write_frame(
     content: &[u8],
 ) -> Result<io::Result<[u8; 32]>> {
     let chain = keys.follow(&chain, content)?;
-    let length = u32::try_from(content.len()).map_err(|_| Error::invalid("a frame of personal records is too long"))?;
+    let length = u32::try_from(content.len())
+        .map_err(|_| Error::invalid("a frame of personal records is too long"))?;
     let length = length.to_le_bytes();
     let mut parts = [IoSlice::new(&length), IoSlice::new(content), IoSlice::new(&chain)];
     let written = file.write_at(&mut parts, *end);
@@ -284,7 +286,11 @@ fn write_frame(
 ///
 /// # Errors
 /// `Unavailable` where it is damaged, or cannot be read.
-pub(crate) fn read(store: &dyn Store, digest_key: &[u8; 32], log: LogId) -> Result<Option<(Read, PersonalKeys)>> {
+pub(crate) fn read(
+    store: &dyn Store,
+    digest_key: &[u8; 32],
+    log: LogId,
+) -> Result<Option<(Read, PersonalKeys)>> {
     let file = match store.open(files::LEARNED) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| cannot_read(store, error))?,
@@ -311,7 +317,8 @@ pub(crate) fn read(store: &dyn Store, digest_key: &[u8; 32], log: LogId) -> Resu
         if end == covered && chain != covered_chain {
             return Err(damaged(store, "it is not what its head says"));
         }
-        let next = next_frame(&*file, &keys, (end, &chain), &mut content).map_err(|error| cannot_read(store, error))?;
+        let next = next_frame(&*file, &keys, (end, &chain), &mut content)
+            .map_err(|error| cannot_read(store, error))?;
         match next {
             Frame::Whole(after) => {
                 chain = after;
@@ -319,7 +326,12 @@ pub(crate) fn read(store: &dyn Store, digest_key: &[u8; 32], log: LogId) -> Resu
                 read.take(&content).ok_or_else(|| damaged(store, "a change in it has no known form"))?;
             }
             _ if end < covered => {
-                return Err(damaged(store, format!("it ends, or is another, from byte {end} on, and its head says that it has {covered}")));
+                return Err(damaged(
+                    store,
+                    format!(
+                        "it ends, or is another, from byte {end} on, and its head says that it has {covered}"
+                    ),
+                ));
             }
             Frame::None => return Ok(Some((read, PersonalKeys(keys)))),
             Frame::Torn => {
@@ -441,11 +453,15 @@ impl Read {
                 continue;
             };
             let mut content = Zeroizing::new(sealed.into_vec());
-            let wrong = || damaged(store, format!("record {id} does not decrypt with the key of data subject {subject}"));
+            let wrong = || {
+                damaged(store, format!("record {id} does not decrypt with the key of data subject {subject}"))
+            };
             if content.len() < TAG {
                 return Err(wrong());
             }
-            cipher.open(&keys.of(subject, key)?.0, nonce, &id.to_le_bytes(), &mut content).map_err(|_| wrong())?;
+            cipher
+                .open(&keys.of(subject, key)?.0, nonce, &id.to_le_bytes(), &mut content)
+                .map_err(|_| wrong())?;
             visit(&content);
         }
         Ok(gone)

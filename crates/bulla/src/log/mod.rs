@@ -37,8 +37,8 @@ use bulla_store::{FileSystem, Store};
 use bulla_vault::ReplicaState;
 use std::fmt::{self, Debug};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use threads::Threads;
 use zeroize::Zeroizing;
 
@@ -335,22 +335,23 @@ impl Log {
 
     /// Has `tell` called with the names that an order to erase has, once it is carried out and before [`Log::erase`], or whoever asked for
     /// it through the control socket, is told: whoever knows of these people apart from the log forgets them then. The log waits for
-    /// it, and no entry is sealed meanwhile. False where that was asked for before, which stays so.
-    pub fn when_erased(&self, tell: impl Fn(&[&str]) + Send + Sync + 'static) -> bool {
-        self.engine.when_erased.set(Box::new(tell)).is_ok()
+    /// it, and no entry is sealed meanwhile; so `tell` must wait for nothing of the log. Whoever was to be told before is told as well.
+    pub fn when_erased(&self, tell: impl Fn(&[&str]) + Send + Sync + 'static) {
+        self.engine.when_erased.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(tell));
     }
 
-    /// What the program that writes this log keeps about data subjects from one run to the next. `None` where the log has no vault: then
-    /// nothing that is kept would go with a person.
+    /// What the program that writes this log keeps about data subjects from one run to the next. `None` where the log has no vault, since
+    /// nothing that is kept would go with a person, and while somebody else has them.
     ///
     /// # Errors
     /// As [`Log::digest_key`].
     pub fn personal_records(&self) -> Result<Option<PersonalRecords>> {
         check_owner(self.owner)?;
-        match self.engine.vault() {
-            Ok(_) => Ok(Some(PersonalRecords::new(&self.engine, self.digest_key()?))),
-            Err(_) => Ok(None),
+        let digest_key = self.digest_key()?;
+        if self.engine.vault().is_err() || self.engine.has_records.swap(true, Ordering::AcqRel) {
+            return Ok(None);
         }
+        Ok(Some(PersonalRecords::new(&self.engine, digest_key)))
     }
 
     /// By what another thread can see how this log is doing.

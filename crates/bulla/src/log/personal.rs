@@ -1,10 +1,12 @@
 //! [`PersonalRecords`].
 
+use super::receipt::Receipt;
 use crate::keys::personal::{self, Changes, PersonalFile};
 use crate::write::engine::Engine;
-use bulla_store::{Error, ErrorKind, Result};
+use bulla_store::{Error, ErrorKind, Result, process};
 use bulla_vault::Subject;
 use std::fmt::{self, Debug};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use zeroize::Zeroizing;
 
@@ -58,7 +60,8 @@ impl PersonalRecords {
         let torn = read.torn;
         let numbers = read.numbers();
         let subjects = engine.vault()?.keys(numbers.iter().copied())?;
-        let subjects = numbers.into_iter().zip(subjects).filter_map(|(number, key)| Some((number, key?))).collect();
+        let subjects =
+            numbers.into_iter().zip(subjects).filter_map(|(number, key)| Some((number, key?))).collect();
         let mut records = 0;
         let mut counted = |record: &[u8]| {
             records += 1;
@@ -74,6 +77,16 @@ impl PersonalRecords {
     /// `Erased` while one of them is being erased; else where the vault cannot be read.
     pub fn find(&self, subjects: &[&str]) -> Result<Vec<Option<Subject>>> {
         self.engine()?.vault()?.find_all(subjects)
+    }
+
+    /// Has all that was appended to the log so far on the medium, so that everybody whom it names is known.
+    ///
+    /// # Errors
+    /// As [`Receipt::durable`].
+    pub fn settle(&self) -> Result<()> {
+        let engine = self.engine()?;
+        let to = engine.staging.take_all();
+        Receipt { engine, from: to, to, owner: process::id() }.durable()
     }
 
     /// Whether changes can be appended: the file was created since this was made, and nothing has failed since.
@@ -110,15 +123,37 @@ impl PersonalRecords {
         let engine = self.engine()?;
         engine.require_in_place()?;
         let Some(mut file) = self.file.take() else {
-            return Err(Error::new(ErrorKind::Refused, "the file of personal records has to be created anew first"));
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "the file of personal records has to be created anew first",
+            ));
         };
         file.append(&*engine.environment.cipher, |changes| fill(&mut PersonalChanges(changes)))?;
         self.file = Some(file);
         Ok(())
     }
 
+    /// Removes the file, if there is one. It can be created again.
+    ///
+    /// # Errors
+    /// `Unavailable` where it cannot be removed.
+    pub fn remove(&mut self) -> Result<()> {
+        self.file = None;
+        let engine = self.engine()?;
+        engine.require_in_place()?;
+        personal::remove(&*engine.keys)
+    }
+
     fn engine(&self) -> Result<Arc<Engine>> {
         self.engine.upgrade().ok_or_else(|| Error::new(ErrorKind::Closed, "the log is closed"))
+    }
+}
+
+impl Drop for PersonalRecords {
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.upgrade() {
+            engine.has_records.store(false, Ordering::Release);
+        }
     }
 }
 

@@ -38,7 +38,9 @@ fn fill(steps: &[Step], changes: &mut Changes<'_>) -> Result<()> {
     for step in steps {
         match step {
             // A record says of whom it is, so that one that is taken for another's is seen.
-            Step::Put(id, number, content) => changes.put(*id, &subject(*number), record(*number, content).as_bytes())?,
+            Step::Put(id, number, content) => {
+                changes.put(*id, &subject(*number), record(*number, content).as_bytes())?
+            }
             Step::Remove(id) => changes.remove(*id),
         }
     }
@@ -100,7 +102,10 @@ fn nothing_of_a_record_is_read_without_the_key_of_its_data_subject_nor_in_clear(
     let read = read(&store, &DIGEST_KEY, LOG).unwrap().unwrap();
     let wrong = [(0, key(1)), (1, key(1))].into_iter().collect();
     let error = read.0.open(&read.1, (&store, &AesGcm), &wrong, &mut |_| ()).unwrap_err();
-    assert!(error.to_string().contains("record 1 does not decrypt with the key of data subject 0"), "{error}");
+    assert!(
+        error.to_string().contains("record 1 does not decrypt with the key of data subject 0"),
+        "{error}"
+    );
 }
 
 #[test]

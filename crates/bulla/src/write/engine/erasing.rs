@@ -202,8 +202,12 @@ impl Engine {
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
         destroy(vault, numbers, written).or_else(|error| self.take_back(vault, error))?;
-        if let Some(tell) = self.when_erased.get().filter(|_| !names.is_empty()) {
-            tell(names);
+        if !names.is_empty() {
+            self.when_erased
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .for_each(|tell| tell(names));
         }
         let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop((nothing_is_sealed, held));

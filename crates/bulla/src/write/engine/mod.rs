@@ -49,8 +49,8 @@ use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, OnceLock, RwLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{
     Vaults, check_kept_replicas, check_replicas, followed_more, leave_out, older_log, require_newest,
@@ -91,8 +91,10 @@ pub(crate) struct Engine {
     /// Held by whoever erases, holds or releases data subjects: the files of that are read, changed and replaced. In it is the
     /// number of frames up to the last event of a hold, as far as that is known.
     erasing: RankedMutex<Option<u64>>,
-    /// Is told whom an erasure names, once their keys are destroyed.
-    pub(crate) when_erased: OnceLock<Box<TellErased>>,
+    /// Are told whom an erasure names, once their keys are destroyed.
+    pub(crate) when_erased: RwLock<Vec<Box<TellErased>>>,
+    /// Whether somebody has the personal records.
+    pub(crate) has_records: AtomicBool,
     /// How the file of holds differed, when the log was opened, from what the log tells.
     pub(crate) hold_differences: Vec<HoldDifference>,
     /// The erasure that was cut short before, and what opening the log made of it.
@@ -188,7 +190,8 @@ impl Engine {
             subject_keys,
             sealing: RwLock::new(()),
             erasing: RankedMutex::new(Rank::Erasing, Some(recovered.holds)),
-            when_erased: OnceLock::new(),
+            when_erased: RwLock::default(),
+            has_records: AtomicBool::new(false),
             hold_differences: Vec::new(),
             resumed: None,
             changing: RankedMutex::new(Rank::Changing, ()),

@@ -18,7 +18,9 @@ fn keep(records: &mut PersonalRecords) {
     let found = records.find(&PEOPLE).unwrap();
     let put = |changes: &mut bulla::PersonalChanges<'_, '_>| {
         let people = PEOPLE.iter().zip(&found).zip(0..);
-        people.into_iter().try_for_each(|((name, subject), id)| changes.put(id, subject.as_ref().unwrap(), name.as_bytes()))
+        people
+            .into_iter()
+            .try_for_each(|((name, subject), id)| changes.put(id, subject.as_ref().unwrap(), name.as_bytes()))
     };
     records.create(put).unwrap();
 }
@@ -45,15 +47,17 @@ fn what_is_kept_is_there_the_next_time_and_changes_are_kept_with_it() {
     let world = kept_world();
     let (log, mut records) = open(&world);
     assert_eq!(read(&records).0, PEOPLE);
+    assert!(log.personal_records().unwrap().is_none(), "one has them");
     // Who opens it anew begins with a file of their own.
     assert!(!records.can_append() && records.append(|_| Ok(())).is_err());
     keep(&mut records);
     let length = records.length();
-    records.append(|changes| {
-        changes.remove(1);
-        Ok(())
-    })
-    .unwrap();
+    records
+        .append(|changes| {
+            changes.remove(1);
+            Ok(())
+        })
+        .unwrap();
     assert!(records.length() > length);
     assert_eq!(read(&records).0, ["user_7", "user_9"]);
     log.close().unwrap();
@@ -81,8 +85,7 @@ fn an_erasure_is_told_before_it_is_acknowledged_and_takes_what_is_kept_with_it()
     let (log, mut records) = open(&world);
     let told = Arc::new(Mutex::new(Vec::<String>::new()));
     let telling = told.clone();
-    assert!(log.when_erased(move |names| telling.lock().unwrap().extend(names.iter().map(|name| (*name).to_owned()))));
-    assert!(!log.when_erased(|_| ()));
+    log.when_erased(move |names| telling.lock().unwrap().extend(names.iter().map(|name| (*name).to_owned())));
     keep(&mut records);
     log.erase(&world.order(&["user_8", "nobody"])).unwrap();
     // Of a list that is signed nobody knows the order.
@@ -110,7 +113,10 @@ fn an_erasure_takes_what_is_kept_while_nobody_has_it_open() {
     erase(&world, "user_7");
     let (_log, records) = open(&world);
     let (names, told) = read(&records);
-    assert_eq!((names, told.without_key, told.torn), (vec!["user_8".to_owned(), "user_9".to_owned()], 1, false));
+    assert_eq!(
+        (names, told.without_key, told.torn),
+        (vec!["user_8".to_owned(), "user_9".to_owned()], 1, false)
+    );
 }
 
 #[test]
