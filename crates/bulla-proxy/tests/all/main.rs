@@ -7,6 +7,7 @@ mod edges;
 mod ends;
 mod entries;
 mod large;
+mod learned;
 mod refusals;
 mod unchanged;
 mod world;
