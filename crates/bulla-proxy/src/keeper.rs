@@ -185,6 +185,8 @@ impl Keeping {
         // Somebody may have been erased since then, and be somebody else now.
         self.learned.retain_known(&mut known);
         self.learned.keep_later(later);
+        // One key after the other: each is derived once.
+        known.sort_unstable_by(|one, other| one.subject.cmp(&other.subject));
         let mut record = Vec::new();
         let is_empty = known.is_empty();
         let fill = |changes: &mut PersonalChanges<'_, '_>| {

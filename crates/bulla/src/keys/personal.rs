@@ -87,18 +87,30 @@ pub(crate) struct Changes<'a> {
     frames: Vec<Vec<u8>>,
     /// How many records the file was given: the nonce of the next one.
     given: u64,
+    /// Whose record was put last, and the key of their records.
+    last: Option<(u64, Secret)>,
 }
 
 impl Keys {
     fn new(digest_key: &[u8; 32], log: LogId, random: [u8; 32]) -> Result<Self> {
-        let codes = derive(&random, digest_key, &[b"bulla personal records v1", &log.0])?;
+        let mut codes = Zeroizing::new([0; 32]);
+        let information: [&[u8]; 2] = [b"bulla personal records v1", &log.0];
+        let expanded =
+            Hkdf::<Sha256>::new(Some(&random), digest_key).expand_multi_info(&information, &mut *codes);
+        expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
         Ok(Keys { log, random, codes })
     }
 
     /// The key of the records of one data subject.
     fn of(&self, number: u64, key: &SubjectKey) -> Result<Secret> {
-        let information: [&[u8]; 3] = [b"bulla personal record v1", &self.log.0, &number.to_le_bytes()];
-        Ok(Secret(*derive(&self.random, key.bytes(), &information)?))
+        let information: [&[u8]; 4] =
+            [b"bulla personal record v1", &self.log.0, &self.random, &number.to_le_bytes()];
+        let hkdf = Hkdf::<Sha256>::from_prk(key.bytes());
+        let hkdf = hkdf.map_err(|_| Error::unavailable("HKDF refused its key"))?;
+        let mut derived = Secret([0; 32]);
+        let expanded = hkdf.expand_multi_info(&information, &mut derived.0);
+        expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
+        Ok(derived)
     }
 
     fn header(&self) -> [u8; HEADER] {
@@ -137,13 +149,6 @@ impl Keys {
     }
 }
 
-fn derive(random: &[u8; 32], key: &[u8; 32], information: &[&[u8]]) -> Result<Zeroizing<[u8; 32]>> {
-    let mut derived = Zeroizing::new([0; 32]);
-    let expanded = Hkdf::<Sha256>::new(Some(random), key).expand_multi_info(information, &mut *derived);
-    expanded.map_err(|_| Error::unavailable("HKDF refused its length"))?;
-    Ok(derived)
-}
-
 impl Changes<'_> {
     /// Adds a record, or replaces the one with this id.
     ///
@@ -153,10 +158,14 @@ impl Changes<'_> {
         if content.len() > MAX_RECORD {
             return Err(Error::invalid(format!("a personal record has at most {MAX_RECORD} bytes")));
         }
-        let key = self.keys.of(subject.number, &subject.key)?;
+        let key = match self.last.take() {
+            Some((number, key)) if number == subject.number => key,
+            _ => self.keys.of(subject.number, &subject.key)?,
+        };
         let mut sealed = content.to_vec();
         self.cipher.seal(&key.0, self.given, &id.to_le_bytes(), &mut sealed)?;
         self.given += 1;
+        self.last = Some((subject.number, key));
         let frame = self.frame();
         frame.push(1);
         frame.extend_from_slice(&id.to_le_bytes());
@@ -197,7 +206,7 @@ impl PersonalFile {
         let mut bytes = [0; 32];
         random.fill(&mut bytes)?;
         let keys = Keys::new(digest_key, log, bytes)?;
-        let mut changes = Changes { keys: &keys, cipher, frames: Vec::new(), given: 0 };
+        let mut changes = Changes { keys: &keys, cipher, frames: Vec::new(), given: 0, last: None };
         fill(&mut changes)?;
         let Changes { frames, given, .. } = changes;
         let mut chain = keys.start()?;
@@ -240,7 +249,8 @@ impl PersonalFile {
     ) -> Result<()> {
         let failed =
             |error| Error::io(format!("writing the file `{}` of the key directory", files::LEARNED), error);
-        let mut changes = Changes { keys: &self.keys, cipher, frames: Vec::new(), given: self.given };
+        let mut changes =
+            Changes { keys: &self.keys, cipher, frames: Vec::new(), given: self.given, last: None };
         fill(&mut changes)?;
         let Changes { frames, given, .. } = changes;
         self.given = given;
@@ -433,7 +443,7 @@ impl Read {
         numbers
     }
 
-    /// What is in the records of those that have a key, in the order of their ids. How many are of others.
+    /// What is in the records of those that have a key, by their numbers, and each one's by their ids. How many are of others.
     ///
     /// # Errors
     /// `Unavailable` where one does not decrypt.
@@ -445,8 +455,8 @@ impl Read {
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<u64> {
         let mut records = self.records.into_iter().collect::<Vec<_>>();
-        records.sort_unstable_by_key(|(id, _)| *id);
-        let mut gone = 0;
+        records.sort_unstable_by_key(|(id, record)| (record.subject, *id));
+        let (mut gone, mut last) = (0, None::<(u64, Secret)>);
         for (id, Sealed { nonce, subject, sealed }) in records {
             let Some(key) = subjects.get(&subject) else {
                 gone += 1;
@@ -459,9 +469,12 @@ impl Read {
             if content.len() < TAG {
                 return Err(wrong());
             }
-            cipher
-                .open(&keys.of(subject, key)?.0, nonce, &id.to_le_bytes(), &mut content)
-                .map_err(|_| wrong())?;
+            let own = match last.take() {
+                Some((number, own)) if number == subject => own,
+                _ => keys.of(subject, key)?,
+            };
+            cipher.open(&own.0, nonce, &id.to_le_bytes(), &mut content).map_err(|_| wrong())?;
+            last = Some((subject, own));
             visit(&content);
         }
         Ok(gone)

@@ -46,7 +46,7 @@ impl PersonalRecords {
         PersonalRecords { engine: Arc::downgrade(engine), digest_key, file: None }
     }
 
-    /// Reads what was kept before, in the order of the ids, if anything was.
+    /// Reads what was kept before, if anything was: person by person, and each one's records in the order of their ids.
     ///
     /// # Errors
     /// `Unavailable` where the file is damaged, or it or the vault cannot be read; `Closed` where the log is. What was visited by then

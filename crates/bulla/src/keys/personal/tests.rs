@@ -83,7 +83,9 @@ fn read_with(bytes: &[u8], people: &[u64]) -> Result<(Vec<String>, u64, bool)> {
 }
 
 fn told(kept: &Kept) -> Vec<String> {
-    kept.values().map(|(number, content)| record(*number, content)).collect()
+    let mut records = kept.iter().map(|(id, (number, content))| (*number, *id, content)).collect::<Vec<_>>();
+    records.sort();
+    records.into_iter().map(|(number, _, content)| record(number, content)).collect()
 }
 
 const EVERYBODY: [u64; 3] = [0, 1, 2];
