@@ -3,6 +3,7 @@
 use super::restored::erase;
 use super::world::World;
 use bulla::{Log, Options, PersonalRecords, PersonalRecordsRead, Restore, default_keys};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 const PEOPLE: [&str; 3] = ["user_7", "user_8", "user_9"];
@@ -105,6 +106,35 @@ fn an_erasure_is_told_before_it_is_acknowledged_and_takes_what_is_kept_with_it()
     let (_log, records) = open(&world);
     assert!(records.find(&["user_8"]).unwrap()[0].is_some());
     assert_eq!(read(&records).0, ["user_7", "user_9"]);
+}
+
+#[test]
+fn whoever_is_erased_is_nobody_yet_when_that_is_told() {
+    let world = World::new();
+    let (log, records) = open(&world);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (telling, records) = (told.clone(), Arc::new(records));
+    let looking = records.clone();
+    log.when_erased(move |names| telling.lock().unwrap().push(looking.find(names).unwrap()[0].is_some()));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut producer = log.producer().unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                producer.append(&bulla::Entry::new("read", "x").subject("user_8")).unwrap();
+                producer.flush().unwrap().durable().unwrap();
+            }
+        });
+        for _ in 0..10 {
+            // Nobody of that name was sealed since the last time.
+            while log.erase(&world.order(&["user_8"])).is_err() {}
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(*told.lock().unwrap(), [false; 10]);
+    // It holds the log no longer than it is open.
+    drop(records);
+    log.close().unwrap();
 }
 
 #[test]
