@@ -46,7 +46,7 @@ fn measure(rules: &Rules, beginning: &str) -> f64 {
     let keys = (0..KEYS).map(|index| format!("{beginning}{index:08}{end}")).collect::<Vec<_>>();
     let learned = Learned::new(16 << 20);
     for key in &keys {
-        learned.teach(0, key.as_bytes(), "somebody");
+        learned.teach(0, key.as_bytes(), "somebody", 0);
     }
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {

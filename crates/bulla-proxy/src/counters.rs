@@ -60,6 +60,8 @@ pub struct Counters {
     pub unknown: Counter,
     /// Commands that were refused: see [`Counters::refused_command`].
     refused_commands: [Counter; RefusedCommand::ALL.len()],
+    /// How often what values teach could not be written down.
+    pub unkept: Counter,
     /// Connections that nobody audits from some point on.
     pub unaudited: Counter,
     /// Connections that ended because what came was no protocol that is known.

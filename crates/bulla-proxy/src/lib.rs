@@ -16,6 +16,7 @@ mod ending;
 mod entrance;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod keeper;
 mod listeners;
 pub mod metrics;
 pub mod monitor;

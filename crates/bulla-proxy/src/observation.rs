@@ -7,6 +7,7 @@ use crate::ending::Ending;
 use crate::metrics::{Distribution, Histogram, Metric, Value};
 use crate::served::{Observed, Served};
 use crate::settings::Settings;
+use crate::subject::Learned;
 use bulla::{Error, ErrorKind, Result, Watch};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 /// See the module.
 pub(crate) struct Observation {
     counters: Arc<Counters>,
+    learned: Arc<Learned>,
     log: Watch,
     settings: watch::Receiver<Arc<Settings>>,
     stopped: watch::Receiver<Ending>,
@@ -27,7 +29,7 @@ pub(crate) struct Observation {
 /// What is counted and never becomes less: its name, what it is, and where it is counted.
 type Counted = (&'static str, &'static str, fn(&Counters) -> &Counter);
 
-const COUNTED: [Counted; 14] = [
+const COUNTED: [Counted; 15] = [
     ("bulla_proxy_connections_total", "Connections that were accepted.", |it| &it.accepted),
     (
         "bulla_proxy_turned_away_total",
@@ -61,6 +63,9 @@ const COUNTED: [Counted; 14] = [
         "Entries of operations of which nobody knows whether they were carried out.",
         |it| &it.unknown,
     ),
+    ("bulla_proxy_learned_unkept_total", "How often what values teach could not be written down.", |it| {
+        &it.unkept
+    }),
     ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| {
         &it.waits
     }),
@@ -69,12 +74,12 @@ const COUNTED: [Counted; 14] = [
 impl Observation {
     /// Of a proxy without workers.
     pub(crate) fn new(
-        counters: Arc<Counters>,
+        (counters, learned): (Arc<Counters>, Arc<Learned>),
         log: Watch,
         settings: watch::Receiver<Arc<Settings>>,
         stopped: watch::Receiver<Ending>,
     ) -> Self {
-        Observation { counters, log, settings, stopped, waits: Vec::new() }
+        Observation { counters, learned, log, settings, stopped, waits: Vec::new() }
     }
 
     /// Has one worker more observed.
@@ -91,6 +96,17 @@ impl Observation {
             counters.untold.get(),
         ));
         metrics.push(gauge("bulla_proxy_clients", "Clients that are connected.", counters.clients.get()));
+        metrics.push(gauge(
+            "bulla_proxy_learned_keys",
+            "Keys of which values taught whose data they are.",
+            self.learned.count(),
+        ));
+        metrics.push(counter(
+            "bulla_proxy_learned_dropped_total",
+            "Keys of which that was forgotten for want of room (`limits.learned`).",
+            &[],
+            self.learned.dropped(),
+        ));
         let (name, help) = (
             "bulla_proxy_refused_connections_total",
             "Connections that were refused before their first command.",
@@ -275,7 +291,6 @@ mod tests {
     use crate::config::Config;
     use crate::metrics::{exposition, format};
     use crate::settings::Lasting;
-    use crate::subject::Learned;
     use crate::warnings::Warnings;
     use bulla::{Init, Log, Options};
 
@@ -286,17 +301,18 @@ mod tests {
         Init::default().create(&directory).unwrap();
         let log = Log::open(&directory, Options::default()).unwrap();
         let counters = Arc::<Counters>::default();
+        let learned = Arc::new(Learned::new(1 << 20));
         let lasting = Lasting {
             table: CommandTable::pinned(),
             digest_key: [0; 32],
-            learned: Arc::new(Learned::new(1 << 20)),
+            learned: learned.clone(),
             counters: counters.clone(),
             warnings: Arc::new(Warnings::new(Arc::new(|_, _| {}))),
         };
         let config = Config::parse(b"[log]\ndirectory = \"audit\"\n").unwrap();
         let (_renewed, settings) = watch::channel(Arc::new(Settings::new(&config, &lasting).unwrap()));
         let (_stop, stopped) = watch::channel(Ending::NotYet);
-        let observation = Observation::new(counters.clone(), log.watch(), settings, stopped);
+        let observation = Observation::new((counters.clone(), learned), log.watch(), settings, stopped);
         counters.refused_command(RefusedCommand::Limit).add(7);
         let samples = format::read(&exposition(&observation.metrics())).unwrap();
         for why in RefusedCommand::ALL {

@@ -6,6 +6,7 @@ use crate::command::NoTable;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::ending::Ending;
+use crate::keeper::Keeper;
 use crate::listeners::Listeners;
 use crate::metrics::Histogram;
 use crate::observation::{MetricsServer, Observation, Serving};
@@ -31,6 +32,8 @@ pub struct Proxy {
     stop: Stop,
     reload: Reload,
     threads: Vec<JoinHandle<()>>,
+    /// Of what values taught.
+    keeper: Option<Keeper>,
     metrics: Option<Serving>,
 }
 
@@ -119,8 +122,14 @@ impl Proxy {
         let counters = Arc::<Counters>::default();
         let learned = Arc::new(Learned::new(config.limits.learned));
         let warnings = Arc::new(Warnings::new(warn));
-        let lasting =
-            Lasting { table, digest_key, learned, counters: counters.clone(), warnings: warnings.clone() };
+        let keeper = Some(Keeper::start(log, &learned, &counters, &warnings)?);
+        let lasting = Lasting {
+            table,
+            digest_key,
+            learned: learned.clone(),
+            counters: counters.clone(),
+            warnings: warnings.clone(),
+        };
         let settings = Arc::new(Settings::new(config, &lasting)?);
         let (renewed, settings) = watch::channel(settings);
         let shared =
@@ -140,10 +149,11 @@ impl Proxy {
                 stopped: stopped.clone(),
             })),
             threads: Vec::new(),
+            keeper,
             metrics: None,
         };
-        let mut observation =
-            Observation::new(proxy.counters.clone(), log.watch(), settings.clone(), stopped.clone());
+        let counted = (proxy.counters.clone(), learned);
+        let mut observation = Observation::new(counted, log.watch(), settings.clone(), stopped.clone());
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
@@ -211,6 +221,7 @@ impl Proxy {
     /// Waits until its threads have ended. What it tells of itself it tells to the end.
     fn wait(&mut self) {
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.keeper = None;
         self.metrics = None;
     }
 

@@ -22,10 +22,16 @@ pub enum Kind {
     Redirect,
     /// The log does not take entries.
     Unrecorded,
+    /// What values taught before could not be read, or not all of it.
+    Recalled,
+    /// What values teach cannot be written down.
+    Unkept,
+    /// What values taught is forgotten for want of room.
+    LearnedFull,
 }
 
 impl Kind {
-    const ALL: usize = Kind::Unrecorded as usize + 1;
+    const ALL: usize = Kind::LearnedFull as usize + 1;
 
     /// In one word, for programs.
     pub fn name(self) -> &'static str {
@@ -38,6 +44,9 @@ impl Kind {
             Kind::NotFollowed => "not_followed",
             Kind::Redirect => "redirect",
             Kind::Unrecorded => "unrecorded",
+            Kind::Recalled => "recalled",
+            Kind::Unkept => "unkept",
+            Kind::LearnedFull => "learned_full",
         }
     }
 }

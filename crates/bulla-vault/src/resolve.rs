@@ -65,6 +65,30 @@ impl Vault {
         Ok(found)
     }
 
+    /// Numbers and keys of those of the subjects that the vault knows, in their order. Who is not known stays so.
+    ///
+    /// # Errors
+    /// `Erased` while one of them is being erased, else where the vault cannot be read.
+    pub fn find_all(&self, subjects: &[&str]) -> Result<Vec<Option<Subject>>> {
+        self.check_owner()?;
+        let shared = &*self.shared;
+        let cached = |subject: &&str| match self.access {
+            Access::Write => shared.cache.get(shared.cache.tag(subject)),
+            Access::Read => None,
+        };
+        let cached = subjects.iter().map(cached).collect::<Vec<_>>();
+        if cached.iter().all(Option::is_some) {
+            return Ok(cached);
+        }
+        shared.snapshot(|snapshot| {
+            let found = |(subject, cached): (&&str, &Option<Subject>)| match cached {
+                Some(cached) => Ok(Some(cached.clone())),
+                None => snapshot.find(Pseudonym::of(subject, shared.log, &snapshot.keys.pseudonym)),
+            };
+            subjects.iter().zip(&cached).map(found).collect()
+        })
+    }
+
     /// The key of the subject that has `number`; `None` where nobody has it, or nobody has it any more.
     ///
     /// # Errors

@@ -52,7 +52,10 @@ pub use format::{config, event, segment};
 pub use keys::default_keys;
 pub use keys::pseudonym::Pseudonym;
 pub use log::record::record_export;
-pub use log::{BatchError, Closing, Log, Producer, Receipt, Step, Watch};
+pub use log::{
+    BatchError, Closing, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Producer, Receipt, Step,
+    Watch,
+};
 pub use read::epochs::{Epoch, epochs};
 pub use read::erasure_preview::{
     Certified, EntriesGoing, ErasedBefore, ErasurePreview, FirstMet, NotSure, OtherSubject, PreviewedSubject,

@@ -44,6 +44,7 @@ mod proxy;
 mod proxy_document;
 #[cfg(feature = "proxy")]
 mod proxy_kill;
+mod proxy_learned;
 #[cfg(feature = "proxy")]
 mod proxy_oracle;
 mod pseudonym;

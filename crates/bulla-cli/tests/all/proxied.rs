@@ -16,6 +16,8 @@ pub(crate) struct Proxied {
     child: Child,
     told: BufReader<ChildStderr>,
     server: RedisServer,
+    /// Its configuration.
+    file: String,
     _folder: tempfile::TempDir,
 }
 
@@ -29,12 +31,20 @@ impl Proxied {
             "{head}\n[log]\ndirectory = {audit:?}\n[listen]\naddress = \"127.0.0.1:0\"\n[upstream]\nunix = {socket:?}\n{tail}\n"
         );
         let file = place.write("proxy.toml", config.as_bytes());
-        let mut child = command(["proxy", &file, "--json"]).spawn().unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        told.read_line(&mut line).unwrap();
-        let address = listens_at(&line).unwrap_or_else(|| panic!("{line}"));
-        Proxied { place, address, child, told, server, _folder: folder }
+        let (child, told, address) = listening(&file);
+        Proxied { place, address, child, told, server, file, _folder: folder }
+    }
+
+    /// Starts it again, once it was killed or ended.
+    pub(crate) fn start_again(&mut self) {
+        (self.child, self.told, self.address) = listening(&self.file);
+    }
+
+    /// Ends it in order. The server goes on.
+    pub(crate) fn end(&mut self) {
+        signal(&self.child, Signal::TERM);
+        self.told.read_to_string(&mut String::new()).unwrap();
+        assert!(self.child.wait().unwrap().success());
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -75,6 +85,23 @@ pub(crate) fn listens_at(line: &str) -> Option<String> {
     let object = serde_json::from_str::<Value>(line).ok();
     let message = object.as_ref().map_or(line.trim_end(), |object| object["message"].as_str().unwrap());
     message.strip_prefix("listening at ").map(str::to_owned)
+}
+
+/// A proxy that listens, what it says besides, and where it listens.
+fn listening(file: &str) -> (Child, BufReader<ChildStderr>, String) {
+    let mut child = command(["proxy", file, "--json"]).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut before = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(told.read_line(&mut line).unwrap() > 0, "{before}");
+        match listens_at(&line) {
+            Some(address) => break address,
+            // After a kill, what was recovered.
+            None => before += &line,
+        }
+    };
+    (child, told, address)
 }
 
 /// All entries of a log, with their payloads.

@@ -288,7 +288,7 @@ impl Proxy {
         let writes = |access| matches!(access, Access::Create | Access::Write | Access::Update);
         for used in effect.keys.iter().filter(|used| writes(used.access)) {
             let words = (command, used.argument, arguments as &_);
-            self.rules.learn(used.database.unwrap_or(database), words, DONE, &self.learned);
+            self.rules.learn(used.database.unwrap_or(database), words, DONE, (&self.learned, 0));
         }
     }
 

@@ -2,11 +2,11 @@
 
 use crate::command::{Access, Databases};
 use crate::session::CarriedOut;
-use crate::subject::{Answer, Learned};
+use crate::subject::{Answer, Learned, says_gone};
 
 /// Has `learned` follow a command that was carried out.
 pub(super) fn follow(learned: &Learned, carried_out: &CarriedOut<'_>) {
-    let CarriedOut { command, arguments, effect, database, answer } = carried_out;
+    let CarriedOut { command, arguments, effect, database, answer, .. } = carried_out;
     let key = |index: u64| arguments.get(index).filter(|_| arguments.is_whole(index));
     let of = |index: u64| {
         let named = effect.keys.iter().find(|used| used.argument == index);
@@ -33,6 +33,12 @@ pub(super) fn follow(learned: &Learned, carried_out: &CarriedOut<'_>) {
             return;
         }
         _ => {}
+    }
+    if let Some(first) = effect.keys.first()
+        && effect.keys.iter().all(|used| used.argument == first.argument)
+        && says_gone(command, *answer)
+    {
+        key(first.argument).into_iter().for_each(|key| learned.forget_gone(*database, key, carried_out.came));
     }
     let deleted = effect.keys.iter().filter(|used| used.access == Access::Delete);
     deleted.filter_map(|used| key(used.argument)).for_each(|key| learned.forget_key(*database, key));

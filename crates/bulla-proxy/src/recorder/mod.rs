@@ -458,8 +458,15 @@ impl Record for Recorder {
             }
             last = used.argument;
             let database = used.database.unwrap_or(carried_out.database);
-            let words = (carried_out.command, used.argument, carried_out.arguments as &_);
-            rules.learn(database, words, carried_out.answer, learned);
+            let arguments = carried_out.arguments;
+            // One of that name has gone without a command, and what was known of it holds no more.
+            if carried_out.created
+                && let Some(key) = arguments.get(used.argument).filter(|_| arguments.is_whole(used.argument))
+            {
+                learned.forget_gone(database, key, carried_out.came);
+            }
+            let words = (carried_out.command, used.argument, arguments as &_);
+            rules.learn(database, words, carried_out.answer, (learned, carried_out.answered));
         }
     }
 

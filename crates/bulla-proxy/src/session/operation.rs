@@ -111,6 +111,12 @@ pub struct CarriedOut<'a> {
     pub database: u32,
     /// What the server answered.
     pub answer: Answer,
+    /// Whether that says that its key was not there before.
+    pub created: bool,
+    /// When the command came, and when it was answered, in nanoseconds of a steady clock.
+    pub came: u64,
+    /// See [`CarriedOut::came`].
+    pub answered: u64,
 }
 
 /// That the log takes no entries.

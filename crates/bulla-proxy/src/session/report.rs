@@ -43,7 +43,10 @@ impl Report<'_> {
             arguments: &pending.arguments,
             effect: &pending.effect,
             database: self.database,
-            answer: Answer::of(node.kind, reply.text(node)),
+            answer: Answer::of(node, reply.text(node)),
+            created: created(pending, answer),
+            came: self.from,
+            answered: self.to,
         });
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);
@@ -223,6 +226,16 @@ impl Report<'_> {
             stage: Stage::Over,
             values: Values::None,
         })
+    }
+}
+
+/// Whether an answer says of the one key of a command that it was not there before.
+fn created(pending: &Pending, answer: Option<(&Reply, usize)>) -> bool {
+    match (&pending.effect.keys[..], answer) {
+        ([used], Some((reply, at))) => {
+            pending.effect.refine(used.access, None, reply, at) == Outcome::Done(Access::Create)
+        }
+        _ => false,
     }
 }
 

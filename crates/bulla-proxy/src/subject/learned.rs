@@ -6,17 +6,22 @@
 //! - what was taught of a key last is what is answered; of a key that was deleted, or written over by a value that does not say,
 //!   nothing is.
 //!
-//! It lives in memory: after a restart nobody is known until keys are written again. Every change is made by one method that is told all of it
-//! (`teach`, `forget_key`, `forget_subject`, `forget_database`, `forget_all`, `rename`, `copy`, `swap_databases`), and
-//! [`Learned::for_each`] gives what there is. So whoever keeps it across restarts writes a record a call, encrypted under a key of the
-//! log's key directory, plays the records back through the same methods, and after `forget_subject` writes anew what is left.
+//! - of a person who was erased nothing is answered, and nothing is given out to be kept.
+//!
+//! It lives in memory. Whoever keeps it across restarts ([`Learned::begin_keeping`]) is told what has changed ([`Learned::unkept`]): lessons by
+//! an id that no other lesson of this process has, so that one which holds no more is taken back by its id alone, which says nothing of
+//! anybody. Where much has changed at once, all of it is given out anew.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What one key takes beside its bytes and its subject's: two allocations and a place in a table that is half full.
-const OVERHEAD: usize = 112;
+const OVERHEAD: usize = 128;
+/// Of what was taken along from another key nothing tells when it was so.
+const ALONG: u64 = u64::MAX;
+/// Where what changed takes more bytes, all is given out anew.
+const MOST_CHANGES: usize = 16 << 20;
 
 /// Keys and whose data they are.
 pub struct Learned {
@@ -31,11 +36,56 @@ struct Generations {
     /// What was taught or asked for since the other one was full.
     young: Generation,
     old: Generation,
+    /// How many lessons there ever were: the id of the next one.
+    lessons: u64,
+    /// What has changed since it was asked last; `None` where nobody asks.
+    changes: Option<Changes>,
+}
+
+/// What one key was taught.
+struct Known {
+    subject: Box<str>,
+    lesson: u64,
+    /// When it was said last, in nanoseconds of a steady clock.
+    since: u64,
+}
+
+/// What has changed, as far as that is less than all.
+#[derive(Default)]
+struct Changes {
+    taught: Vec<(u32, Box<[u8]>, u64)>,
+    forgotten: Vec<u64>,
+    bytes: usize,
+    all: bool,
+}
+
+/// Whose data a key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownKey {
+    /// The lesson by which that is known.
+    pub lesson: u64,
+    /// The key's database.
+    pub database: u32,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Whose data it is.
+    pub subject: Box<str>,
+}
+
+/// What has changed since it was asked last.
+#[derive(Debug, Default)]
+pub struct Unkept {
+    /// Whether `known` is all there is, and nothing else holds any more.
+    pub all: bool,
+    /// What is known by lessons since then.
+    pub known: Vec<KnownKey>,
+    /// The lessons that hold no more.
+    pub forgotten: Vec<u64>,
 }
 
 #[derive(Default)]
 struct Generation {
-    databases: HashMap<u32, HashMap<Box<[u8]>, Box<str>>>,
+    databases: HashMap<u32, HashMap<Box<[u8]>, Known>>,
     bytes: usize,
 }
 
@@ -45,12 +95,20 @@ impl Learned {
         Learned { generations: RwLock::default(), most: bytes / 2, dropped: AtomicU64::new(0) }
     }
 
-    /// Whose data a key is. `false` where it is larger than all the room there is, and so is not kept.
-    pub fn teach(&self, database: u32, key: &[u8], subject: &str) -> bool {
+    /// Whose data a key is, as was said at `now`, in nanoseconds of a steady clock. `false` where it is larger than all the room there
+    /// is, and so is not kept.
+    pub fn teach(&self, database: u32, key: &[u8], subject: &str, now: u64) -> bool {
         let full = {
             let mut generations = self.write();
-            generations.take(database, key);
-            self.put(&mut generations, database, key.into(), subject.into())
+            let (key, known) = match generations.take(database, key) {
+                // What was known before is no lesson.
+                Some((key, known)) if *known.subject == *subject => (key, Known { since: now, ..known }),
+                before => {
+                    generations.forgets(before.map(|(_, known)| known));
+                    (key.into(), generations.teaches(database, key, subject.into(), now))
+                }
+            };
+            self.put(&mut generations, database, key, known)
         };
         full.is_none_or(|dropped| {
             self.dropped.fetch_add(dropped.count(), Ordering::Relaxed);
@@ -62,15 +120,15 @@ impl Learned {
     pub fn lookup(&self, database: u32, key: &[u8]) -> Option<String> {
         {
             let generations = self.read();
-            if let Some(subject) = generations.young.get(database, key) {
-                return Some(subject.to_owned());
+            if let Some(known) = generations.young.get(database, key) {
+                return Some(known.subject.to_string());
             }
             generations.old.get(database, key)?;
         }
         let mut generations = self.write();
-        let (key, subject) = generations.take(database, key)?;
-        let told = subject.to_string();
-        let full = self.put(&mut generations, database, key, subject);
+        let (key, known) = generations.take(database, key)?;
+        let told = known.subject.to_string();
+        let full = self.put(&mut generations, database, key, known);
         drop(generations);
         self.dropped.fetch_add(full.map_or(0, |dropped| dropped.count()), Ordering::Relaxed);
         Some(told)
@@ -78,29 +136,47 @@ impl Learned {
 
     /// The key was deleted, or what it is of is no longer known.
     pub fn forget_key(&self, database: u32, key: &[u8]) {
-        self.write().take(database, key);
+        let mut generations = self.write();
+        let taken = generations.take(database, key);
+        generations.forgets(taken.map(|(_, known)| known));
+    }
+
+    /// There was no such key any more when a command was carried out that came at `came`, by the clock of [`Learned::teach`]. What was said
+    /// of the key after that may be of a later one, and is not forgotten.
+    pub fn forget_gone(&self, database: u32, key: &[u8], came: u64) {
+        let mut generations = self.write();
+        if generations.get(database, key).is_some_and(|known| known.since < came) {
+            let taken = generations.take(database, key);
+            generations.forgets(taken.map(|(_, known)| known));
+        }
     }
 
     /// The person was erased. How many keys were theirs.
     pub fn forget_subject(&self, subject: &str) -> u64 {
         let mut generations = self.write();
-        let Generations { young, old } = &mut *generations;
-        [young, old].into_iter().map(|generation| generation.forget_subject(subject)).sum()
+        let Generations { young, old, .. } = &mut *generations;
+        let keys = [young, old].into_iter().map(|generation| generation.forget_subject(subject)).sum();
+        generations.changed(keys > 0);
+        keys
     }
 
     /// All keys of a database were deleted.
     pub fn forget_database(&self, database: u32) {
         let mut generations = self.write();
-        let Generations { young, old } = &mut *generations;
+        generations.changed(true);
+        let Generations { young, old, .. } = &mut *generations;
         for generation in [young, old] {
             let keys = generation.databases.remove(&database).unwrap_or_default();
-            generation.bytes -= keys.iter().map(|(key, subject)| cost(key, subject)).sum::<usize>();
+            generation.bytes -= keys.iter().map(|(key, known)| cost(key, &known.subject)).sum::<usize>();
         }
     }
 
     /// All keys were deleted.
     pub fn forget_all(&self) {
-        let all = std::mem::take(&mut *self.write());
+        let mut generations = self.write();
+        generations.changed(true);
+        let all = (std::mem::take(&mut generations.young), std::mem::take(&mut generations.old));
+        drop(generations);
         drop(all);
     }
 
@@ -117,7 +193,8 @@ impl Learned {
     /// Two databases took each other's place.
     pub fn swap_databases(&self, one: u32, other: u32) {
         let mut generations = self.write();
-        let Generations { young, old } = &mut *generations;
+        generations.changed(true);
+        let Generations { young, old, .. } = &mut *generations;
         for generation in [young, old] {
             let (first, second) = (generation.databases.remove(&one), generation.databases.remove(&other));
             generation.databases.extend(second.map(|keys| (one, keys)));
@@ -126,14 +203,73 @@ impl Learned {
         }
     }
 
-    /// All that was taught: database, key, subject. Nothing can be taught meanwhile.
+    /// All that is known: database, key, subject. Nothing can be taught meanwhile.
     pub fn for_each(&self, visit: &mut dyn FnMut(u32, &[u8], &str)) {
+        self.read().for_each(&mut |database, key, known| visit(database, key, &known.subject));
+    }
+
+    /// Has `fill` teach what was known before. Nobody is forgotten meanwhile: who is erased is forgotten after it.
+    pub fn fill<T>(&self, fill: impl FnOnce(&mut dyn FnMut(u32, &[u8], &str)) -> T) -> T {
+        let mut generations = self.write();
+        let mut full = 0;
+        let filled = fill(&mut |database, key, subject| {
+            let before = generations.take(database, key);
+            generations.forgets(before.map(|(_, known)| known));
+            let known = generations.teaches(database, key, subject.into(), 0);
+            full +=
+                self.put(&mut generations, database, key.into(), known).map_or(0, |dropped| dropped.count());
+        });
+        drop(generations);
+        self.dropped.fetch_add(full, Ordering::Relaxed);
+        filled
+    }
+
+    /// From now on somebody asks what has changed. The first answer has all there is.
+    pub fn begin_keeping(&self) {
+        self.write().changes = Some(Changes { all: true, ..Changes::default() });
+    }
+
+    /// The next answer has all there is.
+    pub fn keep_all_anew(&self) {
+        self.write().changed(true);
+    }
+
+    /// What has changed since this was asked last; `None` where that is nothing.
+    pub fn unkept(&self) -> Option<Unkept> {
+        let changes = self.write().changes.as_mut().map(std::mem::take)?;
+        let Changes { taught, forgotten, all, .. } = changes;
+        let mut known = Vec::new();
         let generations = self.read();
-        for (database, keys) in generations.young.databases.iter().chain(&generations.old.databases) {
-            for (key, subject) in keys {
-                visit(*database, key, subject);
+        if all {
+            generations.for_each(&mut |database, key, it| {
+                let (key, subject) = (key.into(), it.subject.clone());
+                known.push(KnownKey { lesson: it.lesson, database, key, subject });
+            });
+        } else {
+            for (database, key, lesson) in taught {
+                // What was learned and forgotten since then nobody has to know.
+                if let Some(it) = generations.get(database, &key).filter(|it| it.lesson == lesson) {
+                    let subject = it.subject.clone();
+                    known.push(KnownKey { lesson, database, key, subject });
+                }
             }
         }
+        let is_any = all || !known.is_empty() || !forgotten.is_empty();
+        is_any.then_some(Unkept { all, known, forgotten })
+    }
+
+    /// Leaves of these what is still known, by the same lesson.
+    pub fn retain_known(&self, known: &mut Vec<KnownKey>) {
+        let generations = self.read();
+        let is_known =
+            |it: &KnownKey| generations.get(it.database, &it.key).is_some_and(|now| now.lesson == it.lesson);
+        known.retain(is_known);
+    }
+
+    /// These are among what has changed, as far as they are still known.
+    pub fn keep_later(&self, known: Vec<KnownKey>) {
+        let mut generations = self.write();
+        known.into_iter().for_each(|it| generations.taught(it.database, &it.key, it.lesson));
     }
 
     /// Of how many keys it is known.
@@ -152,15 +288,21 @@ impl Learned {
             return;
         }
         let mut generations = self.write();
-        let known = match moved {
-            true => generations.take(from.0, from.1).map(|(_, subject)| subject),
-            false => {
-                let Generations { young, old } = &*generations;
-                young.get(from.0, from.1).or_else(|| old.get(from.0, from.1)).map(Box::from)
+        let subject = match moved {
+            true => {
+                let taken = generations.take(from.0, from.1).map(|(_, known)| known);
+                let subject = taken.as_ref().map(|known| known.subject.clone());
+                generations.forgets(taken);
+                subject
             }
+            false => generations.get(from.0, from.1).map(|known| known.subject.clone()),
         };
-        generations.take(to.0, to.1);
-        let full = known.and_then(|subject| self.put(&mut generations, to.0, to.1.into(), subject));
+        let before = generations.take(to.0, to.1);
+        generations.forgets(before.map(|(_, known)| known));
+        let full = subject.and_then(|subject| {
+            let known = generations.teaches(to.0, to.1, subject, ALONG);
+            self.put(&mut generations, to.0, to.1.into(), known)
+        });
         drop(generations);
         self.dropped.fetch_add(full.map_or(0, |dropped| dropped.count()), Ordering::Relaxed);
     }
@@ -171,20 +313,23 @@ impl Learned {
         generations: &mut Generations,
         database: u32,
         key: Box<[u8]>,
-        subject: Box<str>,
+        known: Known,
     ) -> Option<Generation> {
-        let cost = cost(&key, &subject);
+        let cost = cost(&key, &known.subject);
         let mut full = None;
         if cost > self.most {
             let mut refused = Generation::default();
-            refused.put(database, key, subject);
+            generations.forgets_lesson(known.lesson);
+            refused.put(database, key, known);
             return Some(refused);
         }
         if generations.young.bytes + cost > self.most {
             let young = std::mem::take(&mut generations.young);
-            full = Some(std::mem::replace(&mut generations.old, young));
+            let dropped = std::mem::replace(&mut generations.old, young);
+            generations.changed(dropped.bytes > 0);
+            full = Some(dropped);
         }
-        generations.young.put(database, key, subject);
+        generations.young.put(database, key, known);
         full
     }
 
@@ -198,24 +343,75 @@ impl Learned {
 }
 
 impl Generations {
-    fn take(&mut self, database: u32, key: &[u8]) -> Option<(Box<[u8]>, Box<str>)> {
+    fn get(&self, database: u32, key: &[u8]) -> Option<&Known> {
+        self.young.get(database, key).or_else(|| self.old.get(database, key))
+    }
+
+    fn take(&mut self, database: u32, key: &[u8]) -> Option<(Box<[u8]>, Known)> {
         self.young.take(database, key).or_else(|| self.old.take(database, key))
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(u32, &[u8], &Known)) {
+        for (database, keys) in self.young.databases.iter().chain(&self.old.databases) {
+            keys.iter().for_each(|(key, known)| visit(*database, key, known));
+        }
+    }
+
+    /// What a key is to be known by from a new lesson on.
+    fn teaches(&mut self, database: u32, key: &[u8], subject: Box<str>, since: u64) -> Known {
+        let lesson = self.lessons;
+        self.lessons += 1;
+        self.taught(database, key, lesson);
+        Known { subject, lesson, since }
+    }
+
+    fn taught(&mut self, database: u32, key: &[u8], lesson: u64) {
+        self.changes(key.len() + size_of::<(u32, Box<[u8]>, u64)>(), |changes| {
+            changes.taught.push((database, key.into(), lesson));
+        });
+    }
+
+    fn forgets(&mut self, known: Option<Known>) {
+        if let Some(known) = known {
+            self.forgets_lesson(known.lesson);
+        }
+    }
+
+    fn forgets_lesson(&mut self, lesson: u64) {
+        self.changes(size_of::<u64>(), |changes| changes.forgotten.push(lesson));
+    }
+
+    /// Takes down a change of so many bytes, unless all is given out anew.
+    fn changes(&mut self, bytes: usize, change: impl FnOnce(&mut Changes)) {
+        let Some(changes) = self.changes.as_mut().filter(|changes| !changes.all) else { return };
+        changes.bytes += bytes;
+        match changes.bytes > MOST_CHANGES {
+            true => self.changed(true),
+            false => change(changes),
+        }
+    }
+
+    /// More has changed than is taken down one by one, if so much is so.
+    fn changed(&mut self, much: bool) {
+        if let Some(changes) = self.changes.as_mut().filter(|_| much) {
+            *changes = Changes { all: true, ..Changes::default() };
+        }
     }
 }
 
 impl Generation {
-    fn get(&self, database: u32, key: &[u8]) -> Option<&str> {
-        self.databases.get(&database)?.get(key).map(|subject| &**subject)
+    fn get(&self, database: u32, key: &[u8]) -> Option<&Known> {
+        self.databases.get(&database)?.get(key)
     }
 
-    fn put(&mut self, database: u32, key: Box<[u8]>, subject: Box<str>) {
-        self.bytes += cost(&key, &subject);
-        self.databases.entry(database).or_default().insert(key, subject);
+    fn put(&mut self, database: u32, key: Box<[u8]>, known: Known) {
+        self.bytes += cost(&key, &known.subject);
+        self.databases.entry(database).or_default().insert(key, known);
     }
 
-    fn take(&mut self, database: u32, key: &[u8]) -> Option<(Box<[u8]>, Box<str>)> {
+    fn take(&mut self, database: u32, key: &[u8]) -> Option<(Box<[u8]>, Known)> {
         let taken = self.databases.get_mut(&database)?.remove_entry(key)?;
-        self.bytes -= cost(&taken.0, &taken.1);
+        self.bytes -= cost(&taken.0, &taken.1.subject);
         Some(taken)
     }
 
@@ -223,9 +419,9 @@ impl Generation {
         let (mut keys, mut bytes) = (0, 0);
         for database in self.databases.values_mut() {
             database.retain(|key, known| {
-                let theirs = **known == *subject;
+                let theirs = *known.subject == *subject;
                 keys += u64::from(theirs);
-                bytes += if theirs { cost(key, known) } else { 0 };
+                bytes += if theirs { cost(key, &known.subject) } else { 0 };
                 !theirs
             });
         }

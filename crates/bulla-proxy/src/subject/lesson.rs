@@ -1,6 +1,6 @@
 //! [`Lesson`]: what of a command that writes a value says whose data it is.
 
-use crate::resp::{Arguments, Kind};
+use crate::resp::{Arguments, Kind, Node};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -32,6 +32,8 @@ pub enum Answer {
     Null,
     /// A number.
     Integer(i64),
+    /// An array or a map with nothing in it.
+    Empty,
     /// Anything else, but an error.
     Other,
 }
@@ -215,6 +217,17 @@ pub fn was_done(command: &str, words: &dyn Words, answer: Answer) -> Option<bool
     }
 }
 
+/// Whether the server answered that there is no such key, to a command that has one. What has expired, or was evicted, is found out so.
+pub fn says_gone(command: &str, answer: Answer) -> bool {
+    match answer {
+        Answer::Null => matches!(command, "get" | "getex" | "dump" | "json.get"),
+        Answer::Empty => matches!(command, "hgetall" | "hkeys" | "hvals" | "smembers"),
+        Answer::Integer(0) => matches!(command, "exists" | "hlen" | "llen" | "scard" | "zcard" | "touch"),
+        Answer::Integer(-2) => matches!(command, "ttl" | "pttl" | "expiretime" | "pexpiretime"),
+        Answer::Integer(_) | Answer::Other => false,
+    }
+}
+
 /// The text or whole number at a place of a JSON text; none where there is something else in its place or in that of what it
 /// lies in; `None` where there is nothing. Of members of one name the last counts, as it does to those who read it.
 fn member(text: &[u8], names: &[String]) -> Option<Option<Vec<u8>>> {
@@ -284,10 +297,11 @@ impl<'de> Visitor<'de> for Seek<'_> {
 }
 
 impl Answer {
-    /// What the reply of this type and with this text comes to, where it is no error.
-    pub fn of(kind: Kind, text: &[u8]) -> Self {
-        match kind {
+    /// What a value of a reply comes to, where it is no error; `text` is its text.
+    pub fn of(node: &Node, text: &[u8]) -> Self {
+        match node.kind {
             Kind::Null => Answer::Null,
+            _ if node.is_aggregate() && node.length == 0 => Answer::Empty,
             Kind::Integer => {
                 let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 number.map_or(Answer::Other, Answer::Integer)

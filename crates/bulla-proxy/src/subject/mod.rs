@@ -12,7 +12,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use learned::Learned;
-pub use lesson::{Answer, JsonPath, Lesson, Taught, Words, was_done};
+pub use learned::{KnownKey, Learned, Unkept};
+pub use lesson::{Answer, JsonPath, Lesson, Taught, Words, says_gone, was_done};
 pub use rules::{Rule, Rules, Whose};
 pub use template::{Key, MAX_TEMPLATE, Match, Template, TemplateError};

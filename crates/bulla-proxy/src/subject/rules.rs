@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// Has `learned` know what a command says that was carried out: one that wrote to the key that is its word `key`. `command` is its name in small
-    /// letters. What it says of the key now, as far as a rule asks for it.
+    /// letters. What it says of the key now, as far as a rule asks for it; `now` is as for [`Learned::teach`].
     ///
     /// It is for writes that no error was answered to; of keys that were deleted, renamed, moved or copied [`Learned`] is told by its own methods.
     pub fn learn(
@@ -86,7 +86,7 @@ impl Rules {
         database: u32,
         (command, key, words): (&str, u64, &dyn Words),
         answer: Answer,
-        learned: &Learned,
+        (learned, now): (&Learned, u64),
     ) -> Taught {
         if !self.learns {
             return Taught::Nothing;
@@ -101,7 +101,7 @@ impl Rules {
             }
             Taught::Subject(bytes) => {
                 let subject = form::encode(&bytes, &self.key);
-                learned.teach(database, key, &subject);
+                learned.teach(database, key, &subject, now);
                 Taught::Subject(subject.into_owned().into_bytes())
             }
         }

@@ -9,6 +9,7 @@ mod entering;
 mod entries;
 mod faults;
 mod large;
+mod learned;
 mod redirects;
 mod refusals;
 mod unchanged;

@@ -2,23 +2,28 @@
 
 use bulla::environment::Environment;
 use bulla::keys::recipients::IdentityFile;
-use bulla::{Init, Log, Options, Query, Reader, default_keys};
+use bulla::keys::signing::SigningKey;
+use bulla::{ErasureOrder, Init, Log, Options, Query, Reader, default_keys};
 use bulla_proxy::config::Config;
 use bulla_proxy::proxy::Proxy;
 use bulla_proxy::resp::{Limits, Replies, Reply, write_command};
+use bulla_proxy::warnings::Kind;
 use bulla_testkit::RedisServer;
 use bulla_testkit::fault::Faults;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Limits that keep all of what a test has.
 const ALL: Limits = Limits { bytes: usize::MAX, items: usize::MAX, text: usize::MAX };
 
 /// The modes, as the configuration names them.
 pub(crate) const MODES: [&str; 3] = ["async", "before-reply", "before-send"];
+
+/// What was warned of.
+pub(crate) type Warned = Arc<Mutex<Vec<Kind>>>;
 
 /// See the module. The proxy ends first.
 pub(crate) struct World {
@@ -64,6 +69,18 @@ impl World {
         let mut world =
             World { proxy: None, log, server, folder, workers: 1, machine: Some(machine.clone()) };
         world.proxy = Some(world.start(top, tables).unwrap());
+        world
+    }
+
+    /// With one worker, and a log that has no vault.
+    pub(crate) fn without_erasure(tables: &str) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let server = RedisServer::start(folder.path(), &[]);
+        let mut world =
+            World { proxy: None, log: None, server: Some(server), folder, workers: 1, machine: None };
+        Init::default().erasure(false).create(world.directory()).unwrap();
+        world.log = Some(Log::open(world.directory(), Options::default()).unwrap());
+        world.proxy = Some(world.start("", tables).unwrap());
         world
     }
 
@@ -120,6 +137,43 @@ impl World {
         self.start_with(&config)
     }
 
+    /// Ends the proxy and closes the log, has `meanwhile` done, and starts both again, with what is warned of in `warned`.
+    pub(crate) fn restart(&mut self, tables: &str, warned: &Warned, meanwhile: impl FnOnce(&World)) {
+        self.proxy = None;
+        self.close_log();
+        meanwhile(self);
+        self.log = Some(Log::open(self.directory(), Options::default()).unwrap());
+        let (log, warned) = (self.log.as_ref().unwrap(), warned.clone());
+        let warn = Arc::new(move |kind: Kind, _: &str| warned.lock().unwrap().push(kind));
+        let config = self.config("", None, tables);
+        self.proxy = Some(Proxy::start_warning(&config, log, &Environment::default(), warn).unwrap());
+    }
+
+    /// Erases somebody, in the log that the proxy writes or, where it is closed, in the log opened for that.
+    pub(crate) fn erase(&self, subject: &str) {
+        let key = std::fs::read_to_string(self.keys().join("erasure.key")).unwrap();
+        let key = SigningKey::parse(&key).unwrap();
+        let id = bulla::info(self.directory()).unwrap().id;
+        let order = ErasureOrder::give(&key, id, &[subject], None, &Environment::default()).unwrap();
+        match &self.log {
+            Some(log) => drop(log.erase(&order).unwrap()),
+            None => {
+                let log = Log::open(self.directory(), Options::default()).unwrap();
+                log.erase(&order).unwrap();
+                log.close().unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn keys(&self) -> PathBuf {
+        default_keys(&self.directory())
+    }
+
+    /// Waits until all that clients were told of is in the log.
+    pub(crate) fn flush(&self) {
+        self.log.as_ref().unwrap().flush().unwrap();
+    }
+
     /// The log takes nothing any more.
     pub(crate) fn close_log(&mut self) {
         self.log.take().unwrap().close().unwrap();
@@ -155,10 +209,19 @@ impl World {
         self.entries_of_clients().into_iter().map(entry).collect()
     }
 
+    /// The same where somebody was erased, whose entries are not among them.
+    pub(crate) fn entries_left(self) -> Vec<String> {
+        self.told(true).into_iter().map(|(_, entry)| entry).collect()
+    }
+
     /// The same, each with the address of its client.
-    pub(crate) fn entries_of_clients(mut self) -> Vec<(String, String)> {
+    pub(crate) fn entries_of_clients(self) -> Vec<(String, String)> {
+        self.told(false)
+    }
+
+    fn told(mut self, some_are_erased: bool) -> Vec<(String, String)> {
         self.end().unwrap();
-        self.read()
+        self.read(some_are_erased)
     }
 
     /// Ends the proxy, and closes the log.
@@ -183,7 +246,7 @@ impl World {
     }
 
     /// All entries of the log, as [`World::entries_of_clients`] gives them.
-    fn read(&self) -> Vec<(String, String)> {
+    fn read(&self, some_are_erased: bool) -> Vec<(String, String)> {
         let keys = default_keys(&self.directory());
         let (reader, identity) = match &self.machine {
             None => {
@@ -202,6 +265,9 @@ impl World {
             assert!(number >= entries.len() as u64);
             // What tells of a gap is nobody's.
             let client = entry.client.unwrap_or_default();
+            if some_are_erased && (entry.client.is_none() || entry.location.is_none()) {
+                return Ok(());
+            }
             let location = String::from_utf8_lossy(entry.location.unwrap_or_default());
             let status = entry.status.map_or("-".to_owned(), |status| status.to_string());
             let mut line = format!("{} {location} {status}", entry.operation);

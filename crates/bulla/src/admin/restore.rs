@@ -18,6 +18,7 @@ use crate::format::config::{self, LogConfig, allowed::AllowedConfig};
 use crate::format::options::Options;
 use crate::keys::default_keys;
 use crate::keys::files;
+use crate::keys::personal;
 use crate::keys::restoring::Unknown;
 use crate::keys::seal_state::SealState;
 use crate::keys::vault;
@@ -160,6 +161,8 @@ impl Restore {
         if !outlook.needed {
             return Ok(Restored { outlook, lost: 0, hold_differences: Vec::new(), resumed: None });
         }
+        // What was kept about data subjects is as old as the backup, and nothing says what of it holds no more.
+        personal::remove(&*keys)?;
         // In this order: with the seal state alone the log would open.
         if let Some(unknown) = unknown {
             unknown.save(&*keys)?;

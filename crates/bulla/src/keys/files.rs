@@ -32,6 +32,8 @@ pub const SETTINGS: &str = "settings.toml";
 pub const HOLDS: &str = "holds";
 /// The database of a log with erasure, a directory.
 pub const VAULT: &str = "vault";
+/// What a program that writes the log keeps about data subjects, where one does: the proxy what values taught it.
+pub const LEARNED: &str = "learned";
 /// The roots of the vault's keys, a directory.
 pub const ROOTS: &str = bulla_vault::ROOTS;
 /// Taken by the writer: one key directory serves one writer.

@@ -1,7 +1,9 @@
-//! A log's keys at rest: the files of the key directory, the seal chain's state, the keys of its pseudonyms and digests.
+//! A log's keys at rest: the files of the key directory, the seal chain's state, the keys of its pseudonyms and digests,
+//! and what a program keeps about data subjects.
 
 pub(crate) mod digest;
 pub mod files;
+pub(crate) mod personal;
 pub(crate) mod pseudonym;
 pub(crate) mod restoring;
 pub(crate) mod seal_state;

@@ -5,12 +5,14 @@
 )]
 
 mod closing;
+mod personal;
 mod receipt;
 pub(crate) mod record;
 mod threads;
 mod watch;
 
 pub use closing::Closing;
+pub use personal::{PersonalChanges, PersonalRecords, PersonalRecordsRead};
 pub use receipt::Receipt;
 pub use watch::Watch;
 
@@ -35,8 +37,8 @@ use bulla_store::{FileSystem, Store};
 use bulla_vault::ReplicaState;
 use std::fmt::{self, Debug};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use threads::Threads;
 use zeroize::Zeroizing;
@@ -330,6 +332,27 @@ impl Log {
     pub fn digest_key(&self) -> Result<Zeroizing<[u8; 32]>> {
         let engine = &self.engine;
         digest::load_or_make(&*engine.keys, engine.config().id, &*engine.environment.random)
+    }
+
+    /// Has `tell` called with the names that an order to erase has, once it is carried out and before [`Log::erase`], or whoever asked for
+    /// it through the control socket, is told: whoever knows of these people apart from the log forgets them then. The log waits for
+    /// it, and no entry is sealed meanwhile; so `tell` must wait for nothing of the log. Whoever was to be told before is told as well.
+    pub fn when_erased(&self, tell: impl Fn(&[&str]) + Send + Sync + 'static) {
+        self.engine.when_erased.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(tell));
+    }
+
+    /// What the program that writes this log keeps about data subjects from one run to the next. `None` where the log has no vault, since
+    /// nothing that is kept would go with a person, and while somebody else has them.
+    ///
+    /// # Errors
+    /// As [`Log::digest_key`].
+    pub fn personal_records(&self) -> Result<Option<PersonalRecords>> {
+        check_owner(self.owner)?;
+        let digest_key = self.digest_key()?;
+        if self.engine.vault().is_err() || self.engine.has_records.swap(true, Ordering::AcqRel) {
+            return Ok(None);
+        }
+        Ok(Some(PersonalRecords::new(&self.engine, digest_key)))
     }
 
     /// By what another thread can see how this log is doing.

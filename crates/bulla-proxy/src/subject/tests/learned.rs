@@ -1,6 +1,6 @@
 //! What was taught is known, and what holds no longer is not.
 
-use crate::subject::Learned;
+use crate::subject::{Learned, Unkept};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 fn what_was_taught_last_is_known() {
     let learned = Learned::new(1 << 20);
     assert_eq!(learned.lookup(0, b"key1"), None);
-    assert!(learned.teach(0, b"key1", "ada") && learned.teach(0, b"key1", "bob"));
+    assert!(learned.teach(0, b"key1", "ada", 0) && learned.teach(0, b"key1", "bob", 0));
     assert_eq!(learned.lookup(0, b"key1").as_deref(), Some("bob"));
     assert_eq!(learned.lookup(1, b"key1"), None, "of another database nothing was said");
     assert_eq!(format!("{learned:?}"), "Learned(1 keys)", "keys and subjects are not shown");
@@ -18,7 +18,7 @@ fn what_was_taught_last_is_known() {
 fn who_is_erased_is_known_of_no_key() {
     let learned = Learned::new(1 << 20);
     for key in 0..10_u8 {
-        learned.teach(u32::from(key % 3), &[key], if key % 2 == 0 { "ada" } else { "bob" });
+        learned.teach(u32::from(key % 3), &[key], if key % 2 == 0 { "ada" } else { "bob" }, 0);
     }
     assert_eq!(learned.forget_subject("ada"), 5);
     assert_eq!(learned.forget_subject("ada"), 0);
@@ -31,18 +31,68 @@ fn who_is_erased_is_known_of_no_key() {
 #[test]
 fn it_has_room_for_what_it_was_given_and_counts_what_goes() {
     let learned = Learned::new(64 << 10);
-    learned.teach(0, b"asked for", "ada");
+    learned.teach(0, b"asked for", "ada", 0);
     for key in 0..10_000_u32 {
-        assert!(learned.teach(0, &key.to_be_bytes(), "bob"));
+        assert!(learned.teach(0, &key.to_be_bytes(), "bob", 0));
         assert_eq!(learned.lookup(0, b"asked for").as_deref(), Some("ada"), "what is asked for stays");
     }
     assert!((200..1000).contains(&learned.count()), "{learned:?}");
     assert_eq!(learned.count() + learned.dropped(), 10_001);
     assert_eq!(learned.lookup(0, &9_999_u32.to_be_bytes()).as_deref(), Some("bob"));
     let dropped = learned.dropped();
-    assert!(!learned.teach(0, b"asked for", &"x".repeat(32 << 10)), "what fits nowhere is not kept");
+    assert!(!learned.teach(0, b"asked for", &"x".repeat(32 << 10), 0), "what fits nowhere is not kept");
     assert_eq!(learned.lookup(0, b"asked for"), None, "nor is what it was before");
     assert_eq!(learned.dropped(), dropped + 1);
+}
+
+#[test]
+fn a_key_that_is_gone_is_forgotten_unless_it_was_taught_since() {
+    let learned = Learned::new(1 << 20);
+    for key in [b"a", b"b", b"c"] {
+        learned.teach(0, key, "ada", 10);
+    }
+    learned.teach(0, b"b", "ada", 20);
+    learned.rename((0, b"c"), (0, b"d"));
+    for key in [b"a", b"b", b"d"] {
+        learned.forget_gone(0, key, 15);
+    }
+    assert_eq!(learned.lookup(0, b"a"), None);
+    assert_eq!(learned.lookup(0, b"b").as_deref(), Some("ada"), "another command made it anew");
+    assert_eq!(learned.lookup(0, b"d").as_deref(), Some("ada"), "nothing tells when it was called so");
+}
+
+#[test]
+fn who_keeps_it_is_told_each_change_once_and_nothing_that_has_passed() {
+    let learned = Learned::new(1 << 20);
+    learned.teach(0, b"before", "ada", 0);
+    assert!(learned.unkept().is_none(), "nobody asked for changes");
+    learned.begin_keeping();
+    let all = learned.unkept().unwrap();
+    assert!(all.all && all.known.len() == 1 && *all.known[0].subject == *"ada");
+    learned.teach(0, b"before", "ada", 1);
+    assert!(learned.lookup(0, b"before").is_some() && learned.unkept().is_none(), "that is no change");
+    learned.teach(0, b"key", "bob", 1);
+    learned.teach(0, b"passing", "bob", 1);
+    learned.forget_key(0, b"passing");
+    let Unkept { all, known, forgotten } = learned.unkept().unwrap();
+    assert!(!all && known.len() == 1 && &*known[0].key == b"key");
+    assert!(!forgotten.contains(&known[0].lesson));
+    // What could not be kept yet is told again, unless it has passed.
+    learned.keep_later(known.clone());
+    assert_eq!(learned.unkept().unwrap().known, known);
+    learned.keep_later(known.clone());
+    learned.teach(0, b"key", "ada", 2);
+    let next = learned.unkept().unwrap();
+    assert_eq!(next.forgotten, [known[0].lesson]);
+    assert!(next.known.len() == 1 && *next.known[0].subject == *"ada");
+    let mut both = [known, next.known.clone()].concat();
+    learned.retain_known(&mut both);
+    assert_eq!(both, next.known);
+    learned.forget_subject("nobody");
+    assert!(learned.unkept().is_none());
+    learned.forget_subject("ada");
+    let erased = learned.unkept().unwrap();
+    assert!(erased.all && erased.known.is_empty());
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +127,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn carry_out(step: Step, learned: &Learned, model: &mut HashMap<(u32, u8), u8>) {
     match step {
         Step::Teach(database, key, subject) => {
-            learned.teach(database, &[key], &subject.to_string());
+            learned.teach(database, &[key], &subject.to_string(), 0);
             model.insert((database, key), subject);
         }
         Step::Lookup(database, key) => {
@@ -126,6 +176,18 @@ fn carry_out(step: Step, learned: &Learned, model: &mut HashMap<(u32, u8), u8>) 
     }
 }
 
+/// Does to what is kept, by its lesson, what has changed.
+fn keep(learned: &Learned, kept: &mut HashMap<u64, (u32, Vec<u8>, String)>) {
+    let Some(Unkept { all, known, forgotten }) = learned.unkept() else { return };
+    if all {
+        kept.clear();
+    }
+    for it in known {
+        assert!(kept.insert(it.lesson, (it.database, it.key.to_vec(), it.subject.to_string())).is_none());
+    }
+    forgotten.iter().for_each(|lesson| drop(kept.remove(lesson)));
+}
+
 proptest! {
     /// Against one plain map; with room for a few keys only, what is known is what that map has, or nothing.
     #[test]
@@ -134,9 +196,13 @@ proptest! {
         room in prop_oneof![Just(700_usize), Just(1 << 20)],
     ) {
         let learned = Learned::new(room);
-        let mut model = HashMap::new();
-        for step in steps {
+        learned.begin_keeping();
+        let (mut model, mut kept) = (HashMap::new(), HashMap::new());
+        for (number, step) in steps.into_iter().enumerate() {
             carry_out(step, &learned, &mut model);
+            if number % 3 == 0 {
+                keep(&learned, &mut kept);
+            }
             let mut there = 0;
             learned.for_each(&mut |database, key, subject| {
                 there += 1;
@@ -145,5 +211,12 @@ proptest! {
             prop_assert_eq!(learned.count(), there);
             prop_assert!(learned.dropped() > 0 || learned.count() == model.len() as u64);
         }
+        keep(&learned, &mut kept);
+        let mut known = Vec::new();
+        learned.for_each(&mut |database, key, subject| known.push((database, key.to_vec(), subject.to_owned())));
+        known.sort();
+        let mut kept = kept.into_values().collect::<Vec<_>>();
+        kept.sort();
+        prop_assert_eq!(kept, known, "what is kept is what is known");
     }
 }

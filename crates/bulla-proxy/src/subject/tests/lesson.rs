@@ -1,7 +1,8 @@
 //! What commands teach.
 
-use crate::resp::Kind;
-use crate::subject::{Answer, JsonPath, Lesson, Taught, Words, was_done};
+use crate::fuzzing::ALL;
+use crate::resp::Replies;
+use crate::subject::{Answer, JsonPath, Lesson, Taught, Words, says_gone, was_done};
 
 /// The words of a command as they are typed; `<cut>` is one that is not kept as a whole.
 struct Typed(Vec<Option<Vec<u8>>>);
@@ -155,7 +156,56 @@ fn whether_a_write_was_done_the_answer_says() {
     ] {
         assert_eq!(was_done(&name(command), &typed(command), answer), expected, "{command}");
     }
-    assert_eq!(Answer::of(Kind::Integer, b"1"), Answer::Integer(1));
-    assert_eq!(Answer::of(Kind::Null, b""), Answer::Null);
-    assert_eq!(Answer::of(Kind::Simple, b"OK"), Answer::Other);
+    let told = [
+        (&b":1\r\n"[..], Answer::Integer(1)),
+        (b":-2\r\n", Answer::Integer(-2)),
+        (b"$-1\r\n", Answer::Null),
+        (b"*-1\r\n", Answer::Null),
+        (b"_\r\n", Answer::Null),
+        (b"+OK\r\n", Answer::Other),
+        (b"$0\r\n\r\n", Answer::Other),
+        (b"*0\r\n", Answer::Empty),
+        (b"%0\r\n", Answer::Empty),
+        (b"*1\r\n:0\r\n", Answer::Other),
+    ];
+    for (bytes, answer) in told {
+        let mut replies = Replies::new(ALL);
+        assert!(replies.next(bytes).unwrap().complete);
+        let (node, reply) = (&replies.reply().nodes()[0], replies.reply());
+        assert_eq!(Answer::of(node, reply.text(node)), answer, "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+#[test]
+fn what_says_that_a_key_is_gone_says_so_of_nothing_that_may_be_there() {
+    use Answer::{Empty, Integer, Null, Other};
+    for (command, answer) in [
+        ("get", Null),
+        ("getex", Null),
+        ("hgetall", Empty),
+        ("exists", Integer(0)),
+        ("hlen", Integer(0)),
+        ("ttl", Integer(-2)),
+    ] {
+        assert!(says_gone(command, answer), "{command}");
+    }
+    for (command, answer) in [
+        // A field, a member or a range that is not there is of a key that may be.
+        ("hget", Null),
+        ("zscore", Null),
+        ("lrange", Empty),
+        ("zrange", Empty),
+        ("xlen", Integer(0)),
+        ("strlen", Integer(0)),
+        ("hexists", Integer(0)),
+        ("getset", Null),
+        ("set", Null),
+        ("ttl", Integer(-1)),
+        ("ttl", Integer(0)),
+        ("hgetall", Other),
+        ("get", Other),
+        ("persist", Integer(0)),
+    ] {
+        assert!(!says_gone(command, answer), "{command} {answer:?}");
+    }
 }

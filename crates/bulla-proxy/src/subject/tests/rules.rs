@@ -52,7 +52,7 @@ fn what_a_command_teaches_is_known_from_then_on() {
     let learn = |database, command: &str, answer| {
         let words = command.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         let name = command.split(' ').next().unwrap().to_ascii_lowercase();
-        rules.learn(database, (&name, 1, &words), answer, &learned)
+        rules.learn(database, (&name, 1, &words), answer, (&learned, 0))
     };
     let taught = |text: &str| Taught::Subject(text.as_bytes().to_vec());
     assert!(rules.learns());
@@ -83,7 +83,7 @@ fn a_rule_that_has_not_learned_is_passed_by() {
     let rules = vec![rule("*", &[], hash_field()), rule("user:{subject}", &[], None)];
     let rules = Rules::new(rules, None, KEY);
     assert_eq!(whose(&rules, 0, "user:1", &learned), subject("1"));
-    learned.teach(0, b"user:1", "ada");
+    learned.teach(0, b"user:1", "ada", 0);
     assert_eq!(whose(&rules, 0, "user:1", &learned), subject("ada"));
 }
 

@@ -89,7 +89,8 @@ impl Engine {
         let pending = Pending { numbers: numbers.clone(), carried_out, order: order.note().to_owned() };
         let event = self.told_of(&pending).map_err(|why| refused(&why))?;
         let written = pending.save(&*self.keys)?;
-        let frame = self.carry_out(vault, (&numbers, written), event)?;
+        let names = order.subjects().collect::<Vec<_>>();
+        let frame = self.carry_out(vault, (&numbers, written), event, &names)?;
         Ok(Erasure { numbers, unknown, frame, keys_lost, before: false, known_again: Vec::new() })
     }
 
@@ -117,7 +118,7 @@ impl Engine {
                 Ok(Settled::of(ResumedErasure::Finished { numbers }))
             }
             Course::GoesOn(event) if erased => self
-                .carry_out(vault, (&numbers, written), event)
+                .carry_out(vault, (&numbers, written), event, &[])
                 .map(|_| Settled::of(ResumedErasure::Finished { numbers })),
             Course::GoesOn(event) => self.go_on_unless_held(vault, (numbers, written), event, known),
             Course::IsWithdrawn(why) => {
@@ -175,7 +176,7 @@ impl Engine {
         };
         let resumed = match held {
             Ok(()) => self
-                .carry_out(vault, (&numbers, written), event)
+                .carry_out(vault, (&numbers, written), event, &[])
                 .map(|_| ResumedErasure::Finished { numbers }),
             Err(why) => {
                 self.withdraw(vault).map(|()| ResumedErasure::Withdrawn { numbers, reason: why.to_string() })
@@ -189,11 +190,25 @@ impl Engine {
         Pending::remove(&*self.keys)
     }
 
-    /// Destroys the keys and has the log tell of it. Returns the frame of the event.
-    fn carry_out(&self, vault: &Vault, (numbers, written): (&[u64], Hash), event: Event) -> Result<u64> {
+    /// Destroys the keys and has the log tell of it. Returns the frame of the event. Whoever wants to know of erasures is told the
+    /// `names`: while nothing is sealed, so that nobody of them has a number again by then.
+    fn carry_out(
+        &self,
+        vault: &Vault,
+        (numbers, written): (&[u64], Hash),
+        event: Event,
+        names: &[&str],
+    ) -> Result<u64> {
         let held = Rank::Sealing.hold();
         let nothing_is_sealed = self.sealing.write().unwrap_or_else(PoisonError::into_inner);
         destroy(vault, numbers, written).or_else(|error| self.take_back(vault, error))?;
+        if !names.is_empty() {
+            self.when_erased
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .for_each(|tell| tell(names));
+        }
         let frame = self.staging.with_sequencer(|sequencer| sequencer.request_event(event));
         drop((nothing_is_sealed, held));
         let told = self.wait_for_checkpoint(&frame).and_then(|frame| {

@@ -49,7 +49,7 @@ use locks::{Rank, RankedMutex};
 use progress::Progress;
 use sequencer::{AssignedFrame, Sequencer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock, Weak};
 use subject_keys::{SubjectKeys, refuse_unfinished};
 pub(crate) use subject_keys::{
@@ -61,6 +61,9 @@ pub(crate) struct SerialStages {
     pub(crate) committing: Committing,
     pub(crate) checkpointing: Checkpointing,
 }
+
+/// Is told names of data subjects.
+pub(crate) type TellErased = dyn Fn(&[&str]) + Send + Sync;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -88,6 +91,10 @@ pub(crate) struct Engine {
     /// Held by whoever erases, holds or releases data subjects: the files of that are read, changed and replaced. In it is the
     /// number of frames up to the last event of a hold, as far as that is known.
     erasing: RankedMutex<Option<u64>>,
+    /// Are told whom an erasure names, once their keys are destroyed.
+    pub(crate) when_erased: RwLock<Vec<Box<TellErased>>>,
+    /// Whether somebody has the personal records.
+    pub(crate) has_records: AtomicBool,
     /// How the file of holds differed, when the log was opened, from what the log tells.
     pub(crate) hold_differences: Vec<HoldDifference>,
     /// The erasure that was cut short before, and what opening the log made of it.
@@ -183,6 +190,8 @@ impl Engine {
             subject_keys,
             sealing: RwLock::new(()),
             erasing: RankedMutex::new(Rank::Erasing, Some(recovered.holds)),
+            when_erased: RwLock::default(),
+            has_records: AtomicBool::new(false),
             hold_differences: Vec::new(),
             resumed: None,
             changing: RankedMutex::new(Rank::Changing, ()),

@@ -9,6 +9,7 @@ mod malformed;
 mod older_log;
 mod older_pages;
 mod order;
+mod personal;
 mod preview;
 mod pseudonyms;
 mod rekey;

@@ -1,0 +1,227 @@
+//! [`Keeper`]: has what values taught outlive the proxy.
+//!
+//! Invariants:
+//! - what is kept of a person lies under a key that goes with the person ([`PersonalRecords`]), and whoever the log erases is forgotten
+//!   before the erasure is acknowledged;
+//! - nobody becomes known to the log by this: a lesson waits until an entry of that person is sealed, which the command that taught it has;
+//! - nothing is written by whoever teaches or asks. What has changed is written together, a second later at most, and at the end.
+#![expect(clippy::disallowed_methods, reason = "the thread that keeps, which is joined")]
+
+use crate::counters::Counters;
+use crate::subject::{KnownKey, Learned, Unkept};
+use crate::warnings::{Kind, Warnings};
+use bulla::{Error, ErrorKind, Log, PersonalChanges, PersonalRecords, PersonalRecordsRead, Result};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What has changed is written so long after the last time.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A file that has grown by so many bytes, and to twice what it was made with, is made anew.
+const GROWTH: u64 = 4 << 20;
+
+/// See the module. When it is dropped, all is written.
+pub(crate) struct Keeper {
+    ended: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Reads what was kept before, and keeps what is learned from now on. Where the log has no vault nothing is kept, and what is learned
+    /// goes with the proxy.
+    ///
+    /// # Errors
+    /// As [`Log::personal_records`]; `Unavailable` where there is no thread for it.
+    pub(crate) fn start(
+        log: &Log,
+        learned: &Arc<Learned>,
+        counters: &Arc<Counters>,
+        warnings: &Arc<Warnings>,
+    ) -> Result<Keeper> {
+        let forgetting = Arc::downgrade(learned);
+        log.when_erased(move |names| {
+            if let Some(learned) = forgetting.upgrade() {
+                for name in names {
+                    learned.forget_subject(name);
+                }
+            }
+        });
+        let Some(records) = log.personal_records()? else {
+            return Ok(Keeper { ended: None, thread: None });
+        };
+        recall(&records, learned, warnings);
+        learned.begin_keeping();
+        let mut keeping = Keeping {
+            records,
+            learned: learned.clone(),
+            counters: counters.clone(),
+            warnings: warnings.clone(),
+            made_with: 0,
+        };
+        let (ended, end) = mpsc::channel::<()>();
+        let run = move || {
+            while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                keeping.keep();
+            }
+            keeping.keep_all();
+        };
+        let thread = std::thread::Builder::new().name("bulla-learned".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| {
+            let message = format!(
+                "starting a thread for what values teach: {error}; look at the limit on threads (`ulimit -u`)"
+            );
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+        Ok(Keeper { ended: Some(ended), thread: Some(thread) })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.ended = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Has `learned` know what was kept. Where that cannot be read, nothing is known, and an operator is told.
+fn recall(records: &PersonalRecords, learned: &Learned, warnings: &Warnings) {
+    let recalled = learned.fill(|teach| {
+        let mut unreadable = false;
+        let read = records.read(&mut |record| match decode(record) {
+            Some((database, key, subject)) => teach(database, key, subject),
+            None => unreadable = true,
+        });
+        match read {
+            Ok(_) if unreadable => Err(Error::unavailable("a record in it is none that a proxy wrote")),
+            read => read,
+        }
+    });
+    match recalled {
+        Ok(PersonalRecordsRead { torn: true, .. }) => warnings.once(Kind::Recalled, || {
+            "the file `learned` of the key directory ends in changes that were cut short: what values taught, or had forgotten, in the \
+             last moments before the proxy was killed or the power failed is as it was before"
+                .to_owned()
+        }),
+        Ok(_) => {}
+        Err(error) => {
+            learned.forget_all();
+            warnings.once(Kind::Recalled, || {
+                format!(
+                    "what values taught before cannot be read, and the keys are nobody's until their values are written again: {error}"
+                )
+            });
+        }
+    }
+}
+
+/// What the thread has.
+struct Keeping {
+    records: PersonalRecords,
+    learned: Arc<Learned>,
+    counters: Arc<Counters>,
+    warnings: Arc<Warnings>,
+    /// How long the file was when it was made.
+    made_with: u64,
+}
+
+impl Keeping {
+    /// Writes what has changed, as far as the log knows whom it is about.
+    fn keep(&mut self) {
+        let dropped = self.learned.dropped();
+        if dropped > 0 {
+            self.warnings.once(Kind::LearnedFull, || {
+                "there is more to learn of whose data keys are than `limits.learned` has room for: what was asked for least lately is \
+                 forgotten, and its keys are nobody's until their values are written again"
+                    .to_owned()
+            });
+        }
+        let Some(mut unkept) = self.learned.unkept() else { return };
+        let is_long = self.records.length() > 2 * self.made_with + GROWTH;
+        if !unkept.all && (is_long || !self.records.can_append()) {
+            self.learned.keep_all_anew();
+            unkept = self.learned.unkept().unwrap_or_default();
+        }
+        if let Err(error) = self.write(unkept) {
+            // What of it was written nobody knows.
+            self.learned.keep_all_anew();
+            // While somebody is being erased it is a matter of a moment.
+            if error.kind() != ErrorKind::Erased {
+                self.counters.unkept.add(1);
+                self.warnings.once(Kind::Unkept, || {
+                    format!(
+                        "what values teach cannot be written down, and would be lost with the proxy: {error}"
+                    )
+                });
+            }
+        }
+    }
+
+    /// The same at the end, once nothing is learned any more: what waits for its entries, too.
+    fn keep_all(&mut self) {
+        // Where this fails, the log says so.
+        let _ = self.records.settle();
+        self.keep();
+    }
+
+    fn write(&mut self, Unkept { all, known, forgotten }: Unkept) -> Result<()> {
+        let (mut names, mut of_name) = (Vec::<&str>::new(), HashMap::new());
+        for it in &known {
+            if let Entry::Vacant(vacant) = of_name.entry(&*it.subject) {
+                vacant.insert(names.len());
+                names.push(&it.subject);
+            }
+        }
+        let found = self.records.find(&names)?;
+        let subject_of = of_name.into_iter().filter_map(|(name, place)| Some((name, found[place].clone()?)));
+        let subject_of =
+            subject_of.map(|(name, subject)| (name.to_owned(), subject)).collect::<HashMap<_, _>>();
+        let is_found = |it: &KnownKey| subject_of.contains_key(&*it.subject);
+        let (mut known, later) = known.into_iter().partition::<Vec<_>, _>(is_found);
+        // Somebody may have been erased since then, and be somebody else now.
+        self.learned.retain_known(&mut known);
+        self.learned.keep_later(later);
+        // One key after the other: each is derived once.
+        known.sort_unstable_by(|one, other| one.subject.cmp(&other.subject));
+        let mut record = Vec::new();
+        let is_empty = known.is_empty();
+        let fill = |changes: &mut PersonalChanges<'_, '_>| {
+            for it in &known {
+                encode(it, &mut record);
+                changes.put(it.lesson, &subject_of[&*it.subject], &record)?;
+            }
+            forgotten.iter().for_each(|lesson| changes.remove(*lesson));
+            Ok(())
+        };
+        if all && is_empty {
+            self.records.remove()
+        } else if all {
+            self.records.create(fill)?;
+            self.made_with = self.records.length();
+            Ok(())
+        } else {
+            self.records.append(fill)
+        }
+    }
+}
+
+/// A record: database u32 ‖ length of the subject u32 ‖ subject ‖ key.
+fn encode(known: &KnownKey, record: &mut Vec<u8>) {
+    record.clear();
+    record.extend_from_slice(&known.database.to_le_bytes());
+    // A subject is no longer than a field of an entry.
+    record.extend_from_slice(&u32::try_from(known.subject.len()).unwrap_or(u32::MAX).to_le_bytes());
+    record.extend_from_slice(known.subject.as_bytes());
+    record.extend_from_slice(&known.key);
+}
+
+fn decode(record: &[u8]) -> Option<(u32, &[u8], &str)> {
+    let (database, rest) = record.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let (subject, key) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((u32::from_le_bytes(*database), key, std::str::from_utf8(subject).ok()?))
+}

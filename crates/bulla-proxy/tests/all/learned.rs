@@ -1,0 +1,144 @@
+//! What values taught of whose data keys are: it outlives the proxy, and goes with the person.
+
+use super::world::{Warned, World, plain};
+use bulla_proxy::warnings::Kind;
+
+const RULES: &str = "[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"";
+
+/// A proxy of one worker, whose entries are in the order of the replies.
+fn world() -> World {
+    World::of_workers(1, "", RULES, &[])
+}
+
+/// The last entries, without their payloads.
+fn last(entries: &[String], count: usize) -> Vec<&str> {
+    let shown = plain(entries);
+    shown[shown.len() - count..].to_vec()
+}
+
+#[test]
+fn it_outlives_the_proxy_and_nothing_of_it_is_in_clear() {
+    let (mut world, warned) = (world(), Warned::default());
+    let commands = [
+        "HSET key-one USR adalovelace",
+        "HSET key-two USR bob",
+        "DEL key-two",
+        "HSET key-three USR bob",
+        "RENAME key-one key-four",
+    ];
+    world.connect().ask_all(&commands);
+    world.restart(RULES, &warned, |world| {
+        let kept = std::fs::read(world.keys().join("learned")).unwrap();
+        let kept = String::from_utf8_lossy(&kept);
+        assert!(!kept.contains("lovelace") && !kept.contains("key-"));
+    });
+    let reads = ["HGETALL key-three", "HGETALL key-four", "HSET key-one a b", "HSET key-two a b"];
+    world.connect().ask_all(&reads);
+    // Once more: what was read back is kept as well, and what has changed since.
+    world.connect().ask_all(&["DEL key-three", "HSET key-three a b"]);
+    world.restart(RULES, &warned, |_| ());
+    world.connect().ask_all(&["HGETALL key-three", "HGETALL key-four"]);
+    assert_eq!(*warned.lock().unwrap(), []);
+    let expected = [
+        "read key-three 0 subject=bob",
+        "read key-four 0 subject=adalovelace",
+        "write key-one 0",
+        "write key-two 0",
+        "delete key-three 0 subject=bob",
+        "write key-three 0",
+        "read key-three 0",
+        "read key-four 0 subject=adalovelace",
+    ];
+    assert_eq!(last(&world.entries(), 8), expected);
+}
+
+#[test]
+fn whoever_is_erased_is_known_of_no_key_once_that_is_acknowledged_nor_later() {
+    let (mut world, warned) = (world(), Warned::default());
+    let mut client = world.connect();
+    client.ask_all(&["HSET key1 USR ada", "HSET key2 USR bob", "HSET key3 USR ada"]);
+    world.flush();
+    world.erase("ada");
+    assert_eq!(client.ask("HGET key1 USR"), "ada", "the server still has it");
+    client.ask_all(&["HGET key2 USR", "HSET key3 USR ada", "HGET key3 USR"]);
+    drop(client);
+    world.restart(RULES, &warned, |_| ());
+    world.connect().ask_all(&["HGET key1 USR", "HGET key2 USR", "HGET key3 USR"]);
+    let expected = [
+        "read key1 0",
+        "read key2 0 subject=bob",
+        "write key3 0 subject=ada",
+        "read key3 0 subject=ada",
+        "read key1 0",
+        "read key2 0 subject=bob",
+        "read key3 0 subject=ada",
+    ];
+    assert_eq!(*warned.lock().unwrap(), []);
+    assert_eq!(last(&world.entries_left(), 7), expected);
+}
+
+#[test]
+fn whoever_is_erased_while_there_is_no_proxy_is_known_of_no_key_whatever_file_is_put_back() {
+    let (mut world, warned) = (world(), Warned::default());
+    world.connect().ask_all(&["HSET key1 USR ada", "HSET key2 USR bob"]);
+    let mut older = Vec::new();
+    world.restart(RULES, &warned, |world| {
+        older = std::fs::read(world.keys().join("learned")).unwrap();
+        world.erase("ada");
+    });
+    world.connect().ask_all(&["HGET key1 USR", "HGET key2 USR"]);
+    world.restart(RULES, &warned, |world| {
+        let file = world.keys().join("learned");
+        assert!(
+            std::fs::metadata(&file).unwrap().len() < older.len() as u64,
+            "of the erased nothing is left"
+        );
+        std::fs::write(file, &older).unwrap();
+    });
+    world.connect().ask_all(&["HGET key1 USR", "HGET key2 USR"]);
+    assert_eq!(*warned.lock().unwrap(), []);
+    let expected = ["read key1 0", "read key2 0 subject=bob", "read key1 0", "read key2 0 subject=bob"];
+    assert_eq!(last(&world.entries_left(), 4), expected);
+}
+
+#[test]
+fn a_file_that_is_damaged_is_warned_of_and_teaches_nothing() {
+    let (mut world, warned) = (world(), Warned::default());
+    world.connect().ask_all(&["HSET key1 USR ada", "HSET key2 USR bob"]);
+    world.restart(RULES, &warned, |world| {
+        let file = world.keys().join("learned");
+        let mut bytes = std::fs::read(&file).unwrap();
+        let end = bytes.len() - 40;
+        bytes[end] ^= 1;
+        std::fs::write(file, bytes).unwrap();
+    });
+    world.connect().ask_all(&["HGET key1 USR", "HGET key2 USR", "HSET key2 USR bob"]);
+    assert_eq!(*warned.lock().unwrap(), [Kind::Recalled]);
+    world.restart(RULES, &warned, |_| ());
+    world.connect().ask("HGET key2 USR");
+    assert_eq!(warned.lock().unwrap().len(), 1, "there is a new one");
+    let expected = ["read key1 0", "read key2 0", "write key2 0 subject=bob", "read key2 0 subject=bob"];
+    assert_eq!(last(&world.entries(), 4), expected);
+}
+
+#[test]
+fn a_key_of_which_the_server_says_that_it_is_gone_or_new_is_nobodys() {
+    let world = world();
+    let mut client = world.connect();
+    client.ask_all(&["HSET key1 USR ada", "HSET key2 USR ada", "PEXPIRE key1 1", "PEXPIRE key2 1"]);
+    // The server takes it away by itself, and a reply says so.
+    while client.ask("EXISTS key1") == "1" {}
+    while client.ask("DBSIZE") != "0" {}
+    client.ask_all(&["HSET key1 NAME x", "HGET key1 NAME", "RPUSH key2 x", "LLEN key2"]);
+    let expected = ["write key1 0", "read key1 0", "create key2 0", "read key2 0"];
+    assert_eq!(last(&world.entries(), 4), expected);
+}
+
+#[test]
+fn a_log_without_erasure_keeps_nothing_of_it() {
+    let (mut world, warned) = (World::without_erasure(RULES), Warned::default());
+    world.connect().ask_all(&["HSET key1 USR ada", "HGET key1 USR"]);
+    world.restart(RULES, &warned, |world| assert!(!world.keys().join("learned").exists()));
+    world.connect().ask("HGET key1 USR");
+    assert_eq!(last(&world.entries(), 2), ["read key1 0 subject=ada", "read key1 0"]);
+}
