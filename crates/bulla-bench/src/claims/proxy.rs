@@ -2,8 +2,8 @@
 
 use super::{Claim, Claims};
 use crate::contest::Case;
+use crate::proxied::CONNECTIONS;
 use crate::proxied::figure::{COMMAND_RATE, SYNC};
-use crate::proxied::throughput::CONNECTIONS;
 use crate::statistics::summarise;
 use crate::suite::proxy::{BEFORE_REPLY, HAPROXY, MAPPED, PROXY, UNMAPPED, name};
 

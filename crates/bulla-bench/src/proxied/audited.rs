@@ -2,12 +2,12 @@
 
 use super::process::Running;
 use super::setup::Setup;
-use super::way::{Audit, ReplyMode, Rule};
 use crate::append::identity;
 use crate::measure::{self, figure};
 use crate::outcome::{Failure, Outcome};
 use bulla::vault::{Settings, VaultReader};
 use bulla::{Created, Init, Query, Reader, default_keys};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,6 +20,31 @@ use std::thread::JoinHandle;
 /// What the proxy says before each address.
 const LISTENING: &str = "listening at 127.0.0.1:";
 const METRICS: &str = "metrics are at http://";
+
+/// How the proxy is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Audit {
+    pub(crate) mode: ReplyMode,
+    /// By which rule keys have data subjects, if any.
+    pub(crate) rule: Option<Rule>,
+    pub(crate) erasure: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReplyMode {
+    Async,
+    BeforeReply,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Rule {
+    /// Of `key:42`, 42.
+    Key,
+    /// Of a hash, what is in its field `USR`.
+    HashField,
+}
 
 /// A proxy that runs.
 pub(crate) struct Audited {

@@ -5,13 +5,12 @@
 //! that one sent before is answered; and its latency counts from then, so that waiting behind a slow one counts. One thread sleeps until a
 //! command is due and sends it; another receives.
 
-use super::audited::Audited;
+use super::audited::{Audit, Audited};
 use super::client::{Reply, encode, parse};
 use super::haproxy::Haproxy;
+use super::load::{CONNECTIONS, KEYS, VALUE, load};
 use super::server::Server;
 use super::setup::Setup;
-use super::throughput::{CONNECTIONS, KEYS, VALUE, load};
-use super::way::Audit;
 use crate::latency::{LONGEST, tell};
 use crate::outcome::{Failure, Outcome};
 use crate::statistics::whole;
@@ -187,17 +186,15 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Answers every command of its connections, the first command only after so long.
+    /// Answers every command of its connections; on one of them waits for so long once the first is there.
     fn answering(listener: &TcpListener, delay: Duration) -> Result<(), Failure> {
         std::thread::scope(|scope| {
             for number in 0..CONNECTIONS {
                 let (mut stream, _) = listener.accept()?;
                 scope.spawn(move || {
-                    if number == 0 {
-                        std::thread::sleep(delay);
-                    }
-                    let mut bytes = [0; 4096];
+                    let (mut bytes, mut delay) = ([0; 4096], Some(delay).filter(|_| number == 0));
                     while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                        delay.take().into_iter().for_each(std::thread::sleep);
                         let commands = bytes[..count].iter().filter(|byte| **byte == b'*').count();
                         if stream.write_all("+OK\r\n".repeat(commands).as_bytes()).is_err() {
                             return;
@@ -227,12 +224,13 @@ mod tests {
     #[test]
     fn both_commands_are_sent_on_every_connection() {
         let mut sent = vec![[0; 2]; CONNECTIONS as usize];
+        let mut connections = (0..sent.len()).cycle();
         for number in 0..u64::from(CONNECTIONS) * 100 {
             let mut command = Vec::new();
             encode_command(number, &mut command);
             let Some((Reply::Items(words), length)) = parse(&command).unwrap() else { panic!() };
             assert_eq!(length, command.len());
-            sent[(number % u64::from(CONNECTIONS)) as usize][words.len() - 2] += 1;
+            sent[connections.next().unwrap()][words.len() - 2] += 1;
         }
         assert!(sent.iter().flatten().all(|count| *count > 20), "{sent:?}");
     }

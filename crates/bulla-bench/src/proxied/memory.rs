@@ -1,14 +1,13 @@
-//! How much memory the proxy has: without clients, with connections that are idle, and while a great value passes.
+//! How much memory the proxy has: without clients, while a great value passes, and with connections that are idle.
 //!
-//! It is what the process has resident, by the kernel's count. Of the value it is the peak while it is set and read, less what the process
-//! had before it.
+//! It is what the process has resident, by the kernel's count; of the value the peak while it is set and read. Both are told less what the
+//! process had before any client came.
 
-use super::audited::Audited;
+use super::audited::{Audit, Audited};
 use super::client::{Client, Reply};
 use super::process::Running;
 use super::server::Server;
 use super::setup::Setup;
-use super::way::Audit;
 use crate::outcome::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -40,6 +39,14 @@ pub(crate) fn run(run: &Memory, place: &Path) -> Result<Outcome, Failure> {
     let now = |running: &Running| Ok::<_, Failure>(running.memory()?.0);
     let none = now(audited.running())?;
 
+    // First, while nothing is left of other connections that it could use.
+    audited.running().forget_peak()?;
+    let mut client = Client::connect(audited.port())?;
+    set(&mut client, *value)?;
+    get(&mut client, *value)?;
+    let peak = audited.running().memory()?.1;
+    drop(client);
+
     let mut clients = Vec::new();
     for number in 0..*idle {
         let mut client = Client::connect(audited.port())?;
@@ -49,18 +56,10 @@ pub(crate) fn run(run: &Memory, place: &Path) -> Result<Outcome, Failure> {
     let with_idle = now(audited.running())?;
     drop(clients);
 
-    let before = now(audited.running())?;
-    audited.running().forget_peak()?;
-    let mut client = Client::connect(audited.port())?;
-    set(&mut client, *value)?;
-    get(&mut client, *value)?;
-    let peak = audited.running().memory()?.1;
-    drop(client);
-
     let mut outcome = Outcome::default();
     outcome.set("alone_mb", megabytes(none));
     outcome.set("idle_extra_mb", megabytes(with_idle - none));
-    outcome.set("value_extra_mb", megabytes(peak - before));
+    outcome.set("value_extra_mb", megabytes(peak - none));
     let ended = audited.end()?;
     ended.check(u64::from(*idle) + 2)?;
     Ok(outcome)

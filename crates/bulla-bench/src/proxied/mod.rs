@@ -8,6 +8,7 @@ mod client;
 pub(crate) mod gdprbench;
 mod haproxy;
 pub(crate) mod latency;
+mod load;
 pub(crate) mod memory;
 mod process;
 mod server;
@@ -16,8 +17,10 @@ mod sync;
 pub(crate) mod throughput;
 mod way;
 
+pub(crate) use audited::{Audit, ReplyMode, Rule};
+pub(crate) use load::CONNECTIONS;
 pub(crate) use setup::Setup;
-pub(crate) use way::{Audit, ReplyMode, Rule, Way};
+pub(crate) use way::Way;
 
 /// Names of figures.
 pub(crate) mod figure {

@@ -4,7 +4,7 @@
 //! The file is one beside the log, on its file system. The blocks have the size that the log wrote before a sync on average. Nobody else
 //! syncs meanwhile: what syncs of the log itself took has their waiting for each other in it.
 
-use super::throughput::load;
+use super::load::load;
 use crate::outcome::Failure;
 use crate::statistics::{summarise, whole};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! The ways from a client to the server.
 
-use super::audited::{Audited, Ended};
+use super::audited::{Audit, Audited, Ended, ReplyMode, Rule};
 use super::haproxy::Haproxy;
 use super::server::Server;
 use super::setup::Setup;
@@ -17,31 +17,6 @@ pub(crate) enum Way {
     /// A relay of TCP that looks at nothing: what having a process in between takes.
     Haproxy,
     Proxy(Audit),
-}
-
-/// How the proxy is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Audit {
-    pub(crate) mode: ReplyMode,
-    /// By which rule keys have data subjects, if any.
-    pub(crate) rule: Option<Rule>,
-    pub(crate) erasure: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ReplyMode {
-    Async,
-    BeforeReply,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Rule {
-    /// Of `key:42`, 42.
-    Key,
-    /// Of a hash, what is in its field `USR`.
-    HashField,
 }
 
 impl Way {

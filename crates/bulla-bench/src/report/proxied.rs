@@ -1,8 +1,7 @@
 //! The proxy's cases as text: commands a second by each way, and GDPRbench's roles.
 
 use super::format::{short, whole};
-use super::table::Table;
-use super::tables::cell;
+use super::table::{Table, cell};
 use crate::contest::{Case, Contender};
 use crate::measure::figure;
 use crate::proxied::figure::{COMMAND_RATE, COMMANDS, COMPLETION, SYNC};

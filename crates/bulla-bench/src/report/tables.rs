@@ -2,7 +2,7 @@
 
 use super::format::{short, whole};
 use super::proxied;
-use super::table::Table;
+use super::table::{Table, cell};
 use crate::claims::Claim;
 use crate::contest::{Case, Contender};
 use crate::measure::figure;
@@ -161,10 +161,6 @@ fn limit_row(load: Load, limits: &Contender, key: &str, about: &str) -> Vec<Stri
     row[4] = cell(gib, short);
     row[9] = cell(each, short);
     row
-}
-
-pub(super) fn cell(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    value.map(show).unwrap_or_default()
 }
 
 /// Stages in the order in which an entry meets them.
