@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy test lint style features deny advisories bench torture sweep fuzz interop spark vectors setup clean
+.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz interop spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -53,6 +53,13 @@ cargo-deny:
 bench:
 	@mkdir -p target
 	cargo run --quiet --release -p bulla-bench -- all --short --place target $(if $(INPUT),--access $(INPUT))
+
+## The proxy before a Redis server: beside HAProxy, and by GDPRbench's roles; in short, too. Installs both servers where they are missing.
+bench-proxy: setup
+	@mkdir -p target
+	cargo build --quiet --release $(PACKAGES)
+	cargo run --quiet --release -p bulla-bench -- proxy --commands 12000 --seconds 1 --rounds 3 --place target
+	cargo run --quiet --release -p bulla-bench -- gdprbench --rounds 1 --place target
 
 # The first four that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 

@@ -15,6 +15,8 @@ command -v strace >/dev/null || missing+=(strace)
 # Tests of the proxy start servers of their own; the package's is not started.
 command -v redis-server >/dev/null || missing+=(redis-server)
 command -v redis-benchmark >/dev/null || missing+=(redis-tools)
+# Where administrators' programs are, not everybody's PATH looks.
+PATH=$PATH:/usr/sbin command -v haproxy >/dev/null || missing+=(haproxy)
 if [ ${#missing[@]} -gt 0 ]; then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)

@@ -2,11 +2,16 @@
 
 use crate::measure::figure;
 use crate::outcome::{Failure, Outcome};
+use crate::proxied::figure::{COMMAND_RATE, COMPLETION};
 use crate::statistics::{Summary, summarise};
 use crate::trial::Trial;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Of the figures of a run, the one that is told once it is there is the first of these that it has.
+const TOLD: [(&str, &str); 3] =
+    [(figure::RATE, "entries/s"), (COMMAND_RATE, "commands/s"), (COMPLETION, "s")];
 
 /// What is compared under one name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,8 +68,11 @@ impl Case {
                     .trial
                     .run_apart(place)
                     .map_err(|error| format!("{}, {}: {error}", self.name, contender.name))?;
-                let rate =
-                    outcome.get(figure::RATE).map_or(String::new(), |rate| format!(": {rate:.0} entries/s"));
+                let rate = TOLD.iter().find_map(|(figure, unit)| Some((outcome.get(figure)?, unit)));
+                let rate = rate.map_or(String::new(), |(rate, unit)| {
+                    let digits = if rate < 100.0 { 2 } else { 0 };
+                    format!(": {rate:.digits$} {unit}")
+                });
                 eprintln!("{}, {}, round {round} of {rounds}{rate}", self.name, contender.name);
                 contender.rounds.push(outcome);
             }
@@ -83,7 +91,7 @@ pub(crate) mod tests {
     /// A case whose contenders had these values of a figure, a round each.
     pub(crate) fn case(name: &str, figure: &str, contenders: &[(&str, &[f64])]) -> Case {
         let contenders = contenders.iter().map(|(name, rounds)| {
-            let mut contender = Contender::new(*name, Trial { task: Task::Erase, knobs: knobs(1) });
+            let mut contender = Contender::new(*name, Trial { task: Task::Erase, knobs: Some(knobs(1)) });
             contender.add(figure, rounds);
             contender
         });

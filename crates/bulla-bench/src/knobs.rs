@@ -187,7 +187,7 @@ fn threads(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|threads| (1..=256).contains(threads)).ok_or("from 1 to 256".to_owned())
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number| (0.001..=1e9).contains(number)).ok_or("from 0.001 to 1e9".to_owned())
 }
 

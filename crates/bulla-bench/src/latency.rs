@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// What is copied to, as a producer's buffer.
 const BUFFER: usize = 64 << 10;
 /// The longest latency that is told apart: a minute.
-const LONGEST: u64 = 60_000_000_000;
+pub(crate) const LONGEST: u64 = 60_000_000_000;
 /// Entries that show how many a second there can be, at least, and the time for them.
 const TRIED: u64 = 50_000;
 const TRYING: Duration = Duration::from_secs(1);
@@ -153,7 +153,8 @@ fn timer() -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(LOOKS)
 }
 
-fn tell(name: &str, latencies: &Histogram<u64>, outcome: &mut Outcome) {
+/// Tells percentiles of what was timed, under a name.
+pub(crate) fn tell(name: &str, latencies: &Histogram<u64>, outcome: &mut Outcome) {
     let at = |percentile: f64| latencies.value_at_percentile(percentile) as f64;
     for (figure, percentile) in [("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9)] {
         outcome.set(format!("{name}_{figure}_ns"), at(percentile));

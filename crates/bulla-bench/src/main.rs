@@ -17,6 +17,7 @@ mod machine;
 mod measure;
 mod outcome;
 mod process;
+mod proxied;
 mod published;
 mod report;
 mod results;
@@ -31,15 +32,17 @@ use clap::{Parser, Subcommand};
 use contest::Case;
 use knobs::Knobs;
 use outcome::Failure;
+use proxied::Setup;
 use results::Results;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use suite::proxy::{Loads, Roles};
 use trial::Trial;
 
 /// Measures Bulla, and what it is compared with, on this machine.
 #[derive(Parser)]
-#[command(name = "bulla-bench", version, after_help = AFTER_HELP)]
+#[command(name = "bulla-bench", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -48,9 +51,7 @@ struct Arguments {
 const AFTER_HELP: &str = "\
 Every run is a process of its own; contenders take turns, round by round. Absolute
 figures say as much of the machine as of the programs: compare within one run.
-
-Example:
-  bulla-bench gdpr --baseline --rounds 5 --durability os --erasure off";
+Example: bulla-bench gdpr --baseline --rounds 5 --durability os --erasure off";
 
 #[derive(Subcommand)]
 enum Command {
@@ -81,7 +82,11 @@ enum Command {
     Limits(Run),
     /// How long an erasure takes beside appends
     Erase(Run),
-    /// All of it, and whether Bulla reaches what it is meant to
+    /// The proxy before a Redis server: commands a second, latency, memory
+    Proxy(Proxy),
+    /// GDPRbench's roles before a Redis server, directly and through the proxy
+    Gdprbench(Gdprbench),
+    /// All but the proxy, and whether Bulla reaches what it is meant to
     All(All),
     /// Print and plot results that were written with --json
     Report(Report),
@@ -134,8 +139,32 @@ struct All {
 }
 
 #[derive(clap::Args)]
+struct Proxy {
+    #[command(flatten)]
+    loads: Loads,
+
+    #[command(flatten)]
+    setup: Setup,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+#[derive(clap::Args)]
+struct Gdprbench {
+    #[command(flatten)]
+    roles: Roles,
+
+    #[command(flatten)]
+    setup: Setup,
+
+    #[command(flatten)]
+    session: Session,
+}
+
+#[derive(clap::Args)]
 struct Session {
-    /// How often each contender runs [default: 5]
+    /// How often each contender runs [default: 5, and 7 before a server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
@@ -193,6 +222,14 @@ impl Command {
             Command::Latency(run) => run.session.run(suite::latency(&run.knobs).into()),
             Command::Limits(run) => run.session.run(suite::limits(&run.knobs)),
             Command::Erase(run) => run.session.run(vec![suite::erase(&run.knobs)]),
+            Command::Proxy(Proxy { loads, setup, session }) => {
+                let cases = suite::proxy::proxy(&loads, &setup.resolved()?);
+                session.before_a_server().run_and(cases, claims::proxy::check)
+            }
+            Command::Gdprbench(Gdprbench { roles, setup, session }) => {
+                let cases = suite::proxy::gdprbench(&roles, &setup.resolved()?);
+                session.before_a_server().run(cases)
+            }
             Command::All(all) => all.run(),
             Command::Report(report) => report.run(),
             Command::Trial { trial, directory } => {
@@ -221,6 +258,12 @@ impl All {
 }
 
 impl Session {
+    fn before_a_server(mut self) -> Self {
+        const ROUNDS: u16 = 7;
+        self.rounds.get_or_insert(ROUNDS);
+        self
+    }
+
     fn run(self, cases: Vec<Case>) -> Result<(), Failure> {
         self.run_and(cases, |_| Vec::new())
     }

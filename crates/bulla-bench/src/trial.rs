@@ -3,6 +3,9 @@
 use crate::baseline::{conventional, sqlite};
 use crate::knobs::Knobs;
 use crate::outcome::{Failure, Outcome};
+use crate::proxied::{
+    self, gdprbench::Asked, latency::Latency as ProxyLatency, memory::Memory, throughput::Throughput,
+};
 use crate::{access, append, erase, integrity, latency, limits, slow};
 use bulla_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -33,6 +36,14 @@ pub(crate) enum Task {
     Limits(Load),
     /// Bulla erases beside appends.
     Erase,
+    /// Clients send commands to a server, through the proxy or not.
+    Throughput(Throughput),
+    /// They do at half the load that is possible.
+    ProxyLatency(ProxyLatency),
+    /// The proxy has idle clients, and a great value passes it.
+    ProxyMemory(Memory),
+    /// A role of GDPRbench asks a server, through the proxy or not.
+    Gdprbench(Asked),
 }
 
 /// A workload, by its name.
@@ -59,7 +70,9 @@ impl TryFrom<String> for Load {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trial {
     pub(crate) task: Task,
-    pub(crate) knobs: Knobs,
+    /// For what appends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) knobs: Option<Knobs>,
 }
 
 impl Trial {
@@ -77,18 +90,22 @@ impl Trial {
 
     /// Runs it in this process, with its files in `directory`.
     pub(crate) fn run(&self, directory: &Path) -> Result<Outcome, Failure> {
-        let knobs = &self.knobs;
+        let knobs = || self.knobs.as_ref().ok_or("a run that appends has no knobs");
         match &self.task {
-            Task::Append(load) => append::run(load.0, knobs, directory),
-            Task::Export(load) => append::run_and_export(load.0, knobs, directory),
-            Task::Conventional(load) => conventional::run(load.0, knobs, directory),
-            Task::Access(file) => access::run(file, knobs, directory),
-            Task::Proofs => integrity::run(knobs, directory),
-            Task::Sqlite(scheme) => sqlite::run(*scheme, knobs, directory),
-            Task::Slow => slow::run(knobs, directory),
-            Task::Latency(load) => latency::run(load.0, knobs, directory),
-            Task::Limits(load) => limits::run(load.0, knobs),
-            Task::Erase => erase::run(knobs, directory),
+            Task::Append(load) => append::run(load.0, knobs()?, directory),
+            Task::Export(load) => append::run_and_export(load.0, knobs()?, directory),
+            Task::Conventional(load) => conventional::run(load.0, knobs()?, directory),
+            Task::Access(file) => access::run(file, knobs()?, directory),
+            Task::Proofs => integrity::run(knobs()?, directory),
+            Task::Sqlite(scheme) => sqlite::run(*scheme, knobs()?, directory),
+            Task::Slow => slow::run(knobs()?, directory),
+            Task::Latency(load) => latency::run(load.0, knobs()?, directory),
+            Task::Limits(load) => limits::run(load.0, knobs()?),
+            Task::Erase => erase::run(knobs()?, directory),
+            Task::Throughput(run) => proxied::throughput::run(run, directory),
+            Task::ProxyLatency(run) => proxied::latency::run(run, directory),
+            Task::ProxyMemory(run) => proxied::memory::run(run, directory),
+            Task::Gdprbench(asked) => proxied::gdprbench::run(asked, directory),
         }
     }
 }

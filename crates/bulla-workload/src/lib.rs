@@ -24,6 +24,8 @@
 //! assert!(1000.0 * Workload::Web.entropy_per_entry() < rows as f64 && rows < plain);
 //! ```
 //!
+//! [`gdprbench`] is no workload of a log: it is what clients ask of a store whose proxy makes the entries.
+//!
 //! # Entropy
 //!
 //! [`Workload::entropy_per_entry`] is the Shannon entropy of an entry, from the distributions it is drawn from: no
@@ -41,6 +43,7 @@ mod clock;
 mod digits;
 mod entropy;
 pub mod gdpr;
+pub mod gdprbench;
 pub mod integrity;
 pub mod json;
 mod phrases;

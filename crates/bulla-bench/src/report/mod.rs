@@ -2,6 +2,7 @@
 
 mod format;
 mod plots;
+mod proxied;
 mod svg;
 mod table;
 mod tables;

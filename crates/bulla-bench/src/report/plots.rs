@@ -5,7 +5,7 @@ use super::svg::{Anchor, COLOURS, Picture, Scale};
 use super::tables::{STAGES, is_append, stages_of};
 use crate::contest::Case;
 use crate::measure::figure;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Outcome};
 use crate::results::Results;
 use crate::suite::{BULLA, CONVENTIONAL};
 use std::path::Path;
@@ -35,7 +35,11 @@ pub(crate) fn plot(results: &Results, directory: &Path) -> Result<(), Failure> {
             bars(&cases, "Resident memory, MiB, without the entries held ready", figure::MEMORY, None),
         ),
         ("stages", stages(&cases)),
-        ("latency", latency(results)),
+        ("latency", latency(results, "append", "Latency of an append at half load, by percentile")),
+        (
+            "proxy-latency",
+            latency(results, "proxy", "Latency of a command at half load of haproxy, by percentile"),
+        ),
     ];
     for (name, plot) in plots {
         if let Some(plot) = plot {
@@ -129,8 +133,8 @@ fn stages(cases: &[&Case]) -> Option<String> {
     (!rows.is_empty()).then(|| picture.finish())
 }
 
-/// Latencies by percentile, of the round in the middle by its median.
-fn latency(results: &Results) -> Option<String> {
+/// Latencies by percentile, of the runs that have this kind of them: of the round in the middle by its median.
+fn latency(results: &Results, kind: &str, title: &str) -> Option<String> {
     const HEIGHT: f64 = 300.0;
     const BOTTOM: f64 = TOP + HEIGHT;
     const LINE: f64 = 13.0;
@@ -138,8 +142,8 @@ fn latency(results: &Results) -> Option<String> {
     for case in &results.cases {
         for run in &case.contenders {
             let mut rounds =
-                run.rounds.iter().filter(|round| !round.latencies.is_empty()).collect::<Vec<_>>();
-            let middle = |round: &&crate::outcome::Outcome| round.get("append_p50_ns").unwrap_or_default();
+                run.rounds.iter().filter(|round| round.latencies.contains_key(kind)).collect::<Vec<_>>();
+            let middle = |round: &&Outcome| round.get(&format!("{kind}_p50_ns")).unwrap_or_default();
             rounds.sort_by(|one, other| middle(one).total_cmp(&middle(other)));
             if let Some(round) = rounds.get(rounds.len() / 2) {
                 curves.extend(round.latencies.iter().map(|(kind, points)| (case, kind, points)));
@@ -151,7 +155,7 @@ fn latency(results: &Results) -> Option<String> {
     // A percentile stands where its distance from all is: 90, 99, 99.9 equally far apart.
     let across = Scale::over([1.0, 1e5].into_iter(), 90.0, 520.0)?;
     let place = |percentile: f64| across.at(100.0 / (100.0 - percentile).max(1e-3));
-    let mut picture = Picture::new(WIDTH, BOTTOM + 40.0, "Latency of an append at half load, by percentile");
+    let mut picture = Picture::new(WIDTH, BOTTOM + 40.0, title);
     for tick in up.ticks() {
         picture.stroke((90.0, up.at(tick)), (610.0, up.at(tick)), "grid");
         picture.text(82.0, up.at(tick) + 4.0, &trimmed(&time(tick)), Anchor::End);
@@ -170,8 +174,14 @@ fn latency(results: &Results) -> Option<String> {
     }
     picture.text(350.0, BOTTOM + 34.0, "percentile", Anchor::Middle);
     let mut labels = Vec::new();
-    for (index, (case, kind, points)) in curves.iter().enumerate() {
-        let (colour, dashed) = (COLOURS[index / 2 % COLOURS.len()], *kind == "copy");
+    let mut colours = COLOURS.iter().cycle();
+    let mut colour = COLOURS[0];
+    for (case, kind, points) in &curves {
+        // What is only there to compare with has the colour of what is compared.
+        let dashed = *kind == "copy";
+        if !dashed {
+            colour = colours.next().unwrap_or(&COLOURS[0]);
+        }
         picture.curve(
             points.iter().map(|(percentile, value)| (place(*percentile), up.at(*value))),
             colour,

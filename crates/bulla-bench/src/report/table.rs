@@ -41,6 +41,11 @@ impl Table {
     }
 }
 
+/// A figure as a cell, empty where there is none.
+pub(super) fn cell(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map(show).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! All results as text: appends beside what was published and what the machine can do, then the rest, then the claims.
 
 use super::format::{short, whole};
-use super::table::Table;
+use super::proxied;
+use super::table::{Table, cell};
+use crate::claims::Claim;
 use crate::contest::{Case, Contender};
 use crate::measure::figure;
 use crate::published::{INTEGRITY, PUBLISHED, Published};
@@ -33,7 +35,10 @@ pub(crate) fn text(results: &Results) -> String {
     );
     appends(results, &mut out);
     stages(results, &mut out);
-    for case in results.cases.iter().filter(|case| !is_append(case) && !is_limit(case)) {
+    proxied::throughput(results, &mut out);
+    proxied::gdprbench(results, &mut out);
+    let has_a_table = |case: &Case| is_append(case) || is_limit(case) || proxied::is_here(case);
+    for case in results.cases.iter().filter(|case| !has_a_table(case)) {
         others(case, &mut out);
     }
     claims(results, &mut out);
@@ -158,10 +163,6 @@ fn limit_row(load: Load, limits: &Contender, key: &str, about: &str) -> Vec<Stri
     row
 }
 
-fn cell(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    value.map(show).unwrap_or_default()
-}
-
 /// Stages in the order in which an entry meets them.
 pub(super) const STAGES: [&str; 10] =
     ["stage", "copy", "group", "encode", "compress", "hash", "encrypt", "commit", "write", "checkpoint"];
@@ -208,6 +209,14 @@ fn others(case: &Case, out: &mut String) {
     out.push('\n');
 }
 
+/// By how much, of what was to be reached.
+fn missed(claim: &Claim) -> String {
+    let by = claim.least.map(|least| least - claim.value).filter(|by| *by > 0.0);
+    let by = by.or(claim.most.map(|most| claim.value - most)).unwrap_or_default();
+    let of = claim.least.or(claim.most).unwrap_or(1.0);
+    format!("MISSED by {} ({:.0} %)", short(by), by / of * 100.0)
+}
+
 fn claims(results: &Results, out: &mut String) {
     let mut table = Table::new(&["to reach", "", "is", "at least", "at most", ""], 2);
     for claim in &results.claims {
@@ -217,7 +226,7 @@ fn claims(results: &Results, out: &mut String) {
             short(claim.value),
             cell(claim.least, short),
             cell(claim.most, short),
-            if claim.holds { "reached" } else { "MISSED" }.to_owned(),
+            if claim.holds { "reached".to_owned() } else { missed(claim) },
         ]);
     }
     if !table.is_empty() {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod proxied;
+
 use bulla_workload::Workload;
 use serde_json::Value;
 use std::path::Path;
@@ -249,7 +251,8 @@ fn assert_is_xml(path: &Path) {
     let parsed = Command::new("python3").args(["-c", PARSE]).arg(path).output().unwrap();
     assert!(parsed.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&parsed.stderr));
     assert!(
-        std::fs::read_to_string(path).unwrap().matches("<rect").count() > 1 || path.ends_with("latency.svg")
+        std::fs::read_to_string(path).unwrap().matches("<rect").count() > 1
+            || path.to_str().unwrap().ends_with("latency.svg")
     );
 }
 

@@ -1,5 +1,7 @@
 //! What Bulla is meant to reach, against what was measured.
 
+pub(crate) mod proxy;
+
 use crate::contest::{Case, Contender};
 use crate::measure::figure;
 use crate::suite::{BALANCED, BULLA, CONVENTIONAL, MAX, name};

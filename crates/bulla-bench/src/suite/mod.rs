@@ -1,5 +1,7 @@
 //! The cases of each command.
 
+pub(crate) mod proxy;
+
 use crate::baseline::sqlite::Scheme;
 use crate::contest::{Case, Contender};
 use crate::knobs::{Effort, Knobs, Mode, Switch};
@@ -135,5 +137,5 @@ fn case(name: &str, contenders: Vec<Contender>) -> Case {
 }
 
 fn contender(name: &str, task: Task, knobs: &Knobs) -> Contender {
-    Contender::new(name, Trial { task, knobs: knobs.clone() })
+    Contender::new(name, Trial { task, knobs: Some(knobs.clone()) })
 }
