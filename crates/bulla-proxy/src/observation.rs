@@ -61,7 +61,9 @@ const COUNTED: [Counted; 14] = [
         "Entries of operations of which nobody knows whether they were carried out.",
         |it| &it.unknown,
     ),
-    ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| &it.waits),
+    ("bulla_proxy_memory_waits_total", "How often entries began to wait for memory of the log.", |it| {
+        &it.waits
+    }),
 ];
 
 impl Observation {
