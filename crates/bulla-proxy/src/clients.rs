@@ -140,7 +140,11 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         });
     }
     if ended == Err(Ended::Unrecorded) {
-        poll_fn(|cx| Poll::Ready(relay.tell_unrecorded(cx))).await;
+        let told = poll_fn(|cx| {
+            relay.tell_unrecorded(cx);
+            Poll::Ready(())
+        });
+        told.await;
     }
     relay.end();
 }
