@@ -27,7 +27,7 @@ until grep -q 'listening at ' proxy.log; do
     kill -0 "$proxy" 2> /dev/null || { cat proxy.log >&2; exit 1; }
     sleep 0.1
 done
-tail -n 5 proxy.log
+tail -n 5 proxy.log | sed -E 's/^\{"message":"(.*)","time":.*/\1/'
 port=$(sed -n 's/.*listening at [^"]*:\([0-9]*\).*/\1/p' proxy.log)
 cli() { redis-cli -p "$port" "$@"; }
 

@@ -140,11 +140,11 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
         });
     }
     if ended == Err(Ended::Unrecorded) {
-        poll_fn(|cx| {
+        let told = poll_fn(|cx| {
             relay.tell_unrecorded(cx);
             Poll::Ready(())
-        })
-        .await;
+        });
+        told.await;
     }
     relay.end();
 }

@@ -291,7 +291,7 @@ impl Worker {
             {
                 took = self.now().saturating_sub(sent);
             }
-            self.recorder().look_at_losses();
+            self.recorder().look_at_failures();
             self.wake();
             if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
                 until = None;

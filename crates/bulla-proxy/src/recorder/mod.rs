@@ -6,7 +6,7 @@
 //!   so that one sync serves all connections;
 //! - nothing is allocated for an entry in the steady state, but for keys that are written in another form than they have.
 //!
-//! Where the log's memory is full, entries wait in a [`Backlog`] as long as the log's option `append_timeout` says, and meanwhile
+//! Where the log's memory is full, entries wait in a backlog as long as the log's option `append_timeout` says, and meanwhile
 //! nothing is read that would make more. Where the log takes nothing, an entry `gap` says how many operations are missing as soon as
 //! it takes that. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
 
@@ -55,6 +55,8 @@ pub struct Durable {
     /// Whether a group of them is on its way.
     on_its_way: AtomicBool,
     losses: Losses,
+    /// How often a group did not become durable.
+    failures: AtomicU64,
     /// Called when any of these has changed.
     changed: Box<dyn Fn() + Send + Sync>,
 }
@@ -79,6 +81,7 @@ impl Durable {
     fn decide(&self, group: &Group, is_durable: bool) {
         if !is_durable {
             self.losses.note(group.before, group.last_lost);
+            self.failures.fetch_add(1, Ordering::Release);
         }
         self.ticket.fetch_max(group.last, Ordering::AcqRel);
         self.on_its_way.store(false, Ordering::Release);
@@ -101,8 +104,8 @@ pub struct Recorder {
     log: Appender,
     /// How many entries were sent on their way.
     flushed: Ticket,
-    /// How often entries were lost, as far as was looked.
-    losses_seen: u64,
+    /// How often a group did not become durable, as far as was looked.
+    failures_seen: u64,
     /// The time of what came last, once an entry was of it.
     time: Option<i64>,
     payload: String,
@@ -139,6 +142,7 @@ impl Recorder {
             ticket: AtomicU64::new(0),
             on_its_way: AtomicBool::new(false),
             losses: Losses::default(),
+            failures: AtomicU64::new(0),
             changed: Box::new(changed),
         };
         let producer = log.producer()?;
@@ -153,7 +157,7 @@ impl Recorder {
             missing: 0,
         };
         let (durable, payload) = (Arc::new(durable), String::new());
-        Ok(Recorder { recording, durable, log, flushed: 0, losses_seen: 0, time: None, payload })
+        Ok(Recorder { recording, durable, log, flushed: 0, failures_seen: 0, time: None, payload })
     }
 
     /// From now on entries come to be like this.
@@ -198,11 +202,11 @@ impl Recorder {
         }
     }
 
-    /// Finds out, where entries were lost, whether the log goes on.
-    pub fn look_at_losses(&mut self) {
-        let losses = self.durable.losses.count();
-        if losses != self.losses_seen && self.log.takes {
-            self.losses_seen = losses;
+    /// Finds out, where a group did not become durable, whether the log goes on: by another group, which may be empty.
+    pub fn look_at_failures(&mut self) {
+        let failures = self.durable.failures.load(Ordering::Acquire);
+        if failures != self.failures_seen && self.log.takes {
+            self.failures_seen = failures;
             self.send();
         }
     }

@@ -229,8 +229,15 @@ impl Session {
         Ok(())
     }
 
-    /// The connection ended: what was not answered is recorded as such.
+    /// The connection ended: what was not answered is recorded as such, but for commands that have not left, which nobody carries out.
     pub fn end(&mut self, now: u64, recorder: &mut impl Record) {
+        let gone = self.to_server.gone();
+        self.pipeline.cut(|pending| pending.sent > gone);
+        self.give_up_all(now, recorder);
+    }
+
+    /// Records as such what is not answered.
+    fn give_up_all(&mut self, now: u64, recorder: &mut impl Record) {
         let mut queued = Vec::new();
         let mut multi = self.standing.is_multi();
         while let Some(pending) = self.standing.queued.pop() {
@@ -292,6 +299,7 @@ impl Session {
             silent: false,
             begun: false,
             settles_user,
+            sent: 0,
         };
         let begun = std::mem::take(&mut self.begun);
         match self.admission.decide(&self.context, &mut pending, recorder.takes()) {
@@ -304,7 +312,8 @@ impl Session {
                     _ if pending.is_recorded() => recorder.held(),
                     _ => 0,
                 };
-                self.to_server.settle(self.to_server.end(), ticket);
+                pending.sent = self.to_server.end();
+                self.to_server.settle(pending.sent, ticket);
                 self.pipeline.push(pending);
             }
             Verdict::Answer(reply) => self.answer_instead(pending, reply, begun),
@@ -315,7 +324,8 @@ impl Session {
             Verdict::Discard => {
                 self.to_server.truncate(self.to_server.settled());
                 self.to_server.push(b"*1\r\n$7\r\nDISCARD\r\n");
-                self.to_server.settle(self.to_server.end(), 0);
+                pending.sent = self.to_server.end();
+                self.to_server.settle(pending.sent, 0);
                 pending.answer = Answer::Instead(ABORTED);
                 self.pipeline.push(pending);
             }
@@ -368,7 +378,7 @@ impl Session {
     /// From here on nobody audits the connection.
     fn give_up(&mut self, recorder: &mut impl Record) -> Result<(), Ended> {
         self.unaudited = true;
-        self.end(0, recorder);
+        self.give_up_all(0, recorder);
         self.report(Stage::Over, 0, 0).unaudited(recorder)?;
         self.ticket = recorder.ticket();
         self.to_server.settle(self.to_server.end(), 0);

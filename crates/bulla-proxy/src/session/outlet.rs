@@ -42,6 +42,11 @@ impl Outlet {
         self.base + self.bytes.len() as u64
     }
 
+    /// Up to where bytes have left.
+    pub fn gone(&self) -> Place {
+        self.base + self.left as u64
+    }
+
     /// How many bytes have not left.
     pub fn waiting(&self) -> usize {
         self.bytes.len() - self.left

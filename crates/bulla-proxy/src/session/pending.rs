@@ -1,5 +1,6 @@
 //! [`Pending`]: a command on its way, and [`Pipeline`], those that are not answered.
 
+use super::outlet::Place;
 use super::special::Special;
 use crate::command::{Answers, Class, Effect};
 use crate::resp::Arguments;
@@ -26,6 +27,8 @@ pub(super) struct Pending {
     pub(super) begun: bool,
     /// Whether only its reply says who acts from then on.
     pub(super) settles_user: bool,
+    /// Where it ends among all bytes that go to the server; 0 where it does not go there.
+    pub(super) sent: Place,
 }
 
 /// Where the reply to a command comes from.
@@ -69,6 +72,7 @@ impl Pending {
             silent,
             begun: false,
             settles_user: false,
+            sent: 0,
         }
     }
 }
@@ -99,6 +103,16 @@ impl Pipeline {
             self.commands = VecDeque::new();
         }
         Some(pending)
+    }
+
+    /// Forgets the commands from the first one on of which this is so.
+    pub(super) fn cut(&mut self, is_it: impl Fn(&Pending) -> bool) {
+        if let Some(at) = self.commands.iter().position(is_it) {
+            for pending in self.commands.drain(at..) {
+                self.kept -= pending.arguments.room();
+                self.settling -= usize::from(pending.settles_user);
+            }
+        }
     }
 
     pub(super) fn first(&mut self) -> Option<&mut Pending> {

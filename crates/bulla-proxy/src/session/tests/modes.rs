@@ -103,3 +103,15 @@ fn at_once_and_before_reply_nothing_waits_behind_who_acts() {
         assert_eq!(world.sent(), "AUTH ada secret GET a");
     }
 }
+
+#[test]
+fn what_never_left_to_the_server_is_not_recorded_as_something_that_it_may_have_done() {
+    let mut world = world(Mode::BeforeSend);
+    world.asks("SET a x\r\nMULTI\r\nSET b x\r\nEXEC\r\n");
+    world.durable = 1;
+    world.drain();
+    assert_eq!(world.sent(), "SET a x MULTI");
+    world.noted();
+    world.session.end(9, &mut world.notes);
+    assert_eq!(world.noted(), ["write a set Unknown"]);
+}
