@@ -95,6 +95,7 @@ spark: setup
 vectors:
 	python3 vectors/access/make.py
 	python3 vectors/events/make.py
+	python3 vectors/personal/make.py
 	python3 vectors/proof/make.py
 	python3 vectors/seal/make.py
 	python3 vectors/vault/make.py

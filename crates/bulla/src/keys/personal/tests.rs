@@ -4,6 +4,7 @@ use super::*;
 use bulla_crypto::environment::{AesGcm, SystemRandom};
 use bulla_testkit::Memory;
 use proptest::prelude::*;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 const LOG: LogId = LogId([1; 16]);
@@ -108,6 +109,57 @@ fn nothing_of_a_record_is_read_without_the_key_of_its_data_subject_nor_in_clear(
         error.to_string().contains("record 1 does not decrypt with the key of data subject 0"),
         "{error}"
     );
+}
+
+#[test]
+fn a_file_is_byte_for_byte_the_other_implementation_s() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/personal/personal.json");
+    let vector: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let unhex = |value: &Value| -> Vec<u8> {
+        let text = value.as_str().unwrap();
+        (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+    };
+    let thirty_two = |value: &Value| <[u8; 32]>::try_from(unhex(value)).unwrap();
+    let log = LogId(unhex(&vector["log_id"]).try_into().unwrap());
+    let digest_key = thirty_two(&vector["digest_key"]);
+    let subjects = vector["subjects"].as_array().unwrap().iter();
+    let subjects =
+        subjects.map(|it| (it["number"].as_u64().unwrap(), SubjectKey::from(thirty_two(&it["key"]))));
+    let subjects = subjects.collect::<HashMap<_, _>>();
+    let fill = |steps: &Value, changes: &mut Changes<'_>| {
+        for step in steps.as_array().unwrap() {
+            let id = step["id"].as_u64().unwrap();
+            match step["subject"].as_u64() {
+                Some(number) => {
+                    let subject = Subject { number, key: subjects[&number].clone() };
+                    changes.put(id, &subject, step["text"].as_str().unwrap().as_bytes())?;
+                }
+                None => changes.remove(id),
+            }
+        }
+        Ok(())
+    };
+    struct Same([u8; 32]);
+    impl Random for Same {
+        fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+            bytes.copy_from_slice(&self.0);
+            Ok(())
+        }
+    }
+    let store = Memory::new();
+    let random = Same(thirty_two(&vector["random"]));
+    let made = |changes: &mut Changes<'_>| fill(&vector["made"], changes);
+    let mut file = PersonalFile::create(&store, (&digest_key, log), (&random, &AesGcm), made).unwrap();
+    for steps in vector["appended"].as_array().unwrap() {
+        file.append(&AesGcm, |changes| fill(steps, changes)).unwrap();
+    }
+    assert!(bytes(&store) == unhex(&vector["file"]));
+    let (read, keys) = read(&store, &digest_key, log).unwrap().unwrap();
+    let mut records = Vec::new();
+    let mut visit = |record: &[u8]| records.push(String::from_utf8(record.to_vec()).unwrap());
+    read.open(&keys, (&store, &AesGcm), &subjects, &mut visit).unwrap();
+    let expected = vector["records"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
+    assert_eq!(records, expected.collect::<Vec<_>>());
 }
 
 #[test]
