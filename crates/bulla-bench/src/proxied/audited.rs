@@ -86,11 +86,12 @@ impl Audited {
             if said.read_line(&mut text)? == 0 {
                 return Err(format!("{} proxy ended: {text}", program.display()).into());
             }
-            let line = text[start..].trim_end();
-            if let Some(port) = line.strip_prefix(LISTENING) {
+            let line = serde_json::from_str::<Value>(&text[start..]).unwrap_or_default();
+            let message = line["message"].as_str().unwrap_or_default();
+            if let Some(port) = message.strip_prefix(LISTENING) {
                 break port.parse()?;
             }
-            if let Some(address) = line.strip_prefix(METRICS) {
+            if let Some(address) = message.strip_prefix(METRICS) {
                 metrics = address.trim_end_matches("/metrics").to_owned();
             }
         };

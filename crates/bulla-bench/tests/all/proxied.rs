@@ -88,7 +88,7 @@ fn a_run_in_which_commands_go_around_the_proxy_fails() {
     let place = tempfile::tempdir().unwrap();
     // It says that it listens where the server does.
     let around = "server=$(sed -n '/upstream/,$ s/^address = \"\\(.*\\)\"/\\1/p' \"$2\")
-exec \"$bulla\" \"$@\" 2> >(sed -u \"s/^listening at .*/listening at $server/\" >&2)";
+exec \"$bulla\" \"$@\" 2> >(sed -u \"s/listening at [0-9.:]*/listening at $server/\" >&2)";
     let wrapped = wrapped(place.path(), &bulla, around);
     let output = run(place.path(), &wrapped, &PROXY);
     fails(&output, "the log has 0 entries and the proxy counted 0: there have to be 1202");

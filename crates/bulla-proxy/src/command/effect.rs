@@ -17,6 +17,19 @@ pub enum Access {
     Delete,
 }
 
+impl Access {
+    /// The word of an entry for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Access::Create => "create",
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::Update => "update",
+            Access::Delete => "delete",
+        }
+    }
+}
+
 /// All of them, in their order.
 const ACCESSES: [Access; 5] = [Access::Create, Access::Read, Access::Write, Access::Update, Access::Delete];
 

@@ -11,10 +11,12 @@ mod tests;
 
 pub use show::table;
 
-use crate::command::{Access, Class, CommandTable, Databases, Effect, Unknowable};
+use crate::command::{Class, CommandTable, Effect, Unknowable};
 use crate::config::{Config, Policy, Treatment};
 use crate::monitor::{Client, Monitor, MonitorError, Seen};
+use crate::recorder::learning;
 use crate::resp::{Arguments, Limits, Requests};
+use crate::session::CarriedOut;
 use crate::subject::{Answer, Key, Learned, Rules, Whose};
 use bulla_proof::entry::MAX_STRING;
 use serde::Serialize;
@@ -224,8 +226,19 @@ impl Proxy {
         if let Some(by) = self.refusal(effect).filter(|_| !unseen) {
             return vec![Row { fate: Fate::Refused, refused_by: Some(by), ..row(&command) }];
         }
+        // The server's clock has nothing to do with whoever reads a capture.
+        let carried_out = CarriedOut {
+            command: &command,
+            arguments,
+            effect,
+            database: seen.database,
+            answer: DONE,
+            created: false,
+            came: 0,
+            answered: 0,
+        };
         if !unseen {
-            self.learn(&command, seen.database, arguments, effect);
+            learning::learn(&self.rules, &self.learned, &carried_out);
         }
         let mut rows = Vec::new();
         for used in &effect.keys {
@@ -248,7 +261,7 @@ impl Proxy {
                 location: Some(location.into_owned()),
                 subject,
                 mapping: Some(mapping),
-                ..row(verb(used.access))
+                ..row(used.access.word())
             });
         }
         match effect.unknowable {
@@ -263,7 +276,7 @@ impl Proxy {
             rows.push(row("list"));
         }
         if !unseen {
-            self.forget(&command, seen.database, arguments, effect);
+            learning::forget(&self.learned, &carried_out);
         }
         rows
     }
@@ -282,52 +295,7 @@ impl Proxy {
             Unknowable::TooMany => "policy.too_many",
         })
     }
-
-    /// Learns from what a command writes.
-    fn learn(&self, command: &str, database: u32, arguments: &Arguments, effect: &Effect) {
-        let writes = |access| matches!(access, Access::Create | Access::Write | Access::Update);
-        for used in effect.keys.iter().filter(|used| writes(used.access)) {
-            let words = (command, used.argument, arguments as &_);
-            self.rules.learn(used.database.unwrap_or(database), words, DONE, (&self.learned, 0));
-        }
-    }
-
-    /// Forgets what was learned of keys that a command takes away, or takes it along.
-    fn forget(&self, command: &str, database: u32, arguments: &Arguments, effect: &Effect) {
-        let key = |index: u64| arguments.get(index).filter(|_| arguments.is_whole(index));
-        let learned = &self.learned;
-        match (command, effect.databases, key(1), key(2)) {
-            ("flushall", ..) => learned.forget_all(),
-            ("flushdb", ..) => learned.forget_database(database),
-            ("swapdb", Databases::Swap(one, other), ..) => learned.swap_databases(one, other),
-            ("move", Databases::Named(other), Some(key), _) => learned.rename((database, key), (other, key)),
-            ("rename" | "renamenx", _, Some(from), Some(to)) => {
-                learned.rename((database, from), (database, to));
-            }
-            ("copy", databases, Some(from), Some(to)) => {
-                let other = if let Databases::Named(other) = databases { other } else { database };
-                learned.copy((database, from), (other, to));
-            }
-            _ => {
-                let deleted = effect.keys.iter().filter(|used| used.access == Access::Delete);
-                deleted
-                    .filter_map(|used| key(used.argument))
-                    .for_each(|key| learned.forget_key(database, key));
-            }
-        }
-    }
 }
 
 /// The answer of a server that did what it was asked for.
 const DONE: Answer = Answer::Integer(1);
-
-/// The entry's word for what becomes of a key.
-fn verb(access: Access) -> &'static str {
-    match access {
-        Access::Create => "create",
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Update => "update",
-        Access::Delete => "delete",
-    }
-}

@@ -11,13 +11,13 @@
 //! it takes that. What the log took and then lost, [`Losses`] tell by its tickets; it goes on with what comes after.
 
 mod backlog;
-mod forget;
+pub(crate) mod learning;
 mod losses;
 mod payload;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{Access, Unknowable};
+use crate::command::Unknowable;
 use crate::config::Unrecordable;
 use crate::counters::{Counters, RefusedCommand};
 use crate::session::{CarriedOut, Operation, Record, Stage, Status, Target, Ticket, Unrecorded};
@@ -401,7 +401,7 @@ impl Record for Recorder {
         };
         match operation.target {
             Target::Key { key, length, digest, access } => {
-                entry.operation = verb(access);
+                entry.operation = access.word();
                 location = recording.rules.location(key, length, digest.as_ref());
                 entry.location = Some(location.as_bytes());
                 match &whose {
@@ -454,38 +454,10 @@ impl Record for Recorder {
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {
         let Recording { rules, learned, .. } = &*self.recording;
-        let mut last = 0;
-        for used in &carried_out.effect.keys {
-            let writes = matches!(used.access, Access::Create | Access::Write | Access::Update);
-            if !writes || used.argument == last {
-                continue;
-            }
-            last = used.argument;
-            let database = used.database.unwrap_or(carried_out.database);
-            let arguments = carried_out.arguments;
-            // One of that name has gone without a command, and what was known of it holds no more.
-            if carried_out.created
-                && let Some(key) = arguments.get(used.argument).filter(|_| arguments.is_whole(used.argument))
-            {
-                learned.forget_gone(database, key, carried_out.came);
-            }
-            let words = (carried_out.command, used.argument, arguments as &_);
-            rules.learn(database, words, carried_out.answer, (learned, carried_out.answered));
-        }
+        learning::learn(rules, learned, carried_out);
     }
 
     fn forget(&mut self, carried_out: &CarriedOut<'_>) {
-        forget::follow(&self.recording.learned, carried_out);
-    }
-}
-
-/// The word of an entry for what became of a key.
-fn verb(access: Access) -> &'static str {
-    match access {
-        Access::Create => "create",
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Update => "update",
-        Access::Delete => "delete",
+        learning::forget(&self.recording.learned, carried_out);
     }
 }

@@ -53,6 +53,29 @@ fn it_outlives_the_proxy_and_nothing_of_it_is_in_clear() {
 }
 
 #[test]
+fn what_a_key_becomes_is_of_the_same_person_at_once() {
+    let world = world();
+    let commands =
+        ["HSET key1 USR ada", "RENAME key1 key2", "RENAME key2 key2", "COPY key2 key3", "MOVE key3 1"];
+    world.connect().ask_all(&commands);
+    let expected = [
+        "write key1 0 subject=ada",
+        "read key1 0 subject=ada",
+        "delete key1 0 subject=ada",
+        "write key2 0 subject=ada",
+        "read key2 0 subject=ada",
+        "delete key2 0 subject=ada",
+        "write key2 0 subject=ada",
+        "read key2 0 subject=ada",
+        "create key3 0 subject=ada",
+    ];
+    let entries = world.entries();
+    assert_eq!(entries[..expected.len()], expected);
+    let moved = &entries[expected.len()..];
+    assert!(!moved.is_empty() && moved.iter().all(|entry| entry.ends_with("subject=ada")), "{moved:?}");
+}
+
+#[test]
 fn whoever_is_erased_is_known_of_no_key_once_that_is_acknowledged_nor_later() {
     let (mut world, warned) = (world(), Warned::default());
     let mut client = world.connect();
