@@ -6,7 +6,7 @@ INPUT ?=
 # All of them have what tests built already; one alone is built anew with fewer features.
 PACKAGES ?= --package bulla-cli
 
-.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz interop spark vectors setup clean
+.PHONY: demo demo-proxy test lint style features deny advisories bench bench-proxy torture sweep fuzz interop interop-proxy spark vectors setup clean
 
 ## The main job, end to end, on a log in ./demo. INPUT=path takes your own access log (combined format).
 demo: setup
@@ -61,7 +61,7 @@ bench-proxy: setup
 	cargo run --quiet --release -p bulla-bench -- proxy --commands 12000 --seconds 1 --rounds 3 --place target
 	cargo run --quiet --release -p bulla-bench -- gdprbench --rounds 1 --place target
 
-# The first four that follow are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
+# Of the first five that follow, all but the suites of others are what `make test` has in short. What their last runs found, benchmarks/long-runs.md has.
 
 ## The SIGKILL loop, a thousand rounds.
 torture: setup
@@ -78,12 +78,20 @@ SECONDS_EACH ?= 60
 fuzz:
 	scripts/record.sh fuzz scripts/fuzz.sh $(SECONDS_EACH)
 
-## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds.
+## The command and the second reader (interop/), on logs, proofs and columns that are changed at random, so many rounds; then the proxy.
 ROUNDS ?= 5000
 SEED ?= 1
 interop: setup
 	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
 	scripts/record.sh interop .venv/bin/python -B interop/fuzz.py $(BIN) --rounds $(ROUNDS) --seed $(SEED)
+	$(MAKE) interop-proxy
+
+## The proxy under suites and clients of other projects, and before Valkey: all of them, or those named. Needs Debian 12, Go, Node.js and
+## Maven; what the suites are is installed into target/interop.
+SUITES ?=
+interop-proxy: setup
+	cargo build --quiet --profile $(PROFILE) $(PACKAGES)
+	scripts/record.sh interop-proxy python3 -B scripts/interop/run.py $(BIN) $(SUITES)
 
 ## Parquet exports as Spark reads them at its defaults. Installs a Java runtime, and Spark into .venv-spark.
 spark: setup

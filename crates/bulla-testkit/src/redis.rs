@@ -1,4 +1,4 @@
-//! [`RedisServer`]: a `redis-server` of a test's own.
+//! [`RedisServer`]: a `redis-server` of a test's own, or what `BULLA_TEST_SERVER` names in its place, as a `valkey-server`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ impl RedisServer {
     /// It is not installed, or does not start.
     pub fn start(folder: &Path, arguments: &[&str]) -> RedisServer {
         let socket = folder.join("socket");
-        let mut command = Command::new("redis-server");
+        let program = std::env::var_os("BULLA_TEST_SERVER").unwrap_or_else(|| "redis-server".into());
+        let mut command = Command::new(program);
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(&socket);
         let started = command.args(arguments).current_dir(folder).stdout(Stdio::piped()).spawn();
         let process = started.expect("redis-server is installed: `make setup` does it");

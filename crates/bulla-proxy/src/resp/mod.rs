@@ -41,7 +41,8 @@ pub struct Progress {
 /// Bytes that are no command or no reply. The parser cannot go on: nobody knows where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What was expected in the place of what came, without repeating what came: it may be a secret.
+    /// What was expected in the place of what came, or what is wrong with it, in the words of a server where it has any that clients may
+    /// look for; without repeating what came: it may be a secret.
     pub what: &'static str,
 }
 

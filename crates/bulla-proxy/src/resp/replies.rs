@@ -3,8 +3,10 @@
 use super::number::{Number, Taken};
 use super::{Kind, Limits, Node, Progress, Reply, Violation};
 
-/// How deep values may lie in one another, attributes counted.
-pub const DEEPEST: usize = 1024;
+/// How deep values may lie in one another, attributes counted. A script's may lie 7,995 deep before its server ends them.
+pub const DEEPEST: usize = 8192;
+/// Room for so many levels is kept from one reply to the next.
+const SPARE_LEVELS: usize = 64;
 
 /// Cuts what a server sends into replies and pushes, of RESP2 and RESP3.
 pub struct Replies {
@@ -256,7 +258,7 @@ impl Replies {
             _ => return Err(Expected::Mark),
         };
         self.begin(kind, 0);
-        let may_end = matches!(kind, Kind::Simple | Kind::Error);
+        let may_end = matches!(kind, Kind::Simple | Kind::Error | Kind::BigNumber);
         self.line(Line { kind, length: 0, may_end, returned: false }, bytes, at)
     }
 
@@ -285,13 +287,14 @@ impl Replies {
     }
 
     fn text_of_line(&mut self, line: &mut Line, text: &[u8]) -> Result<(), Expected> {
-        if !matches!(line.kind, Kind::Simple | Kind::Error) {
+        // Scripts may have the server send anything as a big number.
+        if !matches!(line.kind, Kind::Simple | Kind::Error | Kind::BigNumber) {
             for (byte, place) in text.iter().zip(line.length..) {
                 line.may_end = match (line.kind, place, byte) {
                     (Kind::Boolean, 0, b't' | b'f') => true,
-                    (Kind::Integer | Kind::BigNumber | Kind::Double, 0, b'+' | b'-') => false,
+                    (Kind::Integer | Kind::Double, 0, b'+' | b'-') => false,
                     // Twenty have room for every number of 64 bits.
-                    (Kind::Integer, ..20, b'0'..=b'9') | (Kind::BigNumber, _, b'0'..=b'9') => true,
+                    (Kind::Integer, ..20, b'0'..=b'9') => true,
                     (Kind::Double, _, b'0'..=b'9' | b'.' | b'i' | b'n' | b'f' | b'a') => true,
                     (Kind::Double, _, b'e' | b'E' | b'+' | b'-') => false,
                     _ => return Err(Expected::Value),
@@ -438,6 +441,9 @@ impl Replies {
             self.state = State::Mark;
             let Some(level) = self.levels.last_mut() else {
                 self.state = State::Between;
+                if self.levels.capacity() > SPARE_LEVELS {
+                    self.levels = Vec::new();
+                }
                 return true;
             };
             match &mut level.values {

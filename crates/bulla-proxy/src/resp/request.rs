@@ -131,15 +131,13 @@ impl Requests {
                         self.state = State::Length { dollar: false, number: Number::default() };
                     }
                     _ => {
-                        return Err(
-                            self.fail(Violation { what: "a number of arguments was expected after `*`" })
-                        );
+                        return Err(self.fail(Violation { what: "invalid multibulk length" }));
                     }
                 },
                 State::Length { dollar, number } => {
                     if !*dollar {
                         if bytes[at] != b'$' {
-                            return Err(self.fail(Violation { what: "`$` was expected before an argument" }));
+                            return Err(self.fail(Violation { what: "expected '$' before an argument" }));
                         }
                         *dollar = true;
                         at += 1;
@@ -152,9 +150,7 @@ impl Requests {
                             complete = self.body(length, bytes, &mut at);
                         }
                         _ => {
-                            return Err(
-                                self.fail(Violation { what: "an argument's length was expected after `$`" })
-                            );
+                            return Err(self.fail(Violation { what: "invalid bulk length" }));
                         }
                     }
                 }
@@ -229,7 +225,7 @@ impl Requests {
         let window = &rest[..rest.len().min(inline::LONGEST + 1 - self.line.len())];
         let Some(end) = window.iter().position(|byte| matches!(byte, b'\n' | 0)) else {
             if self.line.len() + window.len() > inline::LONGEST {
-                return Err(Violation { what: "the end of a line was expected within 64 KiB" });
+                return Err(Violation { what: "too big inline request" });
             }
             self.line.extend_from_slice(rest);
             *at = bytes.len();

@@ -102,11 +102,9 @@ impl Session {
                     }
                 };
                 *left -= 1;
-                let (left, special, silent) = (*left, first.special, first.silent);
+                let (left, special) = (*left, first.special);
                 self.standing.subscribe(special, reply);
-                if silent && reply.kind() != Some(Kind::Push) {
-                    self.to_client.truncate(self.to_client.settled());
-                }
+                // CLIENT REPLY does not keep it back: it is said as messages are.
                 self.to_client.settle(self.to_client.end(), self.ticket);
                 if left > 0 {
                     return Ok(());
@@ -212,8 +210,11 @@ impl Session {
         };
         let may_be_message = kind == Kind::Array && self.standing.is_subscribed();
         let first = self.pipeline.first();
-        let hidden =
-            first.as_ref().is_some_and(|first| first.silent || matches!(first.answer, Answer::Instead(_)));
+        let hidden = first.as_ref().is_some_and(|first| match first.answer {
+            Answer::Instead(_) => true,
+            Answer::Channels(_) => first.silent && kind == Kind::Error,
+            Answer::Server | Answer::Proxy(_) => first.silent,
+        });
         match (hidden, kind) {
             (_, Kind::Push) | (false, _) if self.context.mode != Mode::BeforeReply => {}
             (_, Kind::Push) | (false, _) => {

@@ -64,7 +64,7 @@ fn a_client_cannot_make_the_parser_hold_more_than_its_limits() {
 #[test]
 fn a_server_cannot_make_the_parser_hold_more_than_its_limits() {
     let noise = [b'a'; 64 * KIB];
-    let deep = 128 * KIB;
+    let deep = 512 * KIB;
     let read: [(&[u8], &[u8], usize, usize); 11] = [
         (b"$9223372036854775807\r\n", &noise, 100, 32 * KIB),
         (b"=9223372036854775807\r\ntxt:", &noise, 100, 32 * KIB),

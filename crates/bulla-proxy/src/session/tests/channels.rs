@@ -32,6 +32,25 @@ fn in_resp3_pushes_come_at_any_time() {
     assert!(world.session.is_idle());
 }
 
+/// As Redis 7.0.15 has it: `CLIENT REPLY` keeps back replies, and neither messages nor what is said of subscriptions.
+#[test]
+fn what_is_said_of_subscriptions_is_not_kept_back() {
+    for (reply, next) in [("OFF", ""), ("SKIP", "$2\r\nok\r\n")] {
+        let mut world = World::new();
+        world.asks(format!("CLIENT REPLY {reply}\r\nPSUBSCRIBE a* b*\r\nPING ok\r\n"));
+        let said = "*3\r\n$10\r\npsubscribe\r\n$2\r\na*\r\n:1\r\n*3\r\n$10\r\npsubscribe\r\n$2\r\nb*\r\n:2\r\n\
+                    *4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$2\r\nab\r\n$1\r\nm\r\n";
+        for byte in said.bytes() {
+            world.says([byte]);
+        }
+        world.says("$2\r\nok\r\n");
+        assert_eq!(text(&world.client), text(format!("{said}{next}").as_bytes()), "{reply}");
+    }
+    let mut world = World::new();
+    world.asks("CLIENT REPLY OFF\r\nSUBSCRIBE a\r\n").says("-NOPERM").says(" no\r\n");
+    assert_eq!(world.got(), "", "an error is a reply");
+}
+
 #[test]
 fn what_monitor_tells_answers_nothing() {
     let mut world = World::new();

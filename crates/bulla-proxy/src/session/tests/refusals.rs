@@ -119,7 +119,7 @@ fn what_is_no_command_ends_the_connection_once_all_before_it_is_answered() {
     assert_eq!(world.sent(), "GET a");
     assert!(!world.session.is_over());
     world.says("$-1\r\n");
-    assert_eq!(world.got(), "$-1 -ERR Protocol error: `$` was expected before an argument");
+    assert_eq!(world.got(), "$-1 -ERR Protocol error: expected '$' before an argument");
     assert!(world.session.is_over() && world.session.is_violated());
     let mut world = World::with(|context| context.unfollowable = Unfollowable::Relay);
     world.asks("GET a\r\n*1\r\n!\r\nGET b\r\n").says("what?");
