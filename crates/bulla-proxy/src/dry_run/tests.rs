@@ -67,7 +67,7 @@ nothing
   10   0  eval             eval       refused by policy.scripts  -           -
   11   0  get              read       unseen                     eve         user:eve:mail
   12   0  copy             read       recorded                   grace       key17
-  12   1  copy             create     recorded                   (unmapped)  key18
+  12   1  copy             create     recorded                   grace       key18
   13   0  rename           read       recorded                   grace       key17
   13   0  rename           delete     recorded                   grace       key17
   13   0  rename           write      recorded                   (unmapped)  \\u{1b}[2J%FF
@@ -86,7 +86,7 @@ nothing
         refused: 1,
         unseen: 1,
         entries: 17,
-        unmapped: 4,
+        unmapped: 3,
         unreadable: 1,
     };
     assert_eq!(tally, expected);

@@ -44,7 +44,7 @@ fn every_key_that_is_used_has_its_entries_with_whose_data_it_is() {
             "read key7 0 subject=eve",
             "read key7 0 subject=eve",
             "delete key7 0 subject=eve",
-            "write key8 0",
+            "write key8 0 subject=eve",
             "read key8 0 subject=eve",
             "write other 1",
             "write user:3:a 0 subject=3",

@@ -70,6 +70,7 @@ fn what_a_key_becomes_is_of_the_same_person_at_once() {
         "create key3 0 subject=ada",
     ];
     let entries = world.entries();
+    let entries = plain(&entries);
     assert_eq!(entries[..expected.len()], expected);
     let moved = &entries[expected.len()..];
     assert!(!moved.is_empty() && moved.iter().all(|entry| entry.ends_with("subject=ada")), "{moved:?}");
