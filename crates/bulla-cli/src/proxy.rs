@@ -6,14 +6,14 @@ mod missing;
 mod reloading;
 mod server;
 
-use crate::append::{open, teller};
+use crate::append::{open, open_with, teller};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::{Interrupt, no_room};
 use crate::log_paths::LogPaths;
 use crate::output::{note_in_objects, note_object, on_line, print, print_json};
 use crate::terminal::telling_environment;
-use bulla::Closing;
-use bulla_proxy::config::{self, Config};
+use bulla::{Closing, Options};
+use bulla_proxy::config::{self, Config, Mode};
 use bulla_proxy::counters::Counters;
 use bulla_proxy::proxy::{Proxy as Relaying, Stop};
 use bulla_proxy::service::{ServiceManager, State};
@@ -29,6 +29,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// The longest configuration that is looked at, in bytes.
 const MAX_CONFIGURATION: u64 = 2 << 20;
+
+/// How often what the log cannot write is tried again, unless its settings say: with waits of up to a second, a quarter of an hour. A disk
+/// that is full for a while is no reason to go without a log until somebody starts the proxy anew.
+const RETRIES: u32 = 1000;
 
 /// Stand before a Redis or Valkey server, and record what clients do to personal data.
 #[derive(clap::Args, Debug)]
@@ -141,7 +145,9 @@ impl Proxy {
         let place = LogPaths::of(config.log.directory.clone(), config.log.keys.clone());
         place.check_named_keys()?;
         let environment = telling_environment(teller()?);
-        let log = open(&place, environment.clone())?;
+        // Where no reply waits for entries, what makes the replies goes first.
+        let options = Options::default().default_retries(RETRIES).yielding(config.mode == Mode::Async);
+        let log = open_with(&place, options, environment.clone())?;
         set(&phase, Phase::Open(log.closing(), false));
         if let Some(failure) = log.control_failure() {
             note!("whatever needs the log has to wait until this ends: {failure}");

@@ -254,9 +254,14 @@ pub(crate) fn tell_resumed(resumed: Option<&ResumedErasure>) {
 /// Opens a log for writing, and tells what that recovered, how holds differed from what the log tells of them, and what came of an
 /// erasure that was cut short.
 pub(crate) fn open(place: &LogPaths, environment: Environment) -> bulla::Result<Log> {
+    open_with(place, Options::default(), environment)
+}
+
+/// The same, with options.
+pub(crate) fn open_with(place: &LogPaths, options: Options, environment: Environment) -> bulla::Result<Log> {
     let store = |path| Arc::new(FileSystem::new(path));
     let (log, keys) = (store(place.directory()), store(place.keys()));
-    let log = Log::open_stores(log, keys, Options::default(), environment)?;
+    let log = Log::open_stores(log, keys, options, environment)?;
     tell_recovery(log.recovery());
     tell_differences(log.hold_differences());
     tell_resumed(log.resumed_erasure());

@@ -112,6 +112,12 @@ pub struct Options {
     #[serde(default, deserialize_with = "durability")]
     durability: Option<Durability>,
     vault_replicas: Option<Vec<PathBuf>>,
+    /// Of the program alone, and no setting of a log.
+    #[serde(skip)]
+    yielding: Option<bool>,
+    /// As `yielding`.
+    #[serde(skip)]
+    default_retries: Option<u32>,
 }
 
 impl Options {
@@ -179,6 +185,13 @@ impl Options {
         self
     }
 
+    /// What [`Options::retries`] are where neither these options nor the settings of the log say (default 3). A program that many wait
+    /// for tries longer than one that somebody looks at.
+    pub fn default_retries(mut self, retries: u32) -> Self {
+        self.default_retries = Some(retries);
+        self
+    }
+
     /// The wait before the first retry; it doubles with each (default 20 ms).
     pub fn retry_delay(mut self, delay: Duration) -> Self {
         self.retry_delay = Some(delay);
@@ -206,6 +219,14 @@ impl Options {
         self
     }
 
+    /// Whether threads that seal let others of the machine go first (default: no): on Linux they are ten steps nicer than the thread
+    /// that opens the log. For programs whose own answers are awaited, and entries are not: where processors are busy, entries are durable
+    /// later.
+    pub fn yielding(mut self, yielding: bool) -> Self {
+        self.yielding = Some(yielding);
+        self
+    }
+
     /// These options, with what they leave out taken from `other`.
     pub(crate) fn or(self, other: Options) -> Options {
         Options {
@@ -223,6 +244,8 @@ impl Options {
             plugin_timeout: self.plugin_timeout.or(other.plugin_timeout),
             durability: self.durability.or(other.durability),
             vault_replicas: self.vault_replicas.or(other.vault_replicas),
+            yielding: self.yielding.or(other.yielding),
+            default_retries: self.default_retries.or(other.default_retries),
         }
     }
 }
@@ -253,6 +276,7 @@ pub(crate) struct Tuning {
     pub(crate) plugin_timeout: Duration,
     pub(crate) durability: Durability,
     pub(crate) vault_replicas: Vec<PathBuf>,
+    pub(crate) yielding: bool,
 }
 
 /// The defaults of options.
@@ -317,6 +341,7 @@ impl TryFrom<Options> for Tuning {
         let buffer_size = BUFFER_SIZE.min(block_size);
         let longest = Duration::from_secs(3600);
         let interval = options.checkpoint_interval.unwrap_or(default::CHECKPOINT_INTERVAL);
+        let retries = options.retries.or(options.default_retries).unwrap_or(default::RETRIES);
         Ok(Tuning {
             buffers: staging / buffer_size,
             buffer_size,
@@ -336,7 +361,7 @@ impl TryFrom<Options> for Tuning {
             linger: within("linger", options.linger.unwrap_or(default::LINGER), Duration::ZERO, longest)?,
             append_timeout: options.append_timeout.unwrap_or(default::APPEND_TIMEOUT),
             checkpoint_interval: within("checkpoint_interval", interval, Duration::from_millis(1), longest)?,
-            retries: within("retries", options.retries.unwrap_or(default::RETRIES), 0, 1000)?,
+            retries: within("retries", retries, 0, 1000)?,
             retry_delay: within(
                 "retry_delay",
                 options.retry_delay.unwrap_or(default::RETRY_DELAY),
@@ -352,6 +377,7 @@ impl TryFrom<Options> for Tuning {
                 durability => durability,
             },
             vault_replicas: replicas(options.vault_replicas.unwrap_or_default())?,
+            yielding: options.yielding.unwrap_or_default(),
         })
     }
 }
@@ -544,5 +570,15 @@ mod tests {
         let options = || Options::default().memory(64 << 20).writers(1);
         assert!(Tuning::try_from(options().compression(12)).is_err());
         assert!(Tuning::try_from(options().compression(1)).is_ok());
+    }
+
+    #[test]
+    fn retries_of_the_program_are_for_logs_that_say_nothing() {
+        let program = Options::default().default_retries(9);
+        let retries = |options: Options| Tuning::try_from(options).unwrap().retries;
+        assert_eq!(retries(Options::default()), 3);
+        assert_eq!(retries(program.clone().or(Options::default())), 9);
+        assert_eq!(retries(program.clone().or(Options::default().retries(5))), 5);
+        assert_eq!(retries(program.retries(1).or(Options::default().retries(5))), 1);
     }
 }

@@ -90,7 +90,15 @@ fn spawn<T: Send + 'static>(
     })
 }
 
+/// By so much threads that seal are nicer than others, where they are to be.
+const NICER: i32 = 10;
+
 fn seal(engine: &Engine, (): &mut ()) {
+    // On Linux it is of the thread alone. Where it is refused, the thread goes on as all others.
+    #[cfg(target_os = "linux")]
+    if engine.tuning.yielding {
+        let _ = rustix::process::nice(NICER);
+    }
     let mut sealer = engine.sealer();
     while engine.seal_next(&mut sealer, true) {}
 }

@@ -40,3 +40,5 @@ mod workshop;
 
 #[global_allocator]
 static ALLOCATOR: bulla_testkit::allocator::Counting = bulla_testkit::allocator::Counting;
+#[cfg(target_os = "linux")]
+mod yielding;
