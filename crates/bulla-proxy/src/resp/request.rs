@@ -89,6 +89,15 @@ impl Requests {
         &self.arguments
     }
 
+    /// How many bytes of the argument at hand are still to come, with the end of its line: as many as it was announced to have.
+    pub fn announced(&self) -> u64 {
+        match self.state {
+            State::Body(left) => left.saturating_add(2),
+            State::End(left) => left.into(),
+            _ => 0,
+        }
+    }
+
     /// Exchanges the command, which is complete, for others whose room the next one is kept in.
     pub fn take(&mut self, spare: Arguments) -> Arguments {
         let taken = std::mem::replace(&mut self.arguments, spare);

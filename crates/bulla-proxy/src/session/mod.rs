@@ -346,11 +346,12 @@ impl Session {
         }
     }
 
-    /// More of a command has come, which is not complete: if it is long, its beginning goes on.
+    /// More of a command has come, which is not complete: if it is long, or says that it will be, its beginning goes on. So the server can
+    /// refuse what is longer than it takes, which the client may be waiting for, and a long value waits for nothing.
     fn go_on(&mut self, recorder: &mut impl Record) {
         let end = self.to_server.end();
         let held = end - self.to_server.settled();
-        if !self.begun && held <= HELD as u64 {
+        if !self.begun && held.saturating_add(self.requests.announced()) <= HELD as u64 {
             return;
         }
         if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), recorder.takes())
