@@ -7,10 +7,11 @@ import xml.etree.ElementTree
 
 from common import HERE, compared, installed, must, run
 
-# What is not unpacked: tests that need what is not there (modules, a cluster, Sentinel, other services), and those that need no server.
+# What is not unpacked: tests that need what is not there (modules, a cluster, Sentinel, other services), those that need no server, and
+# `cwe_404`, which listens at a port that it always has: runs beside one another take it from each other.
 LEFT_OUT = """bloom cluster cluster_transaction json search search_aggregation search_querystring search_result sentinel
     sentinel_managed_connection ssl timeseries vsets himport himport_integration backoff crc credentials defaults driver_info event
-    exceptions command_policies data_structure usage_counter""".split()
+    exceptions command_policies data_structure usage_counter cwe_404""".split()
 LEFT_OUT_FOLDERS = set("maint_notifications test_auth test_http test_multidb test_observability test_scenario".split())
 # What speaks with the server most.
 WITH_TLS = [f"tests/{folder}test_{name}.py" for folder in ("", "test_asyncio/") for name in ("commands", "encoding", "lock", "pipeline", "pubsub", "scripting")]
@@ -33,7 +34,7 @@ def wanted(member):
 
 
 def suites(bulla):
-    folder = installed("redis-py", ["redis-py.txt", "redis-py-source.txt"], install)
+    folder = installed("redis-py", ["redis-py.txt", "redis-py-source.txt", "redis_py.py"], install)
     source = next((folder / "source").iterdir())
 
     def tests(protocol, files=("tests",)):

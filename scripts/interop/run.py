@@ -12,7 +12,7 @@ import sys
 from common import Failed, PLACE, counted, known, say, surprises
 
 # In the order in which they have found most.
-SUITES = ["redis_py", "tcl", "go_redis", "ioredis", "jedis", "valkey"]
+SUITES = ["redis_py", "tcl", "go_redis", "ioredis", "jedis", "promtool", "valkey"]
 
 
 def main(bulla, *names):

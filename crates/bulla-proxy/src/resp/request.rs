@@ -71,7 +71,7 @@ impl Requests {
     /// and whether its digest is wanted should it be longer; it knows the arguments before it. Nobody asks it about arguments beyond
     /// [`Limits::items`].
     ///
-    /// What no reply comes to, an array without arguments and a line without words, is no command: it is consumed with what
+    /// What no reply comes to, an array without arguments and an empty line, is no command: it is consumed with what
     /// follows, and counted nowhere.
     ///
     /// # Errors
@@ -87,6 +87,15 @@ impl Requests {
     /// The command at hand, as far as it has come; the whole of it after it was complete, until the next one begins.
     pub fn arguments(&self) -> &Arguments {
         &self.arguments
+    }
+
+    /// How many bytes of the argument at hand are still to come, with the end of its line: as many as it was announced to have.
+    pub fn announced(&self) -> u64 {
+        match self.state {
+            State::Body(left) => left.saturating_add(2),
+            State::End(left) => left.into(),
+            _ => 0,
+        }
     }
 
     /// Exchanges the command, which is complete, for others whose room the next one is kept in.
@@ -256,6 +265,10 @@ impl Requests {
         while let Some(after) = next_word(rest, &mut word)? {
             self.arguments.count += 1;
             rest = after;
+        }
+        if self.arguments.count == 0 && !line.is_empty() {
+            // Redis forgets such a line; Valkey 8 reads the next one as words, too, whatever it begins with.
+            return Err(Violation { what: "a line with a word was expected" });
         }
         let mut rest = line;
         while let Some(after) = next_word(rest, &mut word)? {

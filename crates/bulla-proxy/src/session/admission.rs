@@ -232,7 +232,9 @@ impl Admission {
         }
         let unqueued =
             matches!(pending.special, Special::Reply(_) | Special::Subscribe(_) | Special::Unsubscribe(_));
-        if self.multi && unqueued {
+        // Of a transaction the server may leave out the answer to one of these.
+        let unanswered = pending.special.goes_alone(&pending.arguments);
+        if self.multi && (unqueued || unanswered) {
             return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
         }
         // CLIENT REPLY that the proxy does not answer is one that the server refuses, with a reply.

@@ -7,7 +7,8 @@
 //! - every command that went to the server and is to be recorded is recorded once it is answered, in the order of the replies, or
 //!   when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
 //! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
-//!   `REPLCONF ACK`, which has none, is refused. Nobody can shift replies against their commands;
+//!   `REPLCONF ACK`, which has none, is refused; `AUTH`, of which a server may say nothing while another reply waits to leave, goes
+//!   alone, and in no transaction. Nobody can shift replies against their commands;
 //! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
 
@@ -81,7 +82,7 @@ pub struct Session {
     pub to_client: Outlet,
     /// What has to be durable for all that was recorded of this connection to be.
     ticket: Ticket,
-    /// What came behind a command that settles who acts, and is looked at once that is answered.
+    /// What came behind a command that has to be answered first.
     behind: Vec<u8>,
     /// Whether the command at hand was let through before all of it had come.
     begun: bool,
@@ -135,7 +136,8 @@ impl Session {
 
     /// Whether everything that came from the client is on its way, but for the rest of a command.
     pub fn is_taken(&self) -> bool {
-        self.behind.is_empty()
+        let is_settled = |last: &Pending| last.sent <= self.to_server.settled();
+        self.behind.is_empty() && self.pipeline.last().is_none_or(is_settled)
     }
 
     /// Whether what the server says next may be recorded.
@@ -204,7 +206,7 @@ impl Session {
                 self.to_server.settle(self.to_server.end(), 0);
                 return Ok(());
             }
-            if !self.knows_user() {
+            if self.pipeline.is_awaited() {
                 self.behind.extend_from_slice(rest);
                 return Ok(());
             }
@@ -262,14 +264,9 @@ impl Session {
         }
     }
 
-    /// Whether it is known who acts in what comes next, as far as anybody has to know.
-    fn knows_user(&self) -> bool {
-        self.context.mode != Mode::BeforeSend || self.pipeline.is_user_settled()
-    }
-
-    /// Goes on with what came behind a command that settled who acts.
+    /// Goes on with what came behind a command that had to be answered first.
     fn look_behind(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
-        match self.behind.is_empty() || !self.knows_user() {
+        match self.behind.is_empty() || self.pipeline.is_awaited() {
             true => Ok(()),
             false => {
                 let behind = std::mem::take(&mut self.behind);
@@ -287,8 +284,8 @@ impl Session {
         let effect = self.context.table.effect(&arguments);
         let special = Special::of(&self.context.table, &effect, &arguments);
         let answer = Pending::answer_of(&effect);
-        let settles_user = special.settles_user()
-            || special == Special::Exec && self.standing.queued.iter().any(|it| it.special.settles_user());
+        let alone = special.goes_alone(&arguments);
+        let awaited = alone || self.context.mode == Mode::BeforeSend && special.settles_user();
         let mut pending = Pending {
             arguments,
             effect,
@@ -298,7 +295,8 @@ impl Session {
             answer,
             silent: false,
             begun: false,
-            settles_user,
+            alone,
+            awaited,
             sent: 0,
         };
         let begun = std::mem::take(&mut self.begun);
@@ -313,7 +311,9 @@ impl Session {
                     _ => 0,
                 };
                 pending.sent = self.to_server.end();
-                self.to_server.settle(pending.sent, ticket);
+                if !pending.alone {
+                    self.to_server.settle(pending.sent, ticket);
+                }
                 self.pipeline.push(pending);
             }
             Verdict::Answer(reply) => self.answer_instead(pending, reply, begun),
@@ -346,11 +346,12 @@ impl Session {
         }
     }
 
-    /// More of a command has come, which is not complete: if it is long, its beginning goes on.
+    /// More of a command has come, which is not complete: if it is long, or says that it will be, its beginning goes on. So the server can
+    /// refuse what is longer than it takes, which the client may be waiting for, and a long value waits for nothing.
     fn go_on(&mut self, recorder: &mut impl Record) {
         let end = self.to_server.end();
         let held = end - self.to_server.settled();
-        if !self.begun && held <= HELD as u64 {
+        if !self.begun && held.saturating_add(self.requests.announced()) <= HELD as u64 {
             return;
         }
         if self.begun || self.admission.may_begin(&self.context, self.requests.arguments(), recorder.takes())
@@ -381,6 +382,7 @@ impl Session {
         self.give_up_all(0, recorder);
         self.report(Stage::Over, 0, 0).unaudited(recorder)?;
         self.ticket = recorder.ticket();
+        self.to_server.push(&std::mem::take(&mut self.behind));
         self.to_server.settle(self.to_server.end(), 0);
         self.to_client.settle(self.to_client.end(), self.ticket);
         Ok(())
@@ -391,7 +393,7 @@ impl Session {
         let _ = self.report(Stage::Over, pending.come, now).command(pending, None, recorder);
     }
 
-    /// Gives the replies that are the proxy's own, where it is their turn.
+    /// Gives the replies that are the proxy's own, where it is their turn, and lets a command go whose turn it is to go alone.
     fn answer_locally(&mut self) {
         // Inside a reply, or something that the server says, nothing else can be said.
         if self.replies.is_in_reply() {
@@ -403,6 +405,9 @@ impl Session {
                 self.to_client.settle(self.to_client.end(), self.ticket);
             }
             self.pipeline.pop();
+        }
+        if let Some(Pending { alone: true, sent, .. }) = self.pipeline.first() {
+            self.to_server.settle(*sent, 0);
         }
     }
 

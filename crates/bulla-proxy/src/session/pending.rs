@@ -25,8 +25,10 @@ pub(super) struct Pending {
     pub(super) silent: bool,
     /// Whether an entry says already that its reply began to leave.
     pub(super) begun: bool,
-    /// Whether only its reply says who acts from then on.
-    pub(super) settles_user: bool,
+    /// Whether it goes to the server once all before it is answered, and no earlier: [`Special::goes_alone`].
+    pub(super) alone: bool,
+    /// Whether nothing behind it is looked at before it is answered.
+    pub(super) awaited: bool,
     /// Where it ends among all bytes that go to the server; 0 where it does not go there.
     pub(super) sent: Place,
 }
@@ -71,7 +73,8 @@ impl Pending {
             answer: Answer::Proxy(reply.into()),
             silent,
             begun: false,
-            settles_user: false,
+            alone: false,
+            awaited: false,
             sent: 0,
         }
     }
@@ -83,22 +86,22 @@ pub(super) struct Pipeline {
     commands: VecDeque<Pending>,
     /// Bytes that are kept of them.
     kept: usize,
-    /// How many of them settle who acts.
-    settling: usize,
+    /// How many of them are awaited by what is behind them.
+    awaited: usize,
     spare: Vec<Arguments>,
 }
 
 impl Pipeline {
     pub(super) fn push(&mut self, pending: Pending) {
         self.kept += pending.arguments.room();
-        self.settling += usize::from(pending.settles_user);
+        self.awaited += usize::from(pending.awaited);
         self.commands.push_back(pending);
     }
 
     pub(super) fn pop(&mut self) -> Option<Pending> {
         let pending = self.commands.pop_front()?;
         self.kept -= pending.arguments.room();
-        self.settling -= usize::from(pending.settles_user);
+        self.awaited -= usize::from(pending.awaited);
         if self.commands.is_empty() && self.commands.capacity() > SPARE {
             self.commands = VecDeque::new();
         }
@@ -110,7 +113,7 @@ impl Pipeline {
         if let Some(at) = self.commands.iter().position(is_it) {
             for pending in self.commands.drain(at..) {
                 self.kept -= pending.arguments.room();
-                self.settling -= usize::from(pending.settles_user);
+                self.awaited -= usize::from(pending.awaited);
             }
         }
     }
@@ -122,8 +125,12 @@ impl Pipeline {
     /// Puts back the one that was popped last.
     pub(super) fn put_back(&mut self, pending: Pending) {
         self.kept += pending.arguments.room();
-        self.settling += usize::from(pending.settles_user);
+        self.awaited += usize::from(pending.awaited);
         self.commands.push_front(pending);
+    }
+
+    pub(super) fn last(&self) -> Option<&Pending> {
+        self.commands.back()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
@@ -134,9 +141,9 @@ impl Pipeline {
         self.commands.len()
     }
 
-    /// Whether it is known who acts once all of them are answered.
-    pub(super) fn is_user_settled(&self) -> bool {
-        self.settling == 0
+    /// Whether something behind them has to wait until one of them is answered.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited > 0
     }
 
     pub(super) fn kept(&self) -> usize {

@@ -49,6 +49,12 @@ impl Special {
         matches!(self, Special::Auth | Special::Hello | Special::Reset)
     }
 
+    /// Whether it is something that a server may leave unanswered while another reply waits to leave: where it authenticates nobody, Valkey
+    /// 8 does.
+    pub(super) fn goes_alone(self, arguments: &Arguments) -> bool {
+        self == Special::Auth || self == Special::Hello && arguments.count() > 2
+    }
+
     /// Which of them a command is.
     pub(super) fn of(table: &CommandTable, effect: &Effect, arguments: &Arguments) -> Special {
         let Some(name) = table.name(effect.command) else {

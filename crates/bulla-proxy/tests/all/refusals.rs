@@ -1,6 +1,6 @@
 //! What the proxy refuses, in its place among the replies of a running server.
 
-use super::world::{Client, World, plain};
+use super::world::{Client, MODES, World, plain};
 use bulla_testkit::RedisServer;
 use std::net::TcpStream;
 
@@ -73,4 +73,18 @@ fn the_proxys_own_user_needs_the_table_of_commands_and_nothing_else() {
     let replies = client.ask_all(&["GET a", "AUTH theirs", "GET a"]);
     assert_eq!(replies[1..], ["OK", "null"]);
     assert!(replies[0].starts_with("NOAUTH"), "{replies:?}");
+}
+
+#[test]
+fn a_command_of_which_the_server_refuses_how_long_it_says_to_be_is_refused_before_it_has_come() {
+    for mode in MODES {
+        let world = World::new(&format!("mode = \"{mode}\""), "", &[]);
+        let mut client = world.connect();
+        client.send("SET a 1\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$2000000000\r\n");
+        assert_eq!(client.told(), "OK");
+        assert_eq!(client.told(), "ERR Protocol error: invalid bulk length", "{mode}");
+        assert_eq!(client.told(), "the end", "{mode}");
+        let told = world.entries();
+        assert!(told.iter().all(|entry| entry.starts_with("write a ")), "{told:?}");
+    }
 }

@@ -63,7 +63,7 @@ fn a_line_of_words_is_a_command() {
 
 #[test]
 fn what_no_reply_comes_to_is_no_command() {
-    let nothing = b"*0\r\n*-1\r\n*-99\r\n\r\n\n  \r\n \t\x0b\n";
+    let nothing = b"*0\r\n*-1\r\n*-99\r\n\r\n\n";
     assert_eq!(commands(nothing, ALL, 1), (vec![(nothing.len(), 0, 0, vec![])], None));
     let bytes = [nothing, &b"*1\r\n$4\r\nPING\r\n"[..], nothing, b"PING\n", nothing].concat();
     assert_eq!(arguments(&bytes).unwrap(), [words(&["PING"]), words(&["PING"])]);
@@ -87,8 +87,9 @@ fn what_a_server_refuses_is_a_violation_in_its_own_words() {
     let dollar = "expected '$' before an argument";
     let quote = "a closing quote was expected before the end of the line";
     let blank = "a blank after a closing quote was expected";
+    let word = "a line with a word was expected";
     let long = [&[b'a'; 65_537][..], b"\n"].concat();
-    let refused: [(&[u8], &str); 31] = [
+    let refused: [(&[u8], &str); 33] = [
         (b"*\r\n", count),
         (b"*-\r\n", count),
         (b"*-0\r\n", count),
@@ -119,6 +120,8 @@ fn what_a_server_refuses_is_a_violation_in_its_own_words() {
         (b"ECHO \"a\"\x0bb\n", blank),
         (b"ECHO a\0b\n", "a line without a NUL was expected"),
         (b"\0", "a line without a NUL was expected"),
+        (b"  \r\n", word),
+        (b"\t\x0b\n", word),
         (&long, "too big inline request"),
     ];
     for (bytes, what) in refused {

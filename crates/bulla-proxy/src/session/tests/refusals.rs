@@ -86,6 +86,37 @@ fn a_long_command_begins_to_leave_before_its_end_has_come_and_one_that_is_refuse
 }
 
 #[test]
+fn a_command_that_says_that_it_will_be_long_begins_to_leave_and_the_server_refuses_it_by_itself() {
+    let announces = |name: &str, length: usize| format!("*3\r\n$3\r\n{name}\r\n$1\r\nk\r\n${length}\r\n");
+    for mode in [Mode::Async, Mode::BeforeReply, Mode::BeforeSend] {
+        let mut world = World::with(|context| context.mode = mode);
+        let head = announces("SET", 2_000_000_000);
+        world.asks(&head[..head.len() - 1]);
+        assert_eq!(world.server, b"", "its length is not known yet");
+        world.asks("\n");
+        assert_eq!(world.server, head.as_bytes());
+        world.says("-ERR Protocol error: invalid bulk length\r\n");
+        assert_eq!(world.got(), "-ERR Protocol error: invalid bulk length");
+        assert_eq!(world.noted(), [""; 0], "it was never there as a whole");
+    }
+    // What is not longer than what is held back is held back.
+    let mut world = World::new();
+    let length = HELD - announces("SET", HELD).len() - 2;
+    world.asks(announces("SET", length)).asks("x".repeat(length)).asks("\r");
+    assert_eq!(world.server, b"");
+    world.asks("\n");
+    assert_eq!(world.server.len(), HELD);
+    let mut world = World::new();
+    world.asks(announces("SET", length + 1));
+    assert_eq!(world.server.len(), HELD - length - 2);
+    // Nothing of what is refused leaves.
+    let mut world = World::with(|context| context.policy.administrative = Treatment::Refuse);
+    world.asks("*3\r\n$6\r\nCONFIG\r\n$3\r\nSET\r\n$70000\r\n");
+    assert_eq!(world.server, b"");
+    assert!(world.got().starts_with("-BULLA") && world.session.is_over());
+}
+
+#[test]
 fn replies_are_withheld_as_the_client_wants_and_what_is_done_is_known_all_the_same() {
     let mut world = World::new();
     world.asks("CLIENT REPLY SKIP\r\nSET a x\r\nGET a\r\nCLIENT REPLY OFF\r\nSET b x\r\nEVAL x 0\r\nCLIENT REPLY ON\r\nGET b\r\n");
