@@ -25,3 +25,4 @@ pub use effect::{Access, Answers, Class, Command, Databases, Effect, KeyUse, Key
 pub use outcome::Outcome;
 pub use read::NoTable;
 pub use table::CommandTable;
+pub(crate) use words::until_zero;
