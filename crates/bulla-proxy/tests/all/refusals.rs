@@ -89,9 +89,11 @@ fn a_server_that_renamed_commands_is_stood_before_only_where_unknown_names_are_r
     let refused = world.start_before(server.socket(), "").err().unwrap().to_string();
     assert!(refused.contains(": auth, eval, get") && refused.contains("`policy.undescribed`"), "{refused}");
     assert!(!refused.contains("config"), "what nobody can call is no danger: {refused}");
-    let proxy = world
-        .start_before(server.socket(), "[policy]\nundescribed = \"refuse\"\nscripts = \"record\"")
-        .unwrap();
+    let upstream = format!("unix = {:?}", server.socket());
+    let config = |policy: &str| world.config("", Some(&upstream), &format!("[policy]\n{policy}"));
+    let proxy = world.start_with(&config("undescribed = \"refuse\"\nscripts = \"record\"")).unwrap();
+    let refused = proxy.reloader().reload(&config("undescribed = \"record\"")).unwrap_err().to_string();
+    assert!(refused.contains(": auth, eval, get"), "{refused}");
     let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
     for asked in ["run x 0", "fetch a", "GET default x", "EVAL x 0", "CONFIG GET x"] {
         let told = client.ask(asked);
