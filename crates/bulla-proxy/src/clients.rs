@@ -130,11 +130,14 @@ async fn relay(worker: Rc<Worker>, entered: Entered, mut stopped: watch::Receive
             }
         }
     };
-    if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_))) {
+    if relay.is_violated() || matches!(ended, Err(Ended::ServerNotFollowed(_) | Ended::NotItsReply)) {
         shared.counters.not_followed.add(1);
         shared.warnings.once(Kind::NotFollowed, || match &ended {
             Err(Ended::ServerNotFollowed(violation)) => {
                 format!("{address}: what the server sent is no reply: {violation}")
+            }
+            Err(Ended::NotItsReply) => {
+                format!("{address}: the server answered a command with what cannot be its reply")
             }
             _ => format!("{address}: what came is no command"),
         });

@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - nothing is read that the session has no room for, so what comes too fast waits where it comes from;
+//! - whoever has said that nothing more comes is gone once nothing moves for [`PATIENCE`], though that is still to be read;
 //! - a side that has ended is told to the other one only once all that came before it has left.
 
 use crate::counters::RefusedConnection;
@@ -12,7 +13,12 @@ use crate::worker::Worker;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Where `idle_timeout` is not shorter.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub(crate) struct Relay {
@@ -31,6 +37,10 @@ pub(crate) struct Relay {
     active: bool,
     /// Nothing new is begun.
     draining: bool,
+    /// When to look whether the client is gone, where nothing was read from it some time.
+    unread: Option<Pin<Box<Sleep>>>,
+    /// Whether anything came or left, or could have been read, since that began.
+    moved: bool,
 }
 
 /// A connection, and how far it is.
@@ -123,6 +133,8 @@ impl Relay {
             paused_in: 0,
             active: true,
             draining: false,
+            unread: None,
+            moved: true,
         }
     }
 
@@ -132,7 +144,7 @@ impl Relay {
     /// Why this ends the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
         while self.step(cx)? {
-            self.active = true;
+            (self.active, self.moved) = (true, true);
         }
         self.worker.look_after();
         self.client.flush(cx);
@@ -146,6 +158,9 @@ impl Relay {
         }
         if self.client.ended && self.session.is_taken() && self.session.to_server.is_drained() {
             let _ = self.server.poll_shut(cx);
+        }
+        if self.is_gone(cx) {
+            return Poll::Ready(Ok(()));
         }
         self.wait(cx)
     }
@@ -184,17 +199,16 @@ impl Relay {
 
     /// Moves what can be moved. Whether anything could.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
-        let rests = self.draining && self.session.is_idle();
-        let Relay { client, server, session, first_bytes, worker, generation, .. } = self;
-        if *generation != worker.generation() {
-            *generation = worker.generation();
-            session.adopt(&worker.settings().context);
+        if self.generation != self.worker.generation() {
+            self.generation = self.worker.generation();
+            self.session.adopt(&self.worker.settings().context);
         }
+        let reads_client = self.reads_client();
+        let Relay { client, server, session, first_bytes, worker, .. } = self;
         let now = worker.now();
         let counters = worker.counters();
         let mut moved = false;
-        let waits = worker.is_full() && session.intends_entries();
-        if !client.ended && !rests && !waits && session.wants_client() {
+        if reads_client {
             moved |= client.read(cx, worker, |bytes| {
                 counters.from_clients.add(bytes.len() as u64);
                 let taken = first_bytes
@@ -223,6 +237,32 @@ impl Relay {
         session.to_client.leave(written);
         moved |= written > 0;
         Ok(moved && !client.shut)
+    }
+
+    /// Whether more is read from the client.
+    fn reads_client(&self) -> bool {
+        let rests = self.draining && self.session.is_idle();
+        let waits = self.worker.is_full() && self.session.intends_entries();
+        !self.client.ended && !rests && !waits && self.session.wants_client()
+    }
+
+    /// Whether the client has left while nothing is read from it, so that its end is not. One that only says nothing more gets what it
+    /// waits for as long as anything moves.
+    fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.client.ended || self.reads_client() {
+            self.moved = true;
+            return false;
+        }
+        let worker = &self.worker;
+        let patience = || worker.settings().limits.idle_timeout.map_or(PATIENCE, |idle| idle.min(PATIENCE));
+        let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(patience())));
+        while unread.as_mut().poll(cx).is_ready() {
+            if !std::mem::take(&mut self.moved) && self.client.stream.is_read_closed() {
+                return true;
+            }
+            unread.as_mut().reset(Instant::now() + patience());
+        }
+        false
     }
 
     fn is_over(&self) -> bool {

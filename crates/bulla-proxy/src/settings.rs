@@ -3,12 +3,13 @@
 //! All of it is made at once of a configuration, so that one with something wrong in it, or in a file that it names, changes nothing.
 
 use crate::command::CommandTable;
-use crate::config::{Config, Limits, Network, Unrecordable, UpstreamPlace};
+use crate::config::{Config, Limits, Network, Treatment, Unrecordable, UpstreamPlace};
 use crate::counters::Counters;
 use crate::recorder::Recording;
 use crate::session;
 use crate::subject::{Learned, Rules};
 use crate::tls::{Acceptor, Connector, TlsError};
+use crate::upstream;
 use crate::warnings::Warnings;
 use bulla::{Error, ErrorKind};
 use std::sync::Arc;
@@ -41,9 +42,10 @@ impl Settings {
     /// By a configuration, and the files that it names.
     ///
     /// # Errors
-    /// `Invalid` for a file that is not what it has to be.
+    /// `Invalid` for a file that is not what it has to be; `Refused` where commands that nobody knows would be let through.
     pub(crate) fn new(config: &Config, lasting: &Lasting) -> bulla::Result<Settings> {
         let Lasting { table, digest_key, learned, counters, warnings } = lasting;
+        refuse_renamed(config, table)?;
         let rules = Rules::new(config.rules.clone(), config.default_subject.clone(), *digest_key);
         Ok(Settings {
             context: Arc::new(session::Context {
@@ -73,6 +75,21 @@ impl Settings {
             connector: connector(config)?,
         })
     }
+}
+
+/// Under a name that the server does not tell, a command could do anything: authenticate, change the database, run a script.
+fn refuse_renamed(config: &Config, table: &CommandTable) -> bulla::Result<()> {
+    if table.renamed().is_empty() || config.policy.undescribed == Treatment::Refuse {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has commands under other names (`rename-command`): {}. What it calls them it does not tell, so whoever knows these names \
+         would go around the log: set `policy.undescribed` to \"refuse\", or have the server rename nothing. `rename-command NAME \"\"`, \
+         which takes a command away, is no hindrance",
+        upstream::name(&config.upstream),
+        table.renamed().join(", ")
+    );
+    Err(Error::new(ErrorKind::Refused, message))
 }
 
 /// What agrees with the server on TLS, where that is configured.

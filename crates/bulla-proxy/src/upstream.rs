@@ -70,12 +70,19 @@ pub(crate) async fn describe(
             );
             return Err(Error::new(ErrorKind::Refused, message));
         }
-        ask(&mut stream, &[b"COMMAND"], CommandTable::REPLY, upstream).await
+        let reply = ask(&mut stream, &[b"COMMAND"], CommandTable::REPLY, upstream).await?;
+        let mut table = CommandTable::from_reply(&reply);
+        if let Ok(table) = &mut table {
+            let names = table.names().map(str::as_bytes);
+            let words = [&b"COMMAND"[..], b"INFO"].into_iter().chain(names).collect::<Vec<_>>();
+            let reply = ask(&mut stream, &words, CommandTable::REPLY, upstream).await?;
+            settle(table, &reply, upstream)?;
+        }
+        Ok(table)
     };
     // What is asked is short, and its answer is not long.
     let asked = tokio::time::timeout(timeout.saturating_mul(2), asking).await;
-    let reply = asked.unwrap_or_else(|_| Err(unreachable(upstream, &io::ErrorKind::TimedOut.into())))?;
-    match CommandTable::from_reply(&reply) {
+    match asked.unwrap_or_else(|_| Err(unreachable(upstream, &io::ErrorKind::TimedOut.into())))? {
         Ok(table) => Ok(Described { table, pinned: None }),
         Err(error @ (NoTable::WithoutKeys | NoTable::Refused(_))) => {
             if let NoTable::Refused(code) = &error
@@ -91,6 +98,14 @@ pub(crate) async fn describe(
         }
         Err(error) => Err(Error::new(ErrorKind::Unavailable, format!("{}: {error}", name(upstream)))),
     }
+}
+
+/// Takes from the table the names that the server gave to other commands, or to none.
+fn settle(table: &mut CommandTable, reply: &Reply, upstream: &Upstream) -> bulla::Result<()> {
+    table.settle_names(reply).map_err(|error| {
+        let message = format!("{} does not tell which names its commands have: {error}", name(upstream));
+        Error::new(ErrorKind::Refused, message)
+    })
 }
 
 async fn log_in(stream: &mut Stream, upstream: &Upstream, file: &std::path::Path) -> bulla::Result<()> {

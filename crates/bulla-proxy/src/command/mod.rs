@@ -5,8 +5,8 @@
 //! their arguments do, have parsers of their own. Where nothing tells what becomes of a key the answer is the wider one:
 //! [`Access::Write`], or an [`Unknowable`]. Of a command that the server refuses, keys may be told that it never looked at.
 //!
-//! A server that gives commands other names (`rename-command`) tells the old ones in its answer. The new name is then
-//! [`Unknowable::Undescribed`]; one that was given the old name of another command is taken for that one.
+//! A server that gives commands other names (`rename-command`) tells the old ones in its answer. Both are then
+//! [`Unknowable::Undescribed`] ([`CommandTable::settle_names`]).
 
 mod description;
 mod effect;
@@ -25,3 +25,4 @@ pub use effect::{Access, Answers, Class, Command, Databases, Effect, KeyUse, Key
 pub use outcome::Outcome;
 pub use read::NoTable;
 pub use table::CommandTable;
+pub(crate) use words::until_zero;

@@ -31,6 +31,7 @@ pub(super) enum Own {
     FlushAll,
     ClientReply,
     ReplConf,
+    Tracking,
     ReplicaOf,
     Endless,
     Subscribe,
@@ -50,6 +51,7 @@ impl Own {
                 | FlushAll
                 | ClientReply
                 | ReplConf
+                | Tracking
                 | ReplicaOf
                 | Endless
                 | Subscribe
@@ -104,8 +106,13 @@ impl Own {
                 }
             }
             Own::FlushAll => effect.databases = Databases::All,
-            Own::ClientReply if words.is_any(2, &["off", "skip"]) => effect.answers = Answers::None,
-            Own::ReplConf if words.is_any(1, &["ack", "getack"]) => effect.answers = Answers::None,
+            Own::ClientReply if words.is_any(2, &["off", "skip"]) || words.uncertain => {
+                effect.answers = Answers::None;
+            }
+            Own::ReplConf if acknowledges(words) || words.uncertain => effect.answers = Answers::None,
+            Own::Tracking => {
+                effect.administrative |= find(words, 2, &["bcast"]).is_some() || words.uncertain;
+            }
             Own::ReplicaOf if !(words.is(1, "no") && words.is(2, "one")) => {
                 effect.unknowable = Some(Unknowable::Whole);
             }
@@ -139,6 +146,18 @@ fn find(words: &mut Words<'_>, from: u64, options: &[&str]) -> Option<u64> {
         at += 1;
     }
     None
+}
+
+/// `REPLCONF option value …`, whether any of these is one that the server does not answer.
+fn acknowledges(words: &mut Words<'_>) -> bool {
+    let mut at = 1;
+    while words.has(at) {
+        if words.is_any(at, &["ack", "getack"]) {
+            return true;
+        }
+        at += 2;
+    }
+    false
 }
 
 /// `SET key value [NX|XX|IFEQ …] [GET] [EX …|KEEPTTL]`

@@ -51,7 +51,18 @@ type Expected = &'static str;
 
 /// What a server says of each of its commands, a container before its subcommands.
 pub(super) fn commands(reply: &Reply) -> Result<Vec<Description>, NoTable> {
-    let top = Value { reply, at: 0 };
+    let mut found = Vec::new();
+    items(reply)?.try_for_each(|command| command_of(command, None, &mut found))?;
+    Ok(found)
+}
+
+/// Under which name a server has each command that it was asked for, in the order of the question; `None` where it has none.
+pub(super) fn names(reply: &Reply) -> Result<Vec<Option<&str>>, NoTable> {
+    Ok(items(reply)?.map(|command| command.items().next()?.text().ok()).collect())
+}
+
+/// What a reply has of each command.
+fn items(reply: &Reply) -> Result<impl Iterator<Item = Value<'_>>, NoTable> {
     let Some(node) = reply.nodes().first() else { return Err(NoTable::TooLong) };
     if let Some(code) = reply.error_code(node) {
         return Err(NoTable::Refused(code.to_owned()));
@@ -62,9 +73,7 @@ pub(super) fn commands(reply: &Reply) -> Result<Vec<Description>, NoTable> {
     if node.kind != Kind::Array {
         return Err(NoTable::Shape { command: String::new(), expected: "an array of commands" });
     }
-    let mut found = Vec::new();
-    top.items().try_for_each(|command| command_of(command, None, &mut found))?;
-    Ok(found)
+    Ok(Value { reply, at: 0 }.items())
 }
 
 fn command_of(

@@ -82,6 +82,7 @@ pub(super) fn own(name: &str) -> Own {
         "swapdb" => Own::SwapDb,
         "flushall" => Own::FlushAll,
         "client|reply" => Own::ClientReply,
+        "client|tracking" => Own::Tracking,
         "replconf" => Own::ReplConf,
         "replicaof" | "slaveof" => Own::ReplicaOf,
         "monitor" | "sync" | "psync" => Own::Endless,

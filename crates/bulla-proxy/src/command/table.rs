@@ -19,6 +19,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 pub struct CommandTable {
     commands: Vec<Known>,
     names: Names,
+    /// The names of those that the server has under other names.
+    renamed: Vec<String>,
 }
 
 /// All that is known of a command before its arguments are.
@@ -75,6 +77,37 @@ impl CommandTable {
             }
         }
         table
+    }
+
+    /// The names that a server told, without subcommands: what [`CommandTable::settle_names`] has to ask it for with `COMMAND INFO`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(|command| command.name.as_ref()).filter(|name| !name.contains('|'))
+    }
+
+    /// Takes out the names by which the server does not have the command that it told by them. It tells its commands by the names
+    /// that they were made with, whatever `rename-command` made of these; but it finds them by the names that they have.
+    ///
+    /// # Errors
+    /// It is no reply to `COMMAND INFO` with [`CommandTable::names`].
+    pub fn settle_names(&mut self, reply: &Reply) -> Result<(), NoTable> {
+        let found = read::names(reply)?;
+        let mut renamed = Vec::new();
+        for (at, name) in self.names().enumerate() {
+            if !found.get(at).copied().flatten().is_some_and(|found| found.eq_ignore_ascii_case(name)) {
+                renamed.push(name.to_owned());
+            }
+        }
+        renamed.sort_unstable();
+        for name in &renamed {
+            Name::of(name.as_bytes()).map(|name| self.names.0.remove(&name));
+        }
+        self.renamed = renamed;
+        Ok(())
+    }
+
+    /// The commands that the server has under other names, which it does not tell, by those that they were made with.
+    pub fn renamed(&self) -> &[String] {
+        &self.renamed
     }
 
     /// What a command does.

@@ -6,7 +6,7 @@
 use crate::resp::Arguments;
 
 /// What of a word the server looks at: all up to the first zero byte. `None` where that was not kept.
-pub(super) fn until_zero(arguments: &Arguments, index: u64) -> Option<&[u8]> {
+pub(crate) fn until_zero(arguments: &Arguments, index: u64) -> Option<&[u8]> {
     let kept = arguments.get(index)?;
     match kept.iter().position(|byte| *byte == 0) {
         Some(end) => Some(&kept[..end]),

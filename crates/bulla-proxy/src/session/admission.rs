@@ -10,6 +10,7 @@
 //! [`Standing`](super::standing::Standing) knows better ([`Admission::settle`]).
 
 use super::context::{Context, MAX_PURPOSE};
+use super::hello::Hello;
 use super::pending::Pending;
 use super::special::{ReplyMode, Special};
 use crate::command::{Answers, Class, Databases, Unknowable};
@@ -237,9 +238,13 @@ impl Admission {
         if self.multi && (unqueued || unanswered) {
             return Some(format!("{name} is not relayed in a transaction: send it before MULTI"));
         }
-        // CLIENT REPLY that the proxy does not answer is one that the server refuses, with a reply.
-        (effect.answers == Answers::None && effect.class != Class::Connection)
-            .then(|| format!("{name} is not relayed: it has no reply, and is for replicas"))
+        if pending.special == Special::Hello && Hello::of(&pending.arguments).is_none() {
+            return Some(format!(
+                "{name} is not relayed like this: write `HELLO protocol AUTH user password SETNAME name`, each option once at most"
+            ));
+        }
+        (effect.answers == Answers::None && !matches!(pending.special, Special::Reply(_)))
+            .then(|| format!("{name} is not relayed like this: it has no reply"))
     }
 }
 

@@ -1,7 +1,8 @@
 //! [`Context`]: what sessions have in common.
 
+use super::hello::Hello;
 use super::special;
-use crate::command::CommandTable;
+use crate::command::{CommandTable, until_zero};
 use crate::config::{self, Mode, Policy, Unfollowable};
 use crate::resp::{Arguments, Limits};
 use bulla_proof::entry::MAX_STRING;
@@ -41,14 +42,13 @@ impl Context {
         if index == 0 {
             return (CommandTable::WORD, false);
         }
-        match so_far.get(0) {
+        match until_zero(so_far, 0) {
             // Of what authenticates only the name.
             Some(name) if name.eq_ignore_ascii_case(b"auth") => {
                 return (if index == 1 && so_far.count() > 2 { MAX_STRING } else { 0 }, false);
             }
             Some(name) if name.eq_ignore_ascii_case(b"hello") => {
-                let is_secret = index > 2 && so_far.is(index - 2, "auth");
-                return (if is_secret { 0 } else { MAX_STRING }, false);
+                return (if Hello::keeps(so_far, index) { MAX_STRING } else { 0 }, false);
             }
             Some(name) if special::is_own(name) => return (MAX_PURPOSE + 1, false),
             _ => {}

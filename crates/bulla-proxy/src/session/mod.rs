@@ -8,12 +8,14 @@
 //!   when the connection ends; so what is so of the connection (its user, its database) is so by the replies that came before;
 //! - the server is expected to answer every command: `CLIENT REPLY` stays with the proxy, which keeps the replies back by itself, and
 //!   `REPLCONF ACK`, which has none, is refused; `AUTH`, of which a server may say nothing while another reply waits to leave, goes
-//!   alone, and in no transaction. Nobody can shift replies against their commands;
+//!   alone, and in no transaction. Nobody can shift replies against their commands; where one comes
+//!   that its command cannot have, the connection ends;
 //! - an intent names who acts: in mode `before-send` nothing behind an `AUTH` is looked at before that is answered;
 //! - memory is bounded whatever comes: see [`Session::wants_client`] and [`Session::wants_server`].
 
 mod admission;
 mod context;
+mod hello;
 mod operation;
 mod outlet;
 mod pending;
@@ -47,6 +49,8 @@ pub const HELD: usize = 64 << 10;
 pub const WINDOW: usize = 256 << 10;
 /// As whom clients act who have not said who they are.
 pub const DEFAULT_USER: &str = "default";
+/// As whom they act where nobody can know it.
+pub const UNKNOWN_USER: &str = "?";
 
 /// Why a connection ends that neither side has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +61,8 @@ pub enum Ended {
     Unrecorded,
     /// The server refused to discard a transaction that may not run.
     NotDiscarded,
+    /// A command was answered with what cannot be its reply: it is another's.
+    NotItsReply,
 }
 
 impl From<Unrecorded> for Ended {

@@ -117,8 +117,12 @@ impl Session {
             Answer::Instead(text) => {
                 let text = *text;
                 let silent = first.silent;
-                if reply.nodes().first().and_then(|node| reply.error_code(node)) == Some("NOPERM") {
-                    return Err(Ended::NotDiscarded);
+                match reply.nodes().first() {
+                    Some(node) if reply.error_code(node) == Some("NOPERM") => {
+                        return Err(Ended::NotDiscarded);
+                    }
+                    Some(node) if !is_error && reply.text(node) != b"OK" => return Err(self.not_its_reply()),
+                    _ => {}
                 }
                 self.to_client.truncate(self.to_client.settled());
                 self.standing.end_transaction();
@@ -137,6 +141,10 @@ impl Session {
 
     /// The command that waits longest is answered.
     fn answered(&mut self, now: u64, recorder: &mut impl Record) -> Result<(), Ended> {
+        let reply = self.replies.reply();
+        if self.pipeline.first().is_some_and(|first| !self.standing.can_have(first, reply)) {
+            return Err(self.not_its_reply());
+        }
         let Some(pending) = self.pipeline.pop() else { return Ok(()) };
         let recorded = self.record(&pending, now, recorder);
         self.reply_digest = None;
@@ -152,7 +160,7 @@ impl Session {
         if self.standing.is_queued(reply, node) {
             self.standing.queued.push(pending);
         } else {
-            self.standing.carried_out(&pending, node);
+            self.standing.carried_out(&pending, reply, node);
             self.pipeline.give_back(pending.arguments);
         }
         self.to_client.settle(self.to_client.end(), self.ticket);
@@ -179,7 +187,7 @@ impl Session {
                 };
                 report.command(&queued, answer.map(|(at, _)| (reply, at)), recorder)?;
                 if let Some((_, node)) = answer {
-                    self.standing.carried_out(&queued, node);
+                    self.standing.carried_out(&queued, reply, node);
                 }
                 self.pipeline.give_back(queued.arguments);
             }
@@ -199,6 +207,12 @@ impl Session {
             Mode::BeforeReply => recorder.ticket(),
             Mode::Async | Mode::BeforeSend => recorder.held(),
         }
+    }
+
+    /// The reply at hand is another command's: it stays here, and of nothing that is not answered does anybody know what became.
+    fn not_its_reply(&mut self) -> Ended {
+        self.to_client.truncate(self.to_client.settled());
+        Ended::NotItsReply
     }
 
     /// Lets the beginning of a reply leave that is not complete, where it may.

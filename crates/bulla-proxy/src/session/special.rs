@@ -1,6 +1,7 @@
 //! [`Special`]: the commands that change what later ones of the connection are.
 
-use crate::command::{Class, CommandTable, Effect};
+use super::hello::Hello;
+use crate::command::{Class, CommandTable, Effect, until_zero};
 use crate::resp::Arguments;
 
 /// A command that changes what later ones of its connection are.
@@ -33,6 +34,18 @@ pub(super) enum ReplyMode {
     On,
     Off,
     Skip,
+}
+
+impl ReplyMode {
+    fn of(word: Option<&[u8]>) -> Option<ReplyMode> {
+        let word = word?;
+        match () {
+            () if word.eq_ignore_ascii_case(b"on") => Some(ReplyMode::On),
+            () if word.eq_ignore_ascii_case(b"off") => Some(ReplyMode::Off),
+            () if word.eq_ignore_ascii_case(b"skip") => Some(ReplyMode::Skip),
+            () => None,
+        }
+    }
 }
 
 /// What is subscribed to.
@@ -77,12 +90,9 @@ impl Special {
             "hello" => Special::Hello,
             "reset" if arguments.count() == 1 => Special::Reset,
             "client|setname" => Special::SetName,
-            "client|reply" if arguments.count() == 3 => match () {
-                () if arguments.is(2, "on") => Special::Reply(ReplyMode::On),
-                () if arguments.is(2, "off") => Special::Reply(ReplyMode::Off),
-                () if arguments.is(2, "skip") => Special::Reply(ReplyMode::Skip),
-                () => Special::None,
-            },
+            "client|reply" if arguments.count() == 3 => {
+                ReplyMode::of(until_zero(arguments, 2)).map_or(Special::None, Special::Reply)
+            }
             "monitor" => Special::Monitor,
             "sync" | "psync" => Special::Sync,
             "subscribe" => Special::Subscribe(Channels::Named),
@@ -101,30 +111,14 @@ pub(super) fn is_own(name: &[u8]) -> bool {
     name.get(..6).is_some_and(|head| head.eq_ignore_ascii_case(b"bulla."))
 }
 
-/// The user name of an `AUTH` or a `HELLO` that the server took: `default` where only a password is given. `None` where it authenticates
-/// nobody.
+/// Whom an `AUTH` or a `HELLO` authenticates, where the server takes it: `default` where only a password is given. `None` where it
+/// authenticates nobody.
 pub(super) fn user(special: Special, arguments: &Arguments) -> Option<&str> {
     let name = match special {
         Special::Auth if arguments.count() == 2 => return Some(super::DEFAULT_USER),
-        Special::Auth => 1,
-        Special::Hello => option(arguments, "auth")? + 1,
+        Special::Auth => arguments.get(1).filter(|_| arguments.is_whole(1)),
+        Special::Hello => Some(Hello::of(arguments)?.user?),
         _ => return None,
     };
-    // A name that was not kept is nobody's: it is longer than any.
-    Some(arguments.get(name).and_then(|name| str::from_utf8(name).ok()).unwrap_or("?"))
-}
-
-/// Where an option of `HELLO` stands.
-pub(super) fn option(arguments: &Arguments, option: &str) -> Option<u64> {
-    let mut at = 2;
-    while at < arguments.count() {
-        if arguments.is(at, option) {
-            return Some(at);
-        }
-        at += match () {
-            () if arguments.is(at, "auth") => 3,
-            () => 2,
-        };
-    }
-    None
+    Some(name.and_then(|name| str::from_utf8(name).ok()).unwrap_or(super::UNKNOWN_USER))
 }

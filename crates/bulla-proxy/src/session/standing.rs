@@ -1,8 +1,9 @@
 //! [`Standing`]: what is so of a connection by the replies that have come.
 
-use super::DEFAULT_USER;
+use super::hello::Hello;
 use super::pending::{Pending, Pipeline};
 use super::special::{self, Channels, Special};
+use super::{DEFAULT_USER, UNKNOWN_USER};
 use crate::command::Databases;
 use crate::resp::{Kind, Node, Reply};
 use std::rc::Rc;
@@ -124,13 +125,37 @@ impl Standing {
         self.multi && node.kind == Kind::Simple && reply.text(node) == b"QUEUED"
     }
 
-    /// What changes with a command that was carried out and answered with `node`.
-    pub(super) fn carried_out(&mut self, pending: &Pending, node: &Node) {
+    /// Whether a reply is one that this command can have. A reply that is another command's would have it recorded with a result that
+    /// it did not have, or the connection taken for something that it is not.
+    pub(super) fn can_have(&self, pending: &Pending, reply: &Reply) -> bool {
+        let Some(node) = reply.nodes().first() else { return true };
+        let says = |text: &[u8]| node.kind == Kind::Simple && reply.text(node) == text;
+        match pending.special {
+            _ if node.kind == Kind::Error => true,
+            Special::Exec => matches!(node.kind, Kind::Array | Kind::Null),
+            Special::Multi | Special::Discard => says(b"OK"),
+            Special::Reset => says(b"RESET"),
+            _ if self.multi => says(b"QUEUED") || pending.arguments.is(0, "quit"),
+            Special::Auth => says(b"OK"),
+            Special::Hello => matches!(node.kind, Kind::Array | Kind::Map),
+            _ if matches!(pending.effect.databases, Databases::Select(_)) => says(b"OK"),
+            _ => !says(b"QUEUED"),
+        }
+    }
+
+    /// What changes with a command that was carried out and answered with `node` of a reply.
+    pub(super) fn carried_out(&mut self, pending: &Pending, reply: &Reply, node: &Node) {
         let ends = matches!(pending.special, Special::Exec | Special::Discard | Special::Reset);
         if ends && (node.kind != Kind::Error || pending.special == Special::Exec) {
             self.end_transaction();
         }
-        if node.kind == Kind::Error {
+        if let Some(code) = reply.error_code(node) {
+            let authenticates = || special::user(pending.special, &pending.arguments).is_some();
+            let settled = matches!(code, "WRONGPASS" | "NOPROTO" | "NOPERM");
+            // A server may find the password right, and something else wrong behind it.
+            if pending.special == Special::Hello && !settled && authenticates() {
+                self.actor = UNKNOWN_USER.into();
+            }
             return;
         }
         if let Databases::Select(database) = pending.effect.databases {
@@ -159,14 +184,12 @@ impl Standing {
     }
 
     fn hello(&mut self, pending: &Pending) {
-        let arguments = &pending.arguments;
-        match arguments.get(1) {
-            Some(b"3") => self.resp3 = true,
-            Some(_) => self.resp3 = false,
-            None => {}
+        let Some(Hello { protocol, name, .. }) = Hello::of(&pending.arguments) else { return };
+        if let Some(protocol) = protocol {
+            self.resp3 = protocol == b"3";
         }
-        if let Some(at) = special::option(arguments, "setname") {
-            self.set_name(arguments.get(at + 1));
+        if name.is_some() {
+            self.set_name(name);
         }
     }
 

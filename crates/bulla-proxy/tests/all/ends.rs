@@ -30,6 +30,30 @@ fn what_the_server_did_not_answer_is_recorded_as_unknown() {
     assert!(plain(&of_queue).iter().all(|it| it.ends_with("queue 3")) && !of_queue.is_empty(), "{told:?}");
 }
 
+/// Of a client that has more commands on their way than may be, nothing is read, not even its end.
+#[test]
+fn a_client_that_leaves_while_nothing_is_read_from_it_does_not_keep_its_place() {
+    let world = World::new("", "[limits]\npipeline = 4\nidle_timeout = \"1 s\"", &[]);
+    let mut client = world.connect();
+    assert_eq!(client.ask("PING"), "PONG");
+    client.send(format!("BLPOP queue 0\r\n{}", "PING\r\n".repeat(20_000)));
+    drop(client);
+    while world.proxy().counters().clients.get() > 0 {
+        std::thread::yield_now();
+    }
+    let told = world.entries();
+    assert!(plain(&told).iter().all(|it| it.ends_with("queue 3")) && !told.is_empty(), "{told:?}");
+}
+
+#[test]
+fn whoever_says_that_nothing_more_will_come_gets_the_replies_to_more_than_may_be_on_its_way() {
+    let world = World::new("", "[limits]\npipeline = 4", &[]);
+    let mut client = world.connect();
+    client.send("INCR a\r\n".repeat(20_000)).finish();
+    assert!((1..=20_000).all(|number| client.told() == number.to_string()));
+    assert_eq!(client.told(), "the end");
+}
+
 #[test]
 fn a_proxy_that_is_stopped_lets_clients_finish_what_they_began() {
     let world = World::new("", "", &[]);

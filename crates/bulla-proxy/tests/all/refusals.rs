@@ -88,3 +88,30 @@ fn a_command_of_which_the_server_refuses_how_long_it_says_to_be_is_refused_befor
         assert!(told.iter().all(|entry| entry.starts_with("write a ")), "{told:?}");
     }
 }
+
+/// A server tells commands that it has under other names under their old ones.
+#[test]
+fn a_server_that_renamed_commands_is_stood_before_only_where_unknown_names_are_refused() {
+    let world = World::new("", "", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let renamed = ["EVAL run", "GET fetch", "AUTH get", "CONFIG"];
+    let arguments = renamed.iter().flat_map(|it| {
+        let (old, new) = it.split_once(' ').unwrap_or((it, ""));
+        ["--rename-command", old, new]
+    });
+    let server = RedisServer::start(folder.path(), &arguments.collect::<Vec<_>>());
+    let refused = world.start_before(server.socket(), "").err().unwrap().to_string();
+    assert!(refused.contains(": auth, eval, get") && refused.contains("`policy.undescribed`"), "{refused}");
+    assert!(!refused.contains("config"), "what nobody can call is no danger: {refused}");
+    let upstream = format!("unix = {:?}", server.socket());
+    let config = |policy: &str| world.config("", Some(&upstream), &format!("[policy]\n{policy}"));
+    let proxy = world.start_with(&config("undescribed = \"refuse\"\nscripts = \"record\"")).unwrap();
+    let refused = proxy.reloader().reload(&config("undescribed = \"record\"")).unwrap_err().to_string();
+    assert!(refused.contains(": auth, eval, get"), "{refused}");
+    let mut client = Client::new(TcpStream::connect(proxy.address().unwrap()).unwrap());
+    for asked in ["run x 0", "fetch a", "GET default x", "EVAL x 0", "CONFIG GET x"] {
+        let told = client.ask(asked);
+        assert!(told.starts_with("BULLA the server does not say where the keys of "), "{asked}: {told}");
+    }
+    assert_eq!(client.ask("SET a 1"), "OK");
+}

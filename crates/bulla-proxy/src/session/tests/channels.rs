@@ -85,3 +85,17 @@ fn a_replica_is_relayed_and_said_to_be_unaudited() {
     assert!(text(&world.client).ends_with("$3 RDB*1"));
     assert!(world.sent().ends_with("REPLCONF ACK 0"));
 }
+
+/// Whoever tracks all keys is told their names when others write them.
+#[test]
+fn tracking_keys_that_the_client_did_not_read_is_recorded() {
+    let mut world = World::new();
+    world.asks("CLIENT TRACKING ON\r\nCLIENT TRACKING OFF\r\nCLIENT TRACKING ON NOLOOP\r\n");
+    world.says("+OK\r\n+OK\r\n+OK\r\n");
+    assert_eq!(world.noted(), [""; 0]);
+    world.asks("CLIENT TRACKING ON PREFIX user: BCAST\r\n").says("+OK\r\n");
+    assert_eq!(world.noted(), ["server client|tracking Done"]);
+    let mut world = World::with(|context| context.policy.administrative = Treatment::Refuse);
+    world.asks("CLIENT TRACKING ON bcast\r\n");
+    assert!(world.got().starts_with("-BULLA client|tracking administers the server"));
+}

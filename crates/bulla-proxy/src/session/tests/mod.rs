@@ -6,6 +6,7 @@ mod modes;
 mod pieces;
 mod refusals;
 mod transactions;
+mod users;
 
 use super::*;
 use crate::command::CommandTable;

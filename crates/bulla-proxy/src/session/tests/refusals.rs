@@ -134,13 +134,64 @@ fn replies_are_withheld_as_the_client_wants_and_what_is_done_is_known_all_the_sa
     assert_eq!(world.got(), "+RESET");
 }
 
+/// The server reads words as C strings, and looks at every pair of `REPLCONF`.
 #[test]
 fn nobody_shifts_replies_against_their_commands() {
     let mut world = World::with(|context| context.policy.whole = Treatment::Record);
-    world.asks("REPLCONF ACK 0\r\nCLIENT REPLY SKIP x\r\nAUTH eve guess\r\nGET a\r\n");
-    world.says("-ERR syntax\r\n-WRONGPASS no\r\n$-1\r\n");
+    let without_reply = [
+        "*2\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n",
+        "REPLCONF ACK 0\r\n",
+        "REPLCONF capa eof ACK 1\r\n",
+        "REPLCONF capa eof GETACK *\r\n",
+        "*3\r\n$8\r\nREPLCONF\r\n$5\r\nack\0x\r\n$1\r\n1\r\n",
+        "CLIENT REPLY SKIP x\r\n",
+    ];
+    for asked in without_reply {
+        world.asks(asked);
+        assert_eq!(world.sent(), "", "{asked:?}");
+        assert!(world.got().contains(" is not relayed like this"), "{asked:?}");
+    }
+    world.asks("AUTH eve guess\r\nGET a\r\n").says("-WRONGPASS no\r\n$-1\r\n");
     assert_eq!(world.noted(), ["read a get Done"]);
-    assert!(world.got().starts_with("-BULLA replconf is not relayed"));
+    assert_eq!(world.got(), "-WRONGPASS no $-1");
+
+    let mut world = World::new();
+    world.asks("*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$5\r\nskip\0\r\nGET a\r\nGET b\r\n");
+    world.asks("*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$6\r\noff\0no\r\nGET c\r\n");
+    assert_eq!(world.sent(), "GET a GET b GET c");
+    world.says("$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n");
+    assert_eq!(world.got(), "$1 2");
+    let mut world = World::new();
+    world.asks("MULTI\r\n*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$5\r\nskip\0\r\nEXEC\r\n");
+    assert_eq!(world.sent(), "MULTI *1 $7 DISCARD");
+}
+
+/// Whatever shifted them: what is answered with what it cannot be is not told, and nobody knows what became of it.
+#[test]
+fn a_reply_that_a_command_cannot_have_ends_the_connection() {
+    let cases: [(&str, &str); 9] = [
+        ("MULTI\r\nSET a x\r\nEXEC\r\n", "$1\r\nx\r\n"),
+        ("MULTI\r\nSET a x\r\nEXEC\r\n", "+PONG\r\n"),
+        ("MULTI\r\nSET a x\r\nEXEC\r\n", "+OK\r\n+OK\r\n"),
+        ("MULTI\r\nSET a x\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n"),
+        ("SET a x\r\n", "+QUEUED\r\n"),
+        ("AUTH eve guess\r\nSET a x\r\n", ":1\r\n"),
+        ("SELECT 1\r\nSET a x\r\n", "$2\r\nOK\r\n"),
+        ("RESET\r\nSET a x\r\n", "+OK\r\n"),
+        ("HELLO 3\r\nSET a x\r\n", "+OK\r\n"),
+    ];
+    for (asked, said) in cases {
+        let mut world = World::new();
+        world.asks(asked);
+        let ended = world.session.from_server(said.as_bytes(), 5, &mut world.notes);
+        assert_eq!(ended, Err(Ended::NotItsReply), "{asked:?} {said:?}");
+        world.session.end(9, &mut world.notes);
+        assert_eq!(world.noted(), ["write a set Unknown"], "{asked:?} {said:?}");
+        world.drain();
+        let told = said.rsplit_once("\r\n").and_then(|(said, _)| said.rsplit_once("\r\n"));
+        let told = told.filter(|_| said.starts_with('+')).map_or("", |(told, _)| told);
+        assert_eq!(world.got(), told.replace("\r\n", " "), "{asked:?} {said:?}");
+    }
 }
 
 #[test]
