@@ -1,6 +1,6 @@
 //! What values taught of whose data keys are: it outlives the proxy, and goes with the person.
 
-use super::world::{Warned, World, plain};
+use super::world::{MODES, Warned, World, plain};
 use bulla_proxy::warnings::Kind;
 
 const RULES: &str = "[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"";
@@ -165,4 +165,48 @@ fn a_log_without_erasure_keeps_nothing_of_it() {
     world.restart(RULES, &warned, |world| assert!(!world.keys().join("learned").exists()));
     world.connect().ask("HGET key1 USR");
     assert_eq!(last(&world.entries(), 2), ["read key1 0 subject=ada", "read key1 0"]);
+}
+
+#[test]
+fn a_key_is_of_its_person_until_it_is_gone_whatever_a_command_tried() {
+    let (world, mut expected) = (world(), Vec::new());
+    let mut client = world.connect();
+    for (command, told, subject) in [
+        ("EXPIRE key1 -1 XX", "0", " subject=ada"),
+        ("EXPIREAT key1 1 XX", "0", " subject=ada"),
+        ("EXPIREAT key1 4102444800", "1", " subject=ada"),
+        ("EXPIREAT key1 1", "1", ""),
+        ("EXPIRE key1 -1", "1", ""),
+        ("DEL key1 none", "1", ""),
+        ("UNLINK none key1", "1", ""),
+        ("SET key1 x EXAT 1", "OK", ""),
+    ] {
+        client.ask("HSET key1 USR ada");
+        assert_eq!(client.ask(command), told, "{command}");
+        client.ask_all(&["HSET key1 NAME x", "HGET key1 NAME", "DEL key1"]);
+        expected.push(format!("read key1 0{subject}"));
+    }
+    let entries = world.entries();
+    let reads = plain(&entries).into_iter().filter(|entry| entry.starts_with("read"));
+    assert_eq!(reads.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_key_that_is_given_a_time_that_is_over_is_deleted_in_every_mode() {
+    for mode in MODES {
+        let world = World::of_workers(1, &format!("mode = \"{mode}\""), RULES, &[]);
+        let mut client = world.connect();
+        client.ask("HSET key1 USR ada");
+        let commands = ["EXPIREAT key1 1", "SET a v", "GETEX a PXAT 1", "MULTI", "SET a v EXAT 1", "EXEC"];
+        client.ask_all(&commands);
+        let told = world.entries();
+        let told = told.iter().filter(|entry| entry.starts_with("delete"));
+        let told = told.cloned().collect::<Vec<_>>();
+        let (intended, over) =
+            (plain(&told).into_iter()).partition::<Vec<_>, _>(|entry| entry.contains(" 3"));
+        let each = ["delete key1 0 subject=ada", "delete a 0", "delete a 0"];
+        assert_eq!(over, each, "{mode}");
+        let each = each.map(|entry| entry.replace(" 0", " 3"));
+        assert_eq!(intended, if mode == "before-send" { each.to_vec() } else { Vec::new() });
+    }
 }
