@@ -208,7 +208,8 @@ impl Report<'_> {
             }
         }
         match named.saturating_sub(listed) {
-            0 if operation.status == Status::Done => Ok(()),
+            // Whoever finds nothing has learned that, too.
+            0 if listed > 0 => Ok(()),
             left => recorder
                 .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
         }

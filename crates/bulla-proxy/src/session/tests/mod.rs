@@ -247,4 +247,10 @@ fn replies_that_name_keys_list_them() {
         "read e randomkey Done",
     ];
     assert_eq!(world.noted(), listed);
+    // Whoever finds none has learned that.
+    world
+        .asks("KEYS user:ada*\r\nSCAN 0 MATCH user:ada*\r\nRANDOMKEY\r\nMULTI\r\nKEYS user:ada*\r\nEXEC\r\n");
+    world.says("*0\r\n*2\r\n$1\r\n0\r\n*0\r\n$-1\r\n+OK\r\n+QUEUED\r\n*1\r\n*0\r\n");
+    let none = ["keys", "scan", "randomkey", "keys"].map(|command| format!("unlisted(0) {command} Done"));
+    assert_eq!(world.noted(), none);
 }
