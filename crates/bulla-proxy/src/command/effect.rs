@@ -1,6 +1,10 @@
 //! [`Effect`], and what it is made of.
 
 use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// By how many milliseconds the server's clock may differ from this machine's.
+const CLOCKS: i64 = 1000;
 
 /// What becomes of what a key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,6 +170,8 @@ pub struct Effect {
     pub databases: Databases,
     /// What its reply tells.
     pub(super) telling: Telling,
+    /// When the keys that it writes are to be gone.
+    pub(super) end: End,
 }
 
 impl Default for Effect {
@@ -179,8 +185,38 @@ impl Default for Effect {
             answers: Answers::default(),
             databases: Databases::default(),
             telling: Telling::default(),
+            end: End::default(),
         }
     }
+}
+
+impl Effect {
+    /// What it does where the server carries it out between two times of this machine's clock, in milliseconds since 1970: a key that is
+    /// to be gone at a time that is over is deleted.
+    pub fn between(&self, times: impl FnOnce() -> (i64, i64)) -> Cow<'_, Effect> {
+        let End::At(end) = self.end else { return Cow::Borrowed(self) };
+        let (earliest, latest) = times();
+        if end > latest.saturating_add(CLOCKS) {
+            return Cow::Borrowed(self);
+        }
+        let mut effect = self.clone();
+        effect.end = if end <= earliest.saturating_sub(CLOCKS) { End::Untold } else { End::Close };
+        let written = effect.keys.iter_mut().filter(|used| used.access != Access::Read);
+        written.for_each(|used| used.access = Access::Delete);
+        Cow::Owned(effect)
+    }
+}
+
+/// When a key is to be gone, as a command says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum End {
+    /// It does not say, or counts from when it is carried out.
+    #[default]
+    Untold,
+    /// In so many milliseconds since 1970.
+    At(i64),
+    /// So close to when it is carried out that nobody but the server knows which is first.
+    Close,
 }
 
 /// What a reply tells of what was done.

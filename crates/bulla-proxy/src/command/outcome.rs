@@ -1,6 +1,6 @@
 //! [`Outcome`]: what a reply tells of what became of a key.
 
-use super::effect::{Access, Class, Effect, Telling};
+use super::effect::{Access, Class, Effect, End, Telling};
 use crate::resp::{Kind, Node, Reply};
 
 /// What became of a key, as far as the command and its reply tell.
@@ -40,7 +40,7 @@ impl Effect {
         let integer = reply.integer(answer);
         let changed_unless =
             |nothing: bool| if nothing { Outcome::NotExecuted } else { Outcome::Done(access) };
-        match self.telling {
+        let outcome = match self.telling {
             Telling::Nothing => Outcome::Done(access),
             Telling::ZeroIsNothing => changed_unless(integer.is_some_and(|integer| integer <= 0)),
             Telling::NullIsNothing => changed_unless(null || is_empty(answer)),
@@ -67,6 +67,21 @@ impl Effect {
             },
             Telling::NamesKey => named(access, key, reply, at),
             Telling::NoKey => changed_unless(is_status(reply, answer, b"NOKEY")),
+        };
+        match outcome {
+            Outcome::Done(Access::Delete) if self.end == End::Close => Outcome::Unknown,
+            outcome => outcome,
+        }
+    }
+
+    /// Whether value `at` of `reply`, as in [`Effect::refine`], says that no key is left of those that the command deletes: they were
+    /// deleted, or there were none.
+    pub fn leaves_none(&self, reply: &Reply, at: usize) -> bool {
+        let answer = reply.nodes().get(at);
+        match self.telling {
+            // However many of them were there.
+            Telling::Removed(_) => answer.is_some_and(|answer| answer.kind == Kind::Integer),
+            _ => self.refine(Access::Delete, None, reply, at) == Outcome::Done(Access::Delete),
         }
     }
 }

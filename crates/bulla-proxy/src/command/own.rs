@@ -1,7 +1,7 @@
 //! Parsers of commands whose arguments say more than key specifications can. They accept what the server refuses, and what later
 //! servers may know: what comes of it is refused or done there.
 
-use super::effect::{Access, Accesses, Answers, Class, Databases, Effect, Telling, Unknowable};
+use super::effect::{Access, Accesses, Answers, Class, Databases, Effect, End, Telling, Unknowable};
 use super::keys::push;
 use super::words::Words;
 
@@ -13,6 +13,7 @@ pub(super) enum Own {
     Set,
     GetEx,
     Expire,
+    ExpireAt { milliseconds: i64 },
     Sort { store: bool },
     Migrate,
     GeoRadius { options: u64 },
@@ -80,6 +81,10 @@ impl Own {
             Own::Set => set(words, effect),
             Own::GetEx => get_ex(words, effect),
             Own::Expire => expire(words, effect),
+            Own::ExpireAt { milliseconds } => {
+                expire(words, effect);
+                effect.end = end(words, 2, milliseconds);
+            }
             Own::Sort { store } => sort(words, effect, store),
             Own::Migrate => migrate(words, effect),
             Own::GeoRadius { options } => geo_radius(words, effect, options),
@@ -176,8 +181,11 @@ fn set(words: &mut Words<'_>, effect: &mut Effect) {
         } else if words.is_any(at, &["ifne", "ifdne"]) {
             compares = true;
             at += 1;
-        } else if words.is_any(at, &["ex", "px", "exat", "pxat"]) {
+        } else if words.is_any(at, &["ex", "px"]) {
             at += 1;
+        } else if let Some(milliseconds) = end_option(words, at) {
+            at += 1;
+            effect.end = end(words, at, milliseconds);
         }
         at += 1;
     }
@@ -191,8 +199,27 @@ fn set(words: &mut Words<'_>, effect: &mut Effect) {
     key(words, effect, 1, if get { accesses.and(Access::Read) } else { accesses });
 }
 
+/// The time that is argument `index`, in units of so many milliseconds. Of one that is over before 1970 began the server tells nothing but
+/// whether it takes such.
+fn end(words: &mut Words<'_>, index: u64, milliseconds: i64) -> End {
+    let time = words.number(index).filter(|time| *time > 0);
+    time.and_then(|time| time.checked_mul(milliseconds)).map_or(End::Untold, End::At)
+}
+
+/// The unit, in milliseconds, of the time that follows argument `index`, where that is an option that says when a key is to be gone.
+fn end_option(words: &mut Words<'_>, index: u64) -> Option<i64> {
+    match () {
+        () if words.is(index, "exat") => Some(1000),
+        () if words.is(index, "pxat") => Some(1),
+        () => None,
+    }
+}
+
 /// `GETEX key [EX …|PERSIST]`: without an option it is `GET`.
 fn get_ex(words: &mut Words<'_>, effect: &mut Effect) {
+    if let Some(milliseconds) = end_option(words, 2) {
+        effect.end = end(words, 3, milliseconds);
+    }
     key(
         words,
         effect,
@@ -201,7 +228,7 @@ fn get_ex(words: &mut Words<'_>, effect: &mut Effect) {
     );
 }
 
-/// `EXPIRE key time […]` and the like: a time that is over ends the key at once.
+/// `EXPIRE key time […]` and the like: a time before the present, or before 1970, deletes the key.
 fn expire(words: &mut Words<'_>, effect: &mut Effect) {
     let over = words.number(2).is_some_and(|time| time <= 0);
     key(words, effect, 1, Accesses::of(if over { Access::Delete } else { Access::Update }));
@@ -354,6 +381,9 @@ fn move_key(words: &mut Words<'_>, effect: &mut Effect) {
 
 /// `RESTORE key ttl value [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n]`
 fn restore(words: &mut Words<'_>, effect: &mut Effect) {
+    if find(words, 4, &["absttl"]).is_some() {
+        effect.end = end(words, 2, 1);
+    }
     let replaced = find(words, 4, &["replace"]).is_some();
     key(words, effect, 1, Accesses::of(if replaced { Access::Write } else { Access::Create }));
 }

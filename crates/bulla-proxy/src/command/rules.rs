@@ -63,7 +63,9 @@ pub(super) fn own(name: &str) -> Own {
     match name {
         "set" => Own::Set,
         "getex" => Own::GetEx,
-        "expire" | "pexpire" | "expireat" | "pexpireat" => Own::Expire,
+        "expire" | "pexpire" => Own::Expire,
+        "expireat" => Own::ExpireAt { milliseconds: 1000 },
+        "pexpireat" => Own::ExpireAt { milliseconds: 1 },
         "sort" => Own::Sort { store: true },
         "sort_ro" => Own::Sort { store: false },
         "migrate" => Own::Migrate,
@@ -137,6 +139,8 @@ pub(super) fn telling(name: &str) -> Telling {
         | "expireat"
         | "pexpireat"
         | "persist"
+        | "delex"
+        | "delifeq"
         | "hdel"
         | "hsetnx"
         | "srem"

@@ -171,7 +171,9 @@ impl<'a> DryRun<'a> {
             return;
         }
         let arguments = requests.arguments();
+        let time = i64::try_from(seen.time / 1_000_000).unwrap_or(i64::MAX);
         let effect = proxy.table.effect(arguments);
+        let effect = effect.between(|| (time, time));
         let rows = proxy.rows(self.monitor.line(), seen, arguments, &effect);
         let tally = &mut self.tally;
         if seen.client == Client::Script {
@@ -234,6 +236,7 @@ impl Proxy {
             database: seen.database,
             answer: DONE,
             created: false,
+            leaves_none: true,
             came: 0,
             answered: 0,
         };

@@ -212,3 +212,17 @@ proptest! {
         prop_assert_eq!(table(&rows).lines().count(), rows.len() + 1);
     }
 }
+
+#[test]
+fn a_time_that_was_over_when_it_was_given_is_a_deletion() {
+    let capture = br#"1700000000.5 [0 10.0.0.1:1234] "HSET" "key1" "USR" "ada"
+1700000001.5 [0 10.0.0.1:1234] "expireat" "key1" "1700000100"
+1700000200.5 [0 10.0.0.1:1234] "expireat" "key1" "1700000100"
+1700000201.5 [0 10.0.0.1:1234] "hset" "key1" "NAME" "x"
+"#;
+    let (rows, ..) = run(&format!("{LOG}{RULES}"), capture);
+    let told = rows.iter().map(|row| (row.operation.as_str(), row.subject.as_deref()));
+    let ada = Some("ada");
+    let expected = [("write", ada), ("update", ada), ("delete", ada), ("write", None)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}

@@ -7,7 +7,8 @@ use crate::subject::{Answer, Learned, Rules, says_gone};
 /// Has `learned` know what a command that was carried out says of the keys that it wrote, before it is recorded: its entries are of those
 /// whose data the keys are by then.
 pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'_>) {
-    let CarriedOut { command, arguments, effect, database, answer, created, came, answered } = *carried_out;
+    let CarriedOut { command, arguments, effect, database, answer, created, came, answered, .. } =
+        *carried_out;
     if let Some(moved) = Moved::of(carried_out) {
         learned.copy(moved.from, moved.to);
     }
@@ -29,7 +30,7 @@ pub(crate) fn learn(rules: &Rules, learned: &Learned, carried_out: &CarriedOut<'
 
 /// Has `learned` forget the keys that a command took away which was carried out, once it is recorded.
 pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>) {
-    let CarriedOut { command, effect, database, answer, came, .. } = *carried_out;
+    let CarriedOut { command, effect, database, answer, leaves_none, came, .. } = *carried_out;
     match (command, effect.databases) {
         ("flushall", _) => return learned.forget_all(),
         ("flushdb", _) => return learned.forget_database(database),
@@ -47,7 +48,7 @@ pub(crate) fn forget(learned: &Learned, carried_out: &CarriedOut<'_>) {
         let key = whole(carried_out, first.argument);
         key.into_iter().for_each(|key| learned.forget_gone(database, key, came));
     }
-    let deleted = effect.keys.iter().filter(|used| used.access == Access::Delete);
+    let deleted = effect.keys.iter().filter(|used| leaves_none && used.access == Access::Delete);
     let deleted = deleted.filter_map(|used| whole(carried_out, used.argument));
     deleted.for_each(|key| learned.forget_key(database, key));
 }

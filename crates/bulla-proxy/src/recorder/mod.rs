@@ -444,6 +444,11 @@ impl Record for Recorder {
         }
     }
 
+    fn now(&mut self) -> i64 {
+        let Recorder { time, log, .. } = self;
+        *time.get_or_insert_with(|| log.clock.now())
+    }
+
     fn ticket(&self) -> Ticket {
         self.log.recorded
     }

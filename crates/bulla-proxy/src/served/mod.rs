@@ -2,23 +2,27 @@
 //! serves clients.
 //!
 //! A connection is one request and its response. Neither how many there are nor what one may send or how long it may take is up
-//! to who connects: [`CONNECTIONS`], [`HEAD`], [`TIME`]. There is no TLS and nobody is asked who they are: what is served is
+//! to who connects: [`CONNECTIONS`], [`HELD`], [`HEAD`], [`TIME`]. There is no TLS and nobody is asked who they are: what is served is
 //! numbers alone, on the address that the configuration names, which its example has on the loopback interface.
 
 #[cfg(test)]
 mod tests;
 
 use crate::metrics::{self, Metric};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
-/// How many connections are served at once. Others wait for one to end, which each does in time.
+/// How many connections are served at once. Where there are so many, those that come wait until one ends, or has been there for [`HELD`].
 pub const CONNECTIONS: usize = 16;
+/// How long a connection keeps its place when others wait. What comes in one piece is answered at once.
+pub const HELD: Duration = Duration::from_millis(100);
 /// The longest head of a request, in bytes.
 pub const HEAD: usize = 8 << 10;
 /// How long a connection may take as a whole.
@@ -71,15 +75,24 @@ impl Served {
     /// Serves until it is dropped, which ends what is being served.
     pub async fn run(self, observed: Arc<dyn Observed>) {
         let mut connections = JoinSet::new();
+        // Those that are served, as they came, and until when they keep their place.
+        let mut held = VecDeque::<(AbortHandle, Instant)>::new();
         loop {
-            while connections.len() >= CONNECTIONS {
-                connections.join_next().await;
-            }
-            while connections.try_join_next().is_some() {}
             match self.listener.accept().await {
                 Ok((stream, _)) => {
+                    while connections.try_join_next().is_some() {}
+                    while connections.len() >= CONNECTIONS {
+                        held.retain(|(connection, _)| !connection.is_finished());
+                        let Some((oldest, until)) = held.front() else { break };
+                        if tokio::time::timeout_at(*until, connections.join_next()).await.is_err() {
+                            oldest.abort();
+                            connections.join_next().await;
+                        }
+                    }
+                    held.retain(|(connection, _)| !connection.is_finished());
                     let observed = Arc::clone(&observed);
-                    connections.spawn(async move { serve(stream, &*observed, TIME).await });
+                    let connection = connections.spawn(async move { serve(stream, &*observed, TIME).await });
+                    held.push_back((connection, Instant::now() + HELD));
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }

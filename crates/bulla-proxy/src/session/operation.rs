@@ -113,6 +113,8 @@ pub struct CarriedOut<'a> {
     pub answer: Answer,
     /// Whether that says that its key was not there before.
     pub created: bool,
+    /// Whether that says that of the keys which it deletes none is left.
+    pub leaves_none: bool,
     /// When the command came, and when it was answered, in nanoseconds of a steady clock.
     pub came: u64,
     /// See [`CarriedOut::came`].
@@ -133,6 +135,9 @@ pub trait Record {
 
     /// Whether commands may pass: the log takes entries, as far as is known, or the configuration lets them pass without.
     fn takes(&mut self) -> bool;
+
+    /// The time of what is recorded now, in nanoseconds since the Unix epoch.
+    fn now(&mut self) -> i64;
 
     /// What has to be durable for all that was recorded to be.
     fn ticket(&self) -> Ticket;

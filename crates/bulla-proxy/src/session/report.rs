@@ -4,7 +4,7 @@ use super::Context;
 use super::operation::{CarriedOut, Operation, Record, Stage, Status, Target, Unrecorded, Values};
 use super::pending::Pending;
 use super::standing::Standing;
-use crate::command::{Access, Class, KeyUse, Outcome};
+use crate::command::{Access, Class, Effect, KeyUse, Outcome};
 use crate::resp::{Kind, Node, Reply};
 use crate::subject::Answer;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -36,31 +36,41 @@ impl Report<'_> {
         if !pending.is_recorded() {
             return Ok(());
         }
+        let effect = &*pending.effect.between(|| self.times(recorder));
         let node = answer.and_then(|(reply, at)| Some((reply, reply.nodes().get(at)?)));
         let carried_out = node.filter(|(_, node)| self.context.learns && node.kind != Kind::Error);
         let carried_out = carried_out.map(|(reply, node)| CarriedOut {
             command: self.name(pending),
             arguments: &pending.arguments,
-            effect: &pending.effect,
+            effect,
             database: self.database,
             answer: Answer::of(node, reply.text(node)),
-            created: created(pending, answer),
+            created: created(effect, answer),
+            leaves_none: answer.is_some_and(|(reply, at)| effect.leaves_none(reply, at)),
             came: self.from,
             answered: self.to,
         });
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);
         }
-        self.record(pending, answer, recorder)?;
+        self.record(pending, effect, answer, recorder)?;
         if let Some(carried_out) = &carried_out {
             recorder.forget(carried_out);
         }
         Ok(())
     }
 
+    /// The first and the last time at which the command may have been carried out, in milliseconds since 1970.
+    fn times(&self, recorder: &mut impl Record) -> (i64, i64) {
+        let (now, took) = (recorder.now(), self.to.saturating_sub(self.from));
+        let began = now.saturating_sub(i64::try_from(took).unwrap_or(i64::MAX));
+        (began / 1_000_000, now / 1_000_000)
+    }
+
     fn record(
         &self,
         pending: &Pending,
+        effect: &Effect,
         answer: Option<(&Reply, usize)>,
         recorder: &mut impl Record,
     ) -> Result<(), Unrecorded> {
@@ -89,7 +99,7 @@ impl Report<'_> {
             values: Values::None,
         };
         let mut written = None;
-        for used in &pending.effect.keys {
+        for used in &effect.keys {
             let arguments = &pending.arguments;
             let (Some(argument), Some(key)) =
                 (arguments.argument(used.argument), arguments.get(used.argument))
@@ -97,8 +107,8 @@ impl Report<'_> {
                 continue;
             };
             let whole = Some(key).filter(|_| arguments.is_whole(used.argument));
-            let outcome = answer
-                .map_or(Outcome::Unknown, |(reply, at)| pending.effect.refine(used.access, whole, reply, at));
+            let outcome =
+                answer.map_or(Outcome::Unknown, |(reply, at)| effect.refine(used.access, whole, reply, at));
             let (access, status) = match outcome {
                 Outcome::Done(access) => (access, Status::Done),
                 Outcome::NotExecuted => (used.access, Status::NotExecuted),
@@ -198,7 +208,8 @@ impl Report<'_> {
             }
         }
         match named.saturating_sub(listed) {
-            0 if operation.status == Status::Done => Ok(()),
+            // Whoever finds nothing has learned that, too.
+            0 if listed > 0 => Ok(()),
             left => recorder
                 .record(&Operation { target: Target::Unlisted(left, self.reply_digest), ..*operation }),
         }
@@ -230,10 +241,10 @@ impl Report<'_> {
 }
 
 /// Whether an answer says of the one key of a command that it was not there before.
-fn created(pending: &Pending, answer: Option<(&Reply, usize)>) -> bool {
-    match (&pending.effect.keys[..], answer) {
+fn created(effect: &Effect, answer: Option<(&Reply, usize)>) -> bool {
+    match (&effect.keys[..], answer) {
         ([used], Some((reply, at))) => {
-            pending.effect.refine(used.access, None, reply, at) == Outcome::Done(Access::Create)
+            effect.refine(used.access, None, reply, at) == Outcome::Done(Access::Create)
         }
         _ => false,
     }

@@ -34,6 +34,8 @@ pub enum Answer {
     Integer(i64),
     /// An array or a map with nothing in it.
     Empty,
+    /// `none`, as the type of what is not there.
+    NoType,
     /// Anything else, but an error.
     Other,
 }
@@ -98,8 +100,8 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Lesson {
-    /// What a command teaches that wrote to the key that is its word `key`. `command` is its name, in small letters.
-    pub fn read(&self, command: &str, key: u64, words: &dyn Words) -> Taught {
+    /// What a command teaches that wrote to the key that is its word `key`, and was answered so. `command` is its name, in small letters.
+    pub fn read(&self, command: &str, key: u64, words: &dyn Words, answer: Answer) -> Taught {
         let text = |offset: u64, names: &[String]| match words.word(key + offset) {
             Some(text) => match member(text, names) {
                 Some(Some(subject)) => Said::Subject(subject),
@@ -117,6 +119,16 @@ impl Lesson {
                 let fields = (key + 1..words.count()).find(is_fields);
                 fields.map_or(Said::Nothing, |at| last_pair(at + 2, field, words))
             }
+            (Lesson::HashField(field), "hincrby" | "hincrbyfloat") => {
+                match words.word(key + 1).map(|name| name == field.as_bytes()) {
+                    Some(false) => Said::Nothing,
+                    Some(true) => match answer {
+                        Answer::Integer(number) => Said::Subject(number.to_string().into_bytes()),
+                        _ => Said::Perhaps,
+                    },
+                    None => Said::Perhaps,
+                }
+            }
             (Lesson::Json(path), "json.set" | "json.merge" | "json.mset") => {
                 match words.word(key + 1).and_then(|root| path.below(root)) {
                     Some(Some(names)) => match text(2, names) {
@@ -131,7 +143,7 @@ impl Lesson {
             (Lesson::Json(path), "set" | "setnx" | "getset" | "mset" | "msetnx" | "msetex") => {
                 text(1, &path.0)
             }
-            (Lesson::Json(path), "setex" | "psetex") => text(2, &path.0),
+            (Lesson::Json(path), "setex" | "psetex" | "setrange") => text(2, &path.0),
             _ => Said::Nothing,
         };
         match said {
@@ -177,6 +189,7 @@ fn replaces(command: &str) -> bool {
             | "setex"
             | "psetex"
             | "setnx"
+            | "setrange"
             | "mset"
             | "msetnx"
             | "msetex"
@@ -196,7 +209,8 @@ fn replaces(command: &str) -> bool {
     )
 }
 
-/// Whether a command did what it was asked for, by what the server answered; `None` where that does not tell.
+/// Whether a command did what it was asked for, by what the server answered, and put it in the place of all that was there where it may do
+/// either (`SETRANGE`); `None` where that does not tell.
 pub fn was_done(command: &str, words: &dyn Words, answer: Answer) -> Option<bool> {
     let has = |wanted: &[&str]| {
         let mut options = (3..words.count()).filter_map(|at| words.word(at));
@@ -213,6 +227,12 @@ pub fn was_done(command: &str, words: &dyn Words, answer: Answer) -> Option<bool
             () => Some(true),
         },
         "set" | "json.set" => Some(answer != Answer::Null),
+        // The answer is how long the value is by then.
+        "setrange" => match (words.word(2), words.word(3)) {
+            (Some(b"0"), Some(value)) => Some(answer == Answer::Integer(value.len().try_into().ok()?)),
+            (Some(b"0") | None, None) => None,
+            _ => Some(false),
+        },
         _ => Some(true),
     }
 }
@@ -220,10 +240,11 @@ pub fn was_done(command: &str, words: &dyn Words, answer: Answer) -> Option<bool
 /// Whether the server answered that there is no such key, to a command that has one. What has expired, or was evicted, is found out so.
 pub fn says_gone(command: &str, answer: Answer) -> bool {
     match answer {
-        Answer::Null => matches!(command, "get" | "getex" | "dump" | "json.get"),
+        Answer::Null => matches!(command, "get" | "getex" | "getdel" | "dump" | "json.get"),
         Answer::Empty => matches!(command, "hgetall" | "hkeys" | "hvals" | "smembers"),
         Answer::Integer(0) => matches!(command, "exists" | "hlen" | "llen" | "scard" | "zcard" | "touch"),
         Answer::Integer(-2) => matches!(command, "ttl" | "pttl" | "expiretime" | "pexpiretime"),
+        Answer::NoType => command == "type",
         Answer::Integer(_) | Answer::Other => false,
     }
 }
@@ -302,6 +323,7 @@ impl Answer {
         match node.kind {
             Kind::Null => Answer::Null,
             _ if node.is_aggregate() && node.length == 0 => Answer::Empty,
+            Kind::Simple if text == b"none" => Answer::NoType,
             Kind::Integer => {
                 let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 number.map_or(Answer::Other, Answer::Integer)

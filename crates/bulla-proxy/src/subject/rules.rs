@@ -133,7 +133,7 @@ impl Rules {
             match (rule.template.find(Key { bytes: name, whole: true }), &rule.lesson) {
                 // No later rule says whose this key is.
                 (Match::Yes(Some(_)), _) => break,
-                (Match::Yes(None), Some(lesson)) => match lesson.read(command, key, words) {
+                (Match::Yes(None), Some(lesson)) => match lesson.read(command, key, words, answer) {
                     Taught::Nothing => {}
                     Taught::Unknown => unknown = true,
                     taught @ Taught::Subject(_) => {

@@ -1,6 +1,6 @@
 //! What values taught of whose data keys are: it outlives the proxy, and goes with the person.
 
-use super::world::{Warned, World, plain};
+use super::world::{MODES, Warned, World, plain};
 use bulla_proxy::warnings::Kind;
 
 const RULES: &str = "[[rules]]\nkey = \"key*\"\nhash_field = \"USR\"";
@@ -149,13 +149,16 @@ fn a_file_that_is_damaged_is_warned_of_and_teaches_nothing() {
 fn a_key_of_which_the_server_says_that_it_is_gone_or_new_is_nobodys() {
     let world = world();
     let mut client = world.connect();
-    client.ask_all(&["HSET key1 USR ada", "HSET key2 USR ada", "PEXPIRE key1 1", "PEXPIRE key2 1"]);
+    for key in ["key1", "key2", "key3"] {
+        client.ask_all(&[&format!("HSET {key} USR ada"), &format!("PEXPIRE {key} 1")]);
+    }
     // The server takes it away by itself, and a reply says so.
     while client.ask("EXISTS key1") == "1" {}
+    while client.ask("TYPE key3") != "none" {}
     while client.ask("DBSIZE") != "0" {}
-    client.ask_all(&["HSET key1 NAME x", "HGET key1 NAME", "RPUSH key2 x", "LLEN key2"]);
-    let expected = ["write key1 0", "read key1 0", "create key2 0", "read key2 0"];
-    assert_eq!(last(&world.entries(), 4), expected);
+    client.ask_all(&["HSET key1 NAME x", "HGET key1 NAME", "HSET key3 NAME x", "RPUSH key2 x", "LLEN key2"]);
+    let expected = ["write key1 0", "read key1 0", "write key3 0", "create key2 0", "read key2 0"];
+    assert_eq!(last(&world.entries(), 5), expected);
 }
 
 #[test]
@@ -165,4 +168,77 @@ fn a_log_without_erasure_keeps_nothing_of_it() {
     world.restart(RULES, &warned, |world| assert!(!world.keys().join("learned").exists()));
     world.connect().ask("HGET key1 USR");
     assert_eq!(last(&world.entries(), 2), ["read key1 0 subject=ada", "read key1 0"]);
+}
+
+#[test]
+fn a_key_is_of_its_person_until_it_is_gone_whatever_a_command_tried() {
+    let (world, mut expected) = (world(), Vec::new());
+    let mut client = world.connect();
+    for (command, told, subject) in [
+        ("EXPIRE key1 -1 XX", "0", " subject=ada"),
+        ("EXPIREAT key1 1 XX", "0", " subject=ada"),
+        ("EXPIREAT key1 4102444800", "1", " subject=ada"),
+        ("EXPIREAT key1 1", "1", ""),
+        ("EXPIRE key1 -1", "1", ""),
+        ("DEL key1 none", "1", ""),
+        ("UNLINK none key1", "1", ""),
+        ("SET key1 x EXAT 1", "OK", ""),
+    ] {
+        client.ask("HSET key1 USR ada");
+        assert_eq!(client.ask(command), told, "{command}");
+        client.ask_all(&["HSET key1 NAME x", "HGET key1 NAME", "DEL key1"]);
+        expected.push(format!("read key1 0{subject}"));
+    }
+    let entries = world.entries();
+    let reads = plain(&entries).into_iter().filter(|entry| entry.starts_with("read"));
+    assert_eq!(reads.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_key_that_is_given_a_time_that_is_over_is_deleted_in_every_mode() {
+    for mode in MODES {
+        let world = World::of_workers(1, &format!("mode = \"{mode}\""), RULES, &[]);
+        let mut client = world.connect();
+        client.ask("HSET key1 USR ada");
+        let commands = ["EXPIREAT key1 1", "SET a v", "GETEX a PXAT 1", "MULTI", "SET a v EXAT 1", "EXEC"];
+        client.ask_all(&commands);
+        let told = world.entries();
+        let told = told.iter().filter(|entry| entry.starts_with("delete"));
+        let told = told.cloned().collect::<Vec<_>>();
+        let (intended, over) =
+            (plain(&told).into_iter()).partition::<Vec<_>, _>(|entry| entry.contains(" 3"));
+        let each = ["delete key1 0 subject=ada", "delete a 0", "delete a 0"];
+        assert_eq!(over, each, "{mode}");
+        let each = each.map(|entry| entry.replace(" 0", " 3"));
+        assert_eq!(intended, if mode == "before-send" { each.to_vec() } else { Vec::new() });
+    }
+}
+
+#[test]
+fn a_part_of_a_value_that_is_changed_teaches_what_it_says_and_no_more() {
+    let rules = format!("{RULES}\n[[rules]]\nkey = \"cart*\"\njson_path = \"$.id\"");
+    let world = World::of_workers(1, "", &rules, &[]);
+    let mut client = world.connect();
+    let mut expected = Vec::new();
+    for (value, command, told, key, subject) in [
+        ("HSET key1 USR 42", "HINCRBY key1 USR 1", "43", "key1", " subject=43"),
+        ("HSET key1 USR 42 N 1", "HINCRBY key1 N 1", "2", "key1", " subject=42"),
+        ("HSET key1 USR 42", "HINCRBYFLOAT key1 USR 1", "43", "key1", ""),
+        ("SET cart1 {\"id\":\"ada\"}", "SETRANGE cart1 0 {\"id\":\"eve\"}", "12", "cart1", " subject=eve"),
+        ("SET cart1 {\"id\":\"ada\"}", "SETRANGE cart1 0 {\"id\":\"ev", "12", "cart1", " subject=ada"),
+        ("SET cart1 {\"id\":\"ada\"}", "SETRANGE cart1 0 123456789012", "12", "cart1", ""),
+        ("SET cart1 {\"id\":\"ada\"}", "APPEND cart1 x", "13", "cart1", " subject=ada"),
+    ] {
+        let word = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+        let mut say =
+            |line: &str| client.command(&word(line).iter().map(Vec::as_slice).collect::<Vec<_>>()).told();
+        say(value);
+        assert_eq!(say(command), told, "{command}");
+        say(&format!("EXISTS {key}"));
+        say(&format!("DEL {key}"));
+        expected.push(format!("read {key} 0{subject}"));
+    }
+    let entries = world.entries();
+    let reads = entries.iter().filter(|entry| entry.contains("\"exists\"")).cloned().collect::<Vec<_>>();
+    assert_eq!(plain(&reads), expected);
 }

@@ -18,6 +18,9 @@ fn outcome(effect: &Effect, line: &[&str], reply: &Reply, at: usize) -> String {
     refined.collect::<Vec<_>>().join(" ")
 }
 
+/// In 2023, in milliseconds since 1970.
+const NOW: i64 = 1_700_000_000_000;
+
 /// Commands in their order, with what their replies tell.
 const KNOWN: &[(&str, &str)] = &[
     ("setnx s v", "1c"),
@@ -44,6 +47,26 @@ const KNOWN: &[(&str, &str)] = &[
     ("expire new 1000", "1u"),
     ("expire newer -1", "1d"),
     ("exists newer", "1r"),
+    ("set newer w", "1w"),
+    ("expire newer -1 XX", "1-"),
+    ("expireat newer 1 XX", "1-"),
+    ("expireat newer 4102444800", "1u"),
+    ("expireat newer 1 NX", "1-"),
+    ("expireat newer 1", "1d"),
+    ("pexpireat newer 1", "1-"),
+    ("set newer w EXAT 1", "1d"),
+    ("set newer w EXAT 4102444800", "1w"),
+    ("set newer w NX PXAT 1", "1-"),
+    ("set newer w GET PXAT 1", "1r 1d"),
+    ("set newer w XX PXAT 1", "1-"),
+    ("set newer w GET NX PXAT 1", "1d 1r"),
+    ("set newer w PXAT 4102444800000", "1w"),
+    ("getex newer EXAT 4102444800", "1r 1u"),
+    ("getex newer PXAT 1", "1r 1d"),
+    ("getex newer EXAT 1", "1r 1-"),
+    ("set newer w", "1w"),
+    ("getex newer EXAT 0", "1! 1!"),
+    ("expire newer -1", "1d"),
     ("del newer", "1-"),
     ("del s none", "1? 2?"),
     ("set s v", "1w"),
@@ -113,6 +136,7 @@ fn the_reply_tells_what_was_done_and_no_more_in_resp2_and_resp3() {
         for (line, expected) in KNOWN {
             let line = words(line);
             let effect = table.effect(&arguments(&line));
+            let effect = effect.between(|| (NOW, NOW));
             let reply = ask(&mut client, &line);
             assert_eq!(
                 outcome(&effect, &line, &reply, 0),
@@ -120,6 +144,12 @@ fn the_reply_tells_what_was_done_and_no_more_in_resp2_and_resp3() {
                 "RESP{version}: {line:?}: {:?}",
                 reply.nodes()
             );
+            let deleted = effect.keys.iter().filter(|used| used.access == Access::Delete);
+            for used in deleted.filter(|_| effect.leaves_none(&reply, 0)) {
+                let key = line[usize::try_from(used.argument).unwrap()];
+                let left = ask(&mut client, &["EXISTS", key]);
+                assert_eq!(left.integer(&left.nodes()[0]), Some(0), "RESP{version}: {line:?}: {key}");
+            }
         }
     }
 }
@@ -157,4 +187,25 @@ fn a_reply_that_was_not_kept_or_a_key_that_was_cut_does_not_tell_which_key_was_c
     assert_eq!(refine(Some(b"a"), &cut, 0), Outcome::Unknown);
     let cut = reply_within(b"*2\r\n$3\r\naaa\r\n$1\r\nv\r\n", Limits { text: 1, ..ALL });
     assert_eq!(refine(Some(b"a"), &cut, 0), Outcome::Unknown);
+}
+
+#[test]
+fn a_command_leaves_none_of_the_keys_that_it_deletes_only_where_its_reply_says_so() {
+    for (line, told, expected) in [
+        ("del a b", &b":1\r\n"[..], true),
+        ("del a b", b":0\r\n", true),
+        ("del a b", b"+QUEUED\r\n", false),
+        ("del a b", b"-NOPERM\r\n", false),
+        ("expire a -1 XX", b":0\r\n", false),
+        ("expire a -1 XX", b":1\r\n", true),
+        ("set a v NX EXAT 1", b"$-1\r\n", false),
+        ("set a v NX EXAT 1", b"+OK\r\n", true),
+        ("getex a EXAT 1700000000", b"$1\r\nv\r\n", false),
+        ("getdel a", b"$1\r\nv\r\n", true),
+        ("migrate h 1 a 0 5", b"+NOKEY\r\n", false),
+    ] {
+        let effect = effect(line);
+        let effect = effect.between(|| (NOW, NOW));
+        assert_eq!(effect.leaves_none(&reply(told), 0), expected, "{line}: {}", told.escape_ascii());
+    }
 }

@@ -1,7 +1,7 @@
 //! Known answers.
 
 use super::*;
-use crate::command::{Answers, Class, Databases};
+use crate::command::{Answers, Class, Databases, Outcome};
 use bulla_testkit::allocator::allocations;
 
 #[track_caller]
@@ -131,6 +131,47 @@ fn options_say_what_set_and_its_like_do() {
         ("restore k 0 v", "1c whole"),
         ("restore k 0 v ABSTTL REPLACE", "1w whole"),
     ]);
+}
+
+#[test]
+fn a_key_that_is_to_be_gone_at_a_time_that_is_over_is_deleted() {
+    // Carried out at 10 to 20 seconds after 1970 began; clocks differ by a second.
+    let told_between = |line: &str| {
+        let effect = effect(line);
+        let effect = effect.between(|| (10_000, 20_000));
+        let updated = effect.refine(Access::Update, None, &reply(b":1\r\n"), 0);
+        let deleted = effect.refine(Access::Delete, None, &reply(b":1\r\n"), 0);
+        assert_eq!(updated, Outcome::Done(Access::Update));
+        format!("{}{}", told(&effect), if deleted == Outcome::Unknown { "?" } else { "" })
+    };
+    for (line, expected) in [
+        ("expireat k 9", "1d"),
+        ("expireat k 10", "1d?"),
+        ("expireat k 21", "1d?"),
+        ("expireat k 22", "1u"),
+        ("expireat k -1", "1d"),
+        ("expireat k 9223372036854775807", "1u"),
+        ("pexpireat k 9000", "1d"),
+        ("pexpireat k 9001", "1d?"),
+        ("pexpireat k 21001", "1u"),
+        ("expire k 9", "1u"),
+        ("getex k EXAT 9", "1r 1d"),
+        ("getex k PXAT 9000", "1r 1d"),
+        ("getex k pxat 22000", "1r 1u"),
+        ("getex k EX 9", "1r 1u"),
+        ("set k v EXAT 9", "1d"),
+        ("set k v PXAT 9001 GET", "1r 1d?"),
+        ("set k v EX 9", "1w"),
+        ("set k v IFEQ exat", "1u"),
+        ("set k exat 9", "1w"),
+        ("restore k 9000 v ABSTTL REPLACE", "1d whole"),
+        ("restore k 0 v ABSTTL", "1c whole"),
+        ("restore k 9000 v", "1c whole"),
+    ] {
+        assert_eq!(told_between(line), expected, "{line}");
+    }
+    let set = effect("set k v");
+    set.between(|| unreachable!("nobody is asked for the time where it does not matter"));
 }
 
 #[test]

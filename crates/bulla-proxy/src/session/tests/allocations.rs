@@ -16,6 +16,10 @@ impl Record for Count {
         true
     }
 
+    fn now(&mut self) -> i64 {
+        0
+    }
+
     fn ticket(&self) -> Ticket {
         self.0
     }

@@ -12,6 +12,9 @@ use super::*;
 use crate::command::CommandTable;
 use crate::config::{self, Config, Treatment};
 
+/// In 2023, in nanoseconds since 1970.
+const NOW: i64 = 1_700_000_000_000_000_000;
+
 /// Notes operations as text.
 #[derive(Default)]
 struct Notes {
@@ -50,6 +53,10 @@ impl Record for Notes {
 
     fn takes(&mut self) -> bool {
         !self.refuses
+    }
+
+    fn now(&mut self) -> i64 {
+        NOW
     }
 
     fn ticket(&self) -> Ticket {
@@ -241,4 +248,10 @@ fn replies_that_name_keys_list_them() {
         "read e randomkey Done",
     ];
     assert_eq!(world.noted(), listed);
+    // Whoever finds none has learned that.
+    world
+        .asks("KEYS user:ada*\r\nSCAN 0 MATCH user:ada*\r\nRANDOMKEY\r\nMULTI\r\nKEYS user:ada*\r\nEXEC\r\n");
+    world.says("*0\r\n*2\r\n$1\r\n0\r\n*0\r\n$-1\r\n+OK\r\n+QUEUED\r\n*1\r\n*0\r\n");
+    let none = ["keys", "scan", "randomkey", "keys"].map(|command| format!("unlisted(0) {command} Done"));
+    assert_eq!(world.noted(), none);
 }

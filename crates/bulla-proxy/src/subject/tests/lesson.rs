@@ -27,7 +27,7 @@ impl Words for Typed {
 }
 
 fn read(lesson: &Lesson, command: &str, key: u64) -> Taught {
-    lesson.read(&name(command), key, &typed(command))
+    lesson.read(&name(command), key, &typed(command), Answer::Integer(43))
 }
 
 fn subject(text: &str) -> Taught {
@@ -48,7 +48,9 @@ fn a_field_of_a_hash_says_whose_it_is() {
         ("HSETEX key1 FNX EX 10 FIELDS 2 A b USR ada", subject("ada")),
         ("HSETEX key1 fields 1 USR ada", subject("ada")),
         ("HSETEX key1 EX 10", Taught::Nothing),
-        ("HINCRBY key1 USR 1", Taught::Nothing),
+        ("HINCRBY key1 USR 1", subject("43")),
+        ("HINCRBY key1 N 1", Taught::Nothing),
+        ("HINCRBY key1 <cut> 1", Taught::Unknown),
         ("HSET key1", Taught::Nothing),
         ("HSET key1 USR", Taught::Nothing),
         ("HSET key1 USR <cut>", Taught::Unknown),
@@ -61,7 +63,7 @@ fn a_field_of_a_hash_says_whose_it_is() {
         assert_eq!(read(&lesson, command, 1), expected, "{command}");
     }
     let empty = [&b"hset"[..], b"k", b"USR", b""].map(<[u8]>::to_vec);
-    assert_eq!(lesson.read("hset", 1, &Typed(empty.map(Some).to_vec())), Taught::Unknown);
+    assert_eq!(lesson.read("hset", 1, &Typed(empty.map(Some).to_vec()), Answer::Integer(1)), Taught::Unknown);
 }
 
 #[test]
@@ -86,6 +88,9 @@ fn a_place_in_json_says_whose_it_is() {
         (r#"SET doc {"user":{"id":"ada"}"#, 1, Taught::Unknown),
         ("SET doc <cut>", 1, Taught::Unknown),
         (r#"SETEX doc 5 {"user":{"id":"ada"}}"#, 1, subject("ada")),
+        (r#"SETRANGE doc 0 {"user":{"id":"ada"}}"#, 1, subject("ada")),
+        ("SETRANGE doc 0 x", 1, Taught::Unknown),
+        ("APPEND doc x", 1, Taught::Nothing),
         (r#"MSET a 1 doc {"user":{"id":"ada"}}"#, 3, subject("ada")),
         (r#"MSET a 1 doc {"user":{"id":"ada"}}"#, 1, Taught::Unknown),
         (r#"JSON.SET doc $ {"user":{"id":"ada"}}"#, 1, subject("ada")),
@@ -120,7 +125,7 @@ fn json_that_is_deep_or_long_is_read_once() {
     let lesson = Lesson::Json(JsonPath::parse("$.a.a.id").unwrap());
     for text in ["[".repeat(1 << 20), "{\"a\":".repeat(1 << 18), format!("{{\"b\":{}", "[".repeat(1 << 20))] {
         let words = [b"set".to_vec(), b"k".to_vec(), text.into()];
-        assert_eq!(lesson.read("set", 1, &Typed(words.map(Some).to_vec())), Taught::Unknown);
+        assert_eq!(lesson.read("set", 1, &Typed(words.map(Some).to_vec()), Answer::Other), Taught::Unknown);
     }
 }
 
@@ -153,6 +158,11 @@ fn whether_a_write_was_done_the_answer_says() {
         ("SETNX k v", Answer::Integer(0), Some(false)),
         ("COPY a b", Answer::Integer(0), Some(false)),
         ("HSET k f v", Answer::Integer(0), Some(true)),
+        ("SETRANGE k 0 value", Answer::Integer(5), Some(true)),
+        ("SETRANGE k 0 value", Answer::Integer(6), Some(false)),
+        ("SETRANGE k 1 value", Answer::Integer(6), Some(false)),
+        ("SETRANGE k 1 <cut>", Answer::Integer(6), Some(false)),
+        ("SETRANGE k 0 <cut>", Answer::Integer(6), None),
     ] {
         assert_eq!(was_done(&name(command), &typed(command), answer), expected, "{command}");
     }
@@ -163,6 +173,8 @@ fn whether_a_write_was_done_the_answer_says() {
         (b"*-1\r\n", Answer::Null),
         (b"_\r\n", Answer::Null),
         (b"+OK\r\n", Answer::Other),
+        (b"+none\r\n", Answer::NoType),
+        (b"$4\r\nnone\r\n", Answer::Other),
         (b"$0\r\n\r\n", Answer::Other),
         (b"*0\r\n", Answer::Empty),
         (b"%0\r\n", Answer::Empty),
@@ -178,10 +190,12 @@ fn whether_a_write_was_done_the_answer_says() {
 
 #[test]
 fn what_says_that_a_key_is_gone_says_so_of_nothing_that_may_be_there() {
-    use Answer::{Empty, Integer, Null, Other};
+    use Answer::{Empty, Integer, NoType, Null, Other};
     for (command, answer) in [
         ("get", Null),
         ("getex", Null),
+        ("getdel", Null),
+        ("type", NoType),
         ("hgetall", Empty),
         ("exists", Integer(0)),
         ("hlen", Integer(0)),
@@ -205,6 +219,8 @@ fn what_says_that_a_key_is_gone_says_so_of_nothing_that_may_be_there() {
         ("hgetall", Other),
         ("get", Other),
         ("persist", Integer(0)),
+        ("type", Other),
+        ("rename", NoType),
     ] {
         assert!(!says_gone(command, answer), "{command} {answer:?}");
     }
