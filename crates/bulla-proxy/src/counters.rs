@@ -1,5 +1,6 @@
 //! [`Counters`]: what the proxy counts, for whoever asks.
 
+use crate::command::Unknowable;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that only grows, or that goes up and down.
@@ -127,6 +128,18 @@ pub enum RefusedCommand {
     NotRelayed,
     /// A limit of the proxy does not let it pass.
     Limit,
+}
+
+impl From<Unknowable> for RefusedCommand {
+    fn from(class: Unknowable) -> Self {
+        match class {
+            Unknowable::Script => RefusedCommand::Script,
+            Unknowable::Pattern => RefusedCommand::Pattern,
+            Unknowable::Whole => RefusedCommand::Whole,
+            Unknowable::Undescribed => RefusedCommand::Undescribed,
+            Unknowable::TooMany => RefusedCommand::TooMany,
+        }
+    }
 }
 
 impl RefusedCommand {
