@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let worker = Rc::new(worker);
     let mut tasks = JoinSet::new();
     let mut durability = pin!(worker.clone().tell_durable());
-    let mut again = pin!(worker.clone().try_again());
+    let mut again = pin!(worker.clone().retry());
     let mut more = true;
     while more || !tasks.is_empty() {
         tokio::select! {

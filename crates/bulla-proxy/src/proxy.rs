@@ -15,7 +15,7 @@ use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
 use crate::upstream::{self, Described};
 use crate::warnings::{Warn, Warnings};
-use crate::worker::{Gathering, Shared, Worker};
+use crate::worker::{CommitDelay, Shared, Worker};
 use bulla::environment::Environment;
 use bulla::{Error, ErrorKind, Log, Result};
 use std::net::SocketAddr;
@@ -157,7 +157,7 @@ impl Proxy {
         let workers =
             config.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
         let changed = (0..workers).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
-        let gathering = Arc::new(Gathering::new(changed.clone()));
+        let delay = Arc::new(CommitDelay::new(changed.clone()));
         let mut senders = Vec::new();
         for (number, changed) in changed.into_iter().enumerate() {
             let nudge = changed.clone();
@@ -169,10 +169,10 @@ impl Proxy {
             let runtime = crate::runtime::new()?;
             let (sender, accepted) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, settings, stopped, gathering) =
-                (shared.clone(), settings.clone(), stopped.clone(), gathering.clone());
+            let (shared, settings, stopped, delay) =
+                (shared.clone(), settings.clone(), stopped.clone(), delay.clone());
             proxy.spawn(format!("bulla-proxy-{number}"), move || {
-                let worker = Worker::new(shared, first, recorder, gathering, changed, waits);
+                let worker = Worker::new(shared, first, recorder, delay, changed, waits);
                 LocalSet::new().block_on(&runtime, clients::run(worker, accepted, settings, stopped));
             })?;
         }

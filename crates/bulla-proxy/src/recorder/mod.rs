@@ -195,6 +195,12 @@ impl Recorder {
         !self.log.backlog.is_empty()
     }
 
+    /// As if the log had taken nothing just now.
+    #[cfg(test)]
+    pub(crate) fn stop_taking(&mut self) {
+        self.log.stop_taking(&self.recording.counters);
+    }
+
     /// Sends what was recorded on its way to the medium, unless a group of entries is on it already.
     pub fn flush(&mut self) {
         if !self.is_flushed() {
