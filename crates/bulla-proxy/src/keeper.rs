@@ -109,7 +109,7 @@ fn recall(records: &PersonalRecords, learned: &Learned, warnings: &Warnings) {
         }),
         Ok(_) => {}
         Err(error) => {
-            learned.forget_all();
+            learned.forget_recalled();
             warnings.once(Kind::Recalled, || {
                 format!(
                     "what values taught before cannot be read, and the keys are nobody's until their values are written again: {error}"

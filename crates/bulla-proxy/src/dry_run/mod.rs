@@ -18,7 +18,7 @@ use crate::monitor::{Client, Monitor, MonitorError, Seen};
 use crate::recorder::learning;
 use crate::resp::{Arguments, Requests};
 use crate::session::{CarriedOut, Context};
-use crate::subject::{Answer, Key, Learned, Rules, Whose};
+use crate::subject::{Answer, Key, Learned, Rules, Span, Whose};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
@@ -217,7 +217,7 @@ impl Proxy {
                 if why == RefusedCommand::Administrative { "administer" } else { unknown(effect) };
             return vec![Row { fate: Fate::Refused, refused_by: Some(by), ..row(operation) }];
         }
-        // The server's clock has nothing to do with whoever reads a capture.
+        // A capture has commands in the order in which they were carried out.
         let carried_out = CarriedOut {
             command: &command,
             arguments,
@@ -225,12 +225,9 @@ impl Proxy {
             database: seen.database,
             answer: DONE,
             created: false,
-            came: 0,
-            answered: 0,
+            span: Span { came: line, answered: line, connection: 0 },
         };
-        if !unseen {
-            learning::learn(&self.rules, &self.learned, &carried_out);
-        }
+        let contested = !unseen && learning::learn(&self.rules, &self.learned, &carried_out);
         let mut rows = Vec::new();
         for used in &effect.keys {
             let (Some(key), Some(argument)) =
@@ -265,7 +262,7 @@ impl Proxy {
             rows.push(row("list"));
         }
         if !unseen {
-            learning::forget(&self.learned, &carried_out);
+            learning::forget(&self.learned, &carried_out, contested);
         }
         rows
     }

@@ -109,6 +109,8 @@ pub struct Recorder {
     /// The time of what came last, once an entry was of it.
     time: Option<i64>,
     payload: String,
+    /// Whether it is contested whose data the keys are of the command that is recorded.
+    contested: bool,
 }
 
 /// The way into the log.
@@ -157,7 +159,16 @@ impl Recorder {
             missing: 0,
         };
         let (durable, payload) = (Arc::new(durable), String::new());
-        Ok(Recorder { recording, durable, log, flushed: 0, failures_seen: 0, time: None, payload })
+        Ok(Recorder {
+            recording,
+            durable,
+            log,
+            flushed: 0,
+            failures_seen: 0,
+            time: None,
+            payload,
+            contested: false,
+        })
     }
 
     /// From now on entries come to be like this.
@@ -460,10 +471,10 @@ impl Record for Recorder {
 
     fn learn(&mut self, carried_out: &CarriedOut<'_>) {
         let Recording { rules, learned, .. } = &*self.recording;
-        learning::learn(rules, learned, carried_out);
+        self.contested = learning::learn(rules, learned, carried_out);
     }
 
     fn forget(&mut self, carried_out: &CarriedOut<'_>) {
-        learning::forget(&self.recording.learned, carried_out);
+        learning::forget(&self.recording.learned, carried_out, std::mem::take(&mut self.contested));
     }
 }

@@ -6,7 +6,7 @@ use super::pending::Pending;
 use super::standing::Standing;
 use crate::command::{Access, Class, KeyUse, Outcome};
 use crate::resp::{Kind, Node, Reply};
-use crate::subject::Answer;
+use crate::subject::{Answer, Span};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Of whom and when.
@@ -45,8 +45,7 @@ impl Report<'_> {
             database: self.database,
             answer: Answer::of(node, reply.text(node)),
             created: created(pending, answer),
-            came: self.from,
-            answered: self.to,
+            span: Span { came: self.from, answered: self.to, connection: self.standing.connection },
         });
         if let Some(carried_out) = &carried_out {
             recorder.learn(carried_out);
