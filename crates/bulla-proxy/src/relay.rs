@@ -241,6 +241,11 @@ impl Relay {
         if tickets.into_iter().flatten().any(|ticket| self.worker.has_lost(ticket)) {
             return Poll::Ready(Err(Ended::Unrecorded));
         }
+        let ticket = self.session.ticket();
+        if ticket > 0 && ticket <= self.worker.durable_up_to() && !self.worker.has_lost(ticket) {
+            // Of old losses not each is known later on.
+            self.session.forget_ticket();
+        }
         // Whatever waits for nothing, waits for the side that it goes to.
         let released = self.worker.released();
         if let Some(ticket) = tickets.into_iter().flatten().filter(|ticket| *ticket > released).min() {

@@ -212,6 +212,11 @@ impl Worker {
         lost.map_or(released, |lost| released.min(lost - 1))
     }
 
+    /// Up to which ticket entries are durable, but for what was lost.
+    pub(crate) fn durable_up_to(&self) -> Ticket {
+        self.durable.ticket()
+    }
+
     /// Whether the entry that is waited for was lost, and may not be.
     pub(crate) fn has_lost(&self, ticket: Ticket) -> bool {
         self.heeds_losses() && self.durable.losses().has(ticket)
@@ -228,8 +233,7 @@ impl Worker {
 
     /// Whether something is to be tried again ([`Worker::retry`]).
     pub(crate) fn has_to_retry(&self) -> bool {
-        let recorder = self.recorder.borrow();
-        recorder.is_full() || !recorder.is_taking()
+        self.recorder.borrow().has_to_retry()
     }
 
     /// Wakes somebody once the log has memory again. `known` is the time of want for which it is known already.
@@ -299,6 +303,7 @@ impl Worker {
                 took = self.now().saturating_sub(sent);
             }
             self.recorder().look_at_failures();
+            self.request_retry();
             self.wake();
             if self.waiting.borrow().is_empty() || self.durable.is_on_its_way() {
                 until = None;
