@@ -53,7 +53,9 @@ pub(crate) async fn run(
                 None => more = false,
             },
             Ok(()) = settings.changed() => worker.adopt(settings.borrow_and_update().clone()),
-            _ = tasks.join_next(), if !tasks.is_empty() => {}
+            ended = tasks.join_next(), if !tasks.is_empty() => if let Some(Err(_)) = ended {
+                worker.shared.failed("a connection");
+            },
             () = &mut durability => {}
             () = &mut again => {}
         }

@@ -35,6 +35,10 @@ pub struct Counters {
     pub turned_away: Counter,
     /// Connections that were refused before their first command: see [`Counters::refused`].
     refused: [Counter; RefusedConnection::ALL.len()],
+    /// How often no client could be accepted, as where there are no more files.
+    pub not_accepted: Counter,
+    /// How often something ended by a defect of the proxy: a connection, or a client that a thread should have served that is gone.
+    pub failed: Counter,
     /// Connections of clients to which no connection to the server could be made.
     pub unreachable: Counter,
     /// Bytes from clients, and from the server.

@@ -1,5 +1,4 @@
 //! [`Proxy`]: listens, and has workers relay.
-#![expect(clippy::disallowed_methods, reason = "the threads of a proxy, each of which is joined")]
 
 use crate::clients;
 use crate::command::NoTable;
@@ -13,6 +12,7 @@ use crate::observation::{MetricsServer, Observation, Serving};
 use crate::recorder::Recorder;
 use crate::settings::{Lasting, Settings, connector};
 use crate::subject::Learned;
+use crate::thread;
 use crate::upstream::{self, Described};
 use crate::warnings::{Warn, Warnings};
 use crate::worker::{CommitDelay, Shared, Worker};
@@ -226,13 +226,7 @@ impl Proxy {
     }
 
     fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(|error| {
-            let message = format!(
-                "starting a thread of the proxy: {error}; look at the limit on threads (`ulimit -u`)"
-            );
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
-        self.threads.push(thread);
+        self.threads.push(thread::start(name, "of the proxy", run)?);
         Ok(())
     }
 }

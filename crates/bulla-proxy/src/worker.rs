@@ -34,6 +34,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Counts a defect of the proxy by which something ended, and warns of the first one.
+    pub(crate) fn failed(&self, what: &str) {
+        self.counters.failed.add(1);
+        self.warnings.once(Kind::Failed, || {
+            format!(
+                "{what} ended by a defect of the proxy: what clients did there at last may not be recorded"
+            )
+        });
+    }
+
     /// Counts a connection that was refused, and warns of the first one of its kind.
     pub(crate) fn refused(&self, why: RefusedConnection, what: impl FnOnce() -> String) {
         let kind = match why {
